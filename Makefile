@@ -1,0 +1,42 @@
+# Every target makes what it needs: a fresh clone and `make bench` or `make test` are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
+
+.PHONY: bench test campaign lint docs wheels clean
+
+$(VENV)/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) --editable '.[torch,transformers,test,lint]'
+	touch $@
+
+bench: $(VENV)/ready  ## the built-in tour: tables on the screen, a run directory under runs/
+	$(BIN)/speechmeter run
+
+test: $(VENV)/ready  ## under 10 minutes on 2 cores
+	$(BIN)/python -m pytest -m 'not campaign'
+
+campaign: $(VENV)/ready wheels  ## the long versions, under 40 minutes
+	$(BIN)/python -m pytest -m campaign
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/ready
+	$(INSTALL) --editable '.[docs]'
+	$(BIN)/mkdocs build --strict
+
+wheels: $(VENV)/ready  ## the core must install from wheels alone on aarch64, Python 3.10 (Jetson)
+	rm -rf build/aarch64 && mkdir -p build/aarch64
+	$(BIN)/python tests/core_requirements.py > build/aarch64/requirements.txt
+	$(BIN)/pip download --quiet --only-binary=:all: --python-version 3.10 --dest build/aarch64 \
+	  --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 --platform manylinux_2_17_aarch64 \
+	  --requirement build/aarch64/requirements.txt
+	@ls build/aarch64/*.whl | wc -l | xargs printf 'the core resolves from %s wheels on aarch64\n'
+
+clean:
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,38 @@
+"""What does this speech model cost? `measure`, `run` and `load`, and the types they return.
+
+Everything is imported when it is first used, so that the command starts fast and `import speechmeter` needs no torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = ["Prepared", "Result", "Run", "SpeechmeterError", "Stage", "__version__", "load", "measure", "run"]
+
+if TYPE_CHECKING:
+    from speechmeter.api.live import Result, measure
+    from speechmeter.api.runs import Run, load, run
+    from speechmeter.core.errors import SpeechmeterError
+    from speechmeter.core.protocols import Prepared
+    from speechmeter.core.types import Stage
+
+_HOMES = {
+    "measure": "speechmeter.api.live",
+    "Result": "speechmeter.api.live",
+    "run": "speechmeter.api.runs",
+    "load": "speechmeter.api.runs",
+    "Run": "speechmeter.api.runs",
+    "SpeechmeterError": "speechmeter.core.errors",
+    "Prepared": "speechmeter.core.protocols",
+    "Stage": "speechmeter.core.types",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'speechmeter' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,72 @@
+"""Metrics that follow from others by definition: real-time factors and throughput, per round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+
+from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Measurement, Record
+
+
+def find(record: Record, metric_id: str, scope: str = "total") -> Measurement | None:
+    """The measurement of a metric in a scope; None when the record has none."""
+    for measurement in record.measurements:
+        if measurement.metric == metric_id and measurement.scope == scope:
+            return measurement
+    return None
+
+
+def round_value(record: Record, metric: Metric, scope: str = "total") -> tuple[float, int] | None:
+    """(one figure for this round, samples behind it): the median of raw values, or a derived figure.
+
+    None when the record does not hold what it needs.
+    """
+    derive = _DERIVED.get(metric.id)
+    if derive is not None:
+        return derive(record, scope)
+    measurement = find(record, metric.id, scope)
+    if measurement is None or not measurement.values:
+        return None
+    return median(measurement.values), len(measurement.values)
+
+
+def why_absent(record: Record, metric: Metric, scope: str = "total") -> str | None:
+    """The reason a record gives for not having a metric; None when it gives none."""
+    source = metrics.LATENCY.id if metric.id in _DERIVED else metric.id
+    measurement = find(record, source, scope)
+    if measurement is not None and measurement.unavailable:
+        return measurement.unavailable
+    if metric.id in (metrics.RTF.id, metrics.RTFX.id) and find(record, metrics.AUDIO_SECONDS.id) is None:
+        return "the workload is not audio" if record.status == "ok" else None
+    return None
+
+
+def _rtf(record: Record, scope: str) -> tuple[float, int] | None:
+    pairs = _paired(record, metrics.AUDIO_SECONDS.id, scope)
+    return (median(time / audio for time, audio in pairs), len(pairs)) if pairs else None
+
+
+def _rate(amount: Metric) -> Callable[[Record, str], tuple[float, int] | None]:
+    def rate(record: Record, scope: str) -> tuple[float, int] | None:
+        pairs = _paired(record, amount.id, scope)
+        total_time = sum(time for time, _ in pairs)
+        return (sum(amount for _, amount in pairs) / total_time, len(pairs)) if total_time > 0 else None
+
+    return rate
+
+
+def _paired(record: Record, amount_id: str, scope: str) -> list[tuple[float, float]]:
+    """(seconds, amount) of every sample; amounts repeat as batches were fed, in turn."""
+    time, amount = find(record, metrics.LATENCY.id, scope), find(record, amount_id)
+    if time is None or amount is None or not amount.values:
+        return []
+    return [(t, amount.values[index % len(amount.values)]) for index, t in enumerate(time.values)]
+
+
+_DERIVED: dict[str, Callable[[Record, str], tuple[float, int] | None]] = {
+    metrics.RTF.id: _rtf,
+    metrics.RTFX.id: _rate(metrics.AUDIO_SECONDS),
+    metrics.THROUGHPUT.id: _rate(metrics.ITEMS),
+}

@@ -1,0 +1,84 @@
+"""One figure with its interval from the rounds of a case: every shown number is made here.
+
+Estimate: geometric mean of round medians. Interval: 95 %, Student's t on their logarithms, from two rounds on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median, stdev
+from typing import Literal
+
+from speechmeter.analysis.derived import round_value
+from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Record
+
+Verdict = Literal["real-time", "not real-time", "undecided"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A figure that may be shown. `low` and `high` bound it at 95 %; None with a single round.
+
+    `samples_per_round` is the smallest number of raw samples behind one round's figure.
+    """
+
+    metric: Metric
+    value: float
+    low: float | None
+    high: float | None
+    rounds: int
+    samples_per_round: int
+
+
+def estimate(records: Sequence[Record], metric: Metric, scope: str = "total") -> Estimate | None:
+    """The figure over all rounds of one case; None when no round holds it. Raises ValueError for mixed cases."""
+    if len({record.case.id for record in records}) > 1:
+        raise ValueError("an estimate is made of the rounds of one case")
+    found = [pair for record in records if (pair := round_value(record, metric, scope)) is not None]
+    if not found:
+        return None
+    values = [value for value, _ in found]
+    value, low, high = _interval(values, exact=metric.exact)
+    return Estimate(
+        metric=metric,
+        value=value,
+        low=low,
+        high=high,
+        rounds=len(values),
+        samples_per_round=min(count for _, count in found),
+    )
+
+
+def real_time(figure: Estimate) -> Verdict:
+    """Whether a real-time factor keeps up; undecided when its interval crosses 1."""
+    if figure.metric.id != metrics.RTF.id:
+        raise ValueError("only a real-time factor can be real-time")
+    low = figure.value if figure.low is None else figure.low
+    high = figure.value if figure.high is None else figure.high
+    if high < 1:
+        return "real-time"
+    return "not real-time" if low > 1 else "undecided"
+
+
+def _interval(values: Sequence[float], *, exact: bool) -> tuple[float, float | None, float | None]:
+    if exact:
+        return median(values), None, None
+    if len(values) == 1:
+        return values[0], None, None
+    if min(values) <= 0:  # a growth of zero bytes has no logarithm
+        centre, half = fmean(values), _half_width(values)
+        return centre, centre - half, centre + half
+    logs = [math.log(value) for value in values]
+    centre, half = fmean(logs), _half_width(logs)
+    return math.exp(centre), math.exp(centre - half), math.exp(centre + half)
+
+
+def _half_width(values: Sequence[float]) -> float:
+    from scipy.special import stdtrit
+
+    quantile = float(stdtrit(len(values) - 1, 0.975))
+    return quantile * stdev(values) / math.sqrt(len(values))

@@ -1,0 +1,1 @@
+"""The Python interface, re-exported by the package itself."""

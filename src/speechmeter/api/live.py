@@ -1,0 +1,191 @@
+"""Measure an object of the running program: `speechmeter.measure(model, inputs)`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.core import metrics, plugins
+from speechmeter.core.axes import Axis
+from speechmeter.core.errors import InputError
+from speechmeter.core.machine import available_cores
+from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.types import Batch, Case, Record, Spec, Stage
+from speechmeter.launch.places import measure_here
+from speechmeter.report import choose, text
+
+_PROTOCOL = {"warmup": 2, "samples": 10, "min_samples": 2, "budget_s": 20.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What one object cost. `record` holds every raw sample; figures are estimated from it."""
+
+    record: Record
+
+    def estimate(self, metric: str) -> Estimate | None:
+        """The figure of a metric by name; None when it was not measured."""
+        definition = metrics.find(metric)
+        if definition is None:
+            raise InputError(f"there is no metric {metric!r}", fix=plugins.nearest(metric, choose.names([self.record])))
+        return estimate([self.record], definition)
+
+    @property
+    def latency_s(self) -> float | None:
+        """Median seconds of one call."""
+        return self._value("latency")
+
+    @property
+    def rtf(self) -> float | None:
+        """Real-time factor; None unless `audio_seconds` was given."""
+        return self._value("rtf")
+
+    def table(self, metric: str | None = None, format: str = "markdown") -> str:
+        """The tables that `speechmeter show` prints, as text."""
+        return text.FORMATS[format](choose.tables([self.record], metric))
+
+    def _value(self, metric: str) -> float | None:
+        found = self.estimate(metric)
+        return None if found is None else found.value
+
+
+def measure(
+    subject: Callable[..., Any],
+    inputs: Any,
+    *,
+    audio_seconds: float | None = None,
+    meters: Sequence[str] = ("latency", "memory", "parameters"),
+    name: str | None = None,
+    **axes: Any,
+) -> Result:
+    """Measure a callable or torch module on `inputs` (one value, a tuple of arguments, or a dict of keywords).
+
+    A module runs without autograd, in the mode it is in; a callable runs as it is. `audio_seconds` is the audio in one
+    call, all items together. Axes: `threads` is applied and put back; `samples`, `warmup`, `min_samples` and `budget_s`
+    set the protocol. One process, one round: meters that need a process of their own are unavailable, with the reason.
+    Raises InputError for an unknown axis; whatever the subject raises is in the record's reason.
+    """
+    unknown = set(axes) - {*_PROTOCOL, "threads"}
+    if unknown:
+        raise InputError(
+            f"measure has no axis {min(unknown)!r}",
+            fix=plugins.nearest(min(unknown), [*_PROTOCOL, "threads"]),
+        )
+    live = _Live(subject, inputs, audio_seconds)
+    case = _case(live, name or _name(subject), tuple(meters), axes)
+    with _threads(case.axes["threads"]):
+        outcome = measure_here(case, live, live, [plugins.meter(meter) for meter in meters], _WHY)
+    return Result(
+        record=Record(
+            case=case,
+            round=0,
+            sequence=0,
+            status=outcome.status,
+            reason=outcome.reason,
+            measurements=outcome.measurements,
+            environment=outcome.environment.fingerprint if outcome.environment else "",
+            warnings=outcome.warnings,
+        )
+    )
+
+
+_WHY = "a live object cannot be moved into a process of its own; use speechmeter.run with python:file.py:factory"
+
+
+class _Live:
+    """Subject and workload in one: an object that is already here, and its inputs."""
+
+    summary = "an object of the running program"
+    axes: tuple[Axis, ...] = ()
+    options: tuple[str, ...] = ()
+    runs_code = False
+
+    def __init__(self, call: Callable[..., Any], inputs: Any, audio_s: float | None) -> None:
+        self._call = call
+        self._inputs = inputs
+        self._audio_s = audio_s
+        self._torch = sys.modules.get("torch")
+        self.is_module = self._torch is not None and isinstance(call, self._torch.nn.Module)
+        self.tensors = [t for t in _flat(inputs) if self._torch is not None and isinstance(t, self._torch.Tensor)]
+
+    def installed(self) -> Installed:
+        return Installed()
+
+    def check(self, case: Case) -> None:
+        return None
+
+    def unavailable(self, case: Case) -> str | None:
+        return None
+
+    def batches(self, case: Case) -> Iterator[Batch]:
+        yield Batch(data=self._inputs, items=1, audio_s=self._audio_s)
+
+    def prepare(self, case: Case, device: str) -> Prepared:
+        modules = {type(self._call).__name__: self._call} if self.is_module else {}
+        stage = Stage(name="model", fn=self._one, modules=modules)
+        if self._torch is None or not device.startswith("cuda"):
+            return Prepared(stages=(stage,), modules=modules)
+        torch = self._torch
+        return Prepared(stages=(stage,), modules=modules, sync=lambda: torch.cuda.synchronize(device))
+
+    def _one(self, batch: Batch) -> Any:
+        if self.is_module and self._torch is not None:
+            with self._torch.inference_mode():
+                return _apply(self._call, batch.data)
+        return _apply(self._call, batch.data)
+
+
+def _case(live: _Live, name: str, meters: tuple[str, ...], axes: Mapping[str, Any]) -> Case:
+    tensor = live.tensors[0] if live.tensors else None
+    threads = axes.get("threads") or len(available_cores())
+    protocol = {"clock": "perf_counter_ns", "sync": "both edges", "seed": 0, "mode": "capped"}
+    protocol.update({key: axes.get(key, default) for key, default in _PROTOCOL.items()})
+    return Case(
+        subject=Spec(plugin="live", name=name),
+        workload=Spec(plugin="live", name="inputs"),
+        axes={
+            "device": str(tensor.device) if tensor is not None else "cpu",
+            "dtype": str(tensor.dtype).removeprefix("torch.") if tensor is not None else "unknown",
+            "threads": threads,
+            "cores": len(available_cores()),
+            "boundary": "+features",
+        },
+        meters=meters,
+        protocol=protocol,
+    )
+
+
+def _name(subject: Any) -> str:
+    return str(getattr(subject, "__name__", type(subject).__name__))
+
+
+def _apply(call: Callable[..., Any], inputs: Any) -> Any:
+    if isinstance(inputs, dict):
+        return call(**inputs)
+    if isinstance(inputs, tuple):
+        return call(*inputs)
+    return call(inputs)
+
+
+def _flat(inputs: Any) -> list[Any]:
+    if isinstance(inputs, dict):
+        return list(inputs.values())
+    return list(inputs) if isinstance(inputs, tuple) else [inputs]
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,192 @@
+"""Run a study into a directory, and read it back. The command `run` and `speechmeter.run` both come through here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.core import metrics
+from speechmeter.core.errors import InputError, RunDirError
+from speechmeter.core.types import FAILED, Record
+from speechmeter.launch.places import InlinePlace, Place, SubprocessPlace
+from speechmeter.launch.preflight import preflight
+from speechmeter.launch.sweep import Sweep, Watcher, pending, run_sweep
+from speechmeter.plan.study import Study, study_from_file, study_from_python
+from speechmeter.report import choose, text
+from speechmeter.report.tables import by_case
+from speechmeter.store.run_dir import RunDir, RunWriter, is_free, is_run
+
+Launcher = Literal["subprocess", "inline"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a study is run; none of it is part of a case's identity."""
+
+    output: Path | None = None
+    launcher: Launcher = "subprocess"
+    rounds: int | None = None
+    resume: bool = False
+    retry_failed: bool = False
+    force: bool = False
+    offline: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A finished or unfinished run: where it is, and its records."""
+
+    path: Path
+    records: tuple[Record, ...]
+
+    @property
+    def failed(self) -> tuple[Record, ...]:
+        """Records of cases that were tried and did not finish."""
+        return tuple(record for record in self.records if record.status in FAILED)
+
+    def estimates(self, metric: str = "latency", **axes: Any) -> list[tuple[Mapping[str, Any], Estimate]]:
+        """(axes with the model's name, figure) of every case that has the metric and matches the given axes."""
+        definition = metrics.find(metric)
+        if definition is None:
+            raise InputError(f"there is no metric {metric!r}", fix="see `speechmeter show --help`")
+        found: list[tuple[Mapping[str, Any], Estimate]] = []
+        for group in by_case(self.records).values():
+            labels = {"model": group[0].case.subject.name, **group[0].case.axes}
+            made = estimate(group, definition) if all(labels.get(k) == v for k, v in axes.items()) else None
+            if made is not None:
+                found.append((labels, made))
+        return found
+
+    def table(self, metric: str | None = None, format: str = "markdown", *, sci: bool = False) -> str:
+        """The tables that `speechmeter show` prints, as text."""
+        return text.FORMATS[format](choose.tables(self.records, metric), sci=sci)
+
+
+def load(path: str | Path) -> Run:
+    """Read a run directory. Raises RunDirError when it is none, StoreError when a record is broken."""
+    store = RunDir.existing(Path(path))
+    return Run(path=store.path, records=tuple(store.records()))
+
+
+def run(
+    plan: str | Path | Mapping[str, Any],
+    *,
+    output: str | Path | None = None,
+    launcher: Launcher = "subprocess",
+    resume: bool = False,
+    force: bool = False,
+    trust: bool = False,
+) -> Run:
+    """Run a plan (a YAML file, or its keys as a dict) and return its records."""
+    study = study_from_python(plan) if isinstance(plan, Mapping) else study_from_file(Path(plan), trust=trust)
+    options = Options(output=Path(output) if output else None, launcher=launcher, resume=resume, force=force)
+    return run_study(study, options)
+
+
+def run_study(study: Study, options: Options, watch: Watcher = lambda event: None) -> Run:
+    """Preflight, then measure everything that the output does not hold yet. Refusals leave nothing behind."""
+    with _offline(options.offline):
+        sweep = check_study(study, options)
+        output = options.output or default_output(study)
+        check_output(output, study, options)
+        with RunWriter(output) as store:
+            if not options.resume:
+                store.clear()
+            store.begin(study.plan_text())
+            run_sweep(sweep, _place(options, study, store), store, watch)
+            return Run(path=output, records=tuple(store.records()))
+
+
+def check_study(study: Study, options: Options) -> Sweep:
+    """What a run of this study would do. Raises InputError for anything that can be refused beforehand."""
+    unavailable = preflight(study.cells.cases, study.plan.limits.value(), place=study.place)
+    return Sweep(
+        cases=study.cells.cases,
+        rounds=options.rounds or study.plan.rounds,
+        skipped=study.cells.skipped,
+        unavailable=unavailable,
+        retry_failed=options.retry_failed,
+    )
+
+
+def left_to_do(sweep: Sweep, options: Options) -> list[tuple[Any, int]]:
+    """(case, round) pairs that a run would measure now."""
+    records: Sequence[Record] = ()
+    if options.resume and options.output is not None and is_run(options.output):
+        records = RunDir(options.output).records()
+    return list(pending(sweep, {r.key for r in records if not (options.retry_failed and r.status in FAILED)}))
+
+
+def default_output(study: Study) -> Path:
+    """`runs/<time>-<plan>`, a directory that does not exist yet."""
+    base = Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-{study.plan.name}"
+    return next(path for n in range(1000) if not (path := Path(f"{base}-{n}" if n else base)).exists())
+
+
+def check_output(output: Path, study: Study, options: Options) -> None:
+    """Refuse a directory that is taken, unless it is to be resumed or replaced."""
+    if options.resume:
+        if is_run(output):
+            _check_same_plan(output, study)
+            return
+        if is_free(output):
+            return
+    elif is_free(output) or (options.force and is_run(output)):
+        return
+    if is_run(output):
+        raise RunDirError(
+            "a run stands here already",
+            where=str(output),
+            fix="add --resume or --force, or choose another -o",
+        )
+    raise RunDirError("this exists and is not a run", where=str(output), fix="choose another -o")
+
+
+def _check_same_plan(output: Path, study: Study) -> None:
+    """A run is resumed with the cases it was begun with; rounds and limits may change."""
+    stored = RunDir(output).plan_path
+    if not stored.is_file():
+        return
+    begun = study_from_file(stored, trust=True)
+    ids = {case.id for case in begun.cells.cases}
+    if ids != {case.id for case in study.cells.cases}:
+        changed = _first_difference(begun.plan.to_plain(), study.plan.to_plain())
+        raise RunDirError(
+            f"this run was begun with another plan ({changed})",
+            where=str(output),
+            fix="resume it with the same plan, or choose another -o",
+        )
+
+
+def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    for key in dict.fromkeys([*begun, *now]):
+        if begun.get(key) != now.get(key) and key not in ("name", "rounds", "limits"):
+            return f"{key}: {begun.get(key)!r} then, {now.get(key)!r} now"
+    return "this machine gives other cores or audio"
+
+
+def _place(options: Options, study: Study, store: RunWriter) -> Place:
+    if options.launcher == "inline":
+        return InlinePlace()
+    return SubprocessPlace(study.plan.limits.value(), store.artifacts_path)
+
+
+@contextmanager
+def _offline(offline: bool) -> Iterator[None]:
+    """While it lasts, model libraries stay off the network."""
+    before = os.environ.get("HF_HUB_OFFLINE")
+    if offline:
+        os.environ["HF_HUB_OFFLINE"] = "1"
+    try:
+        yield
+    finally:
+        if offline and before is None:
+            del os.environ["HF_HUB_OFFLINE"]
+        elif offline and before is not None:
+            os.environ["HF_HUB_OFFLINE"] = before

@@ -1,0 +1,1 @@
+"""The command `speechmeter`: one file a command. Only here is anything printed, and only here does anything exit."""

@@ -1,0 +1,96 @@
+"""Progress of a run: a live line in a terminal, one plain line a case in a log file.
+
+It is redrawn on events only. A bar that refreshes by itself would take a core's time from what is being measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from speechmeter.analysis.estimate import estimate
+from speechmeter.core import metrics
+from speechmeter.core.types import Record
+from speechmeter.launch.sweep import Event
+from speechmeter.report.numbers import number
+
+_BAR = 24
+
+
+@contextmanager
+def progress(console: Console) -> Iterator[Callable[[Event], None]]:
+    """A watcher for `run_sweep` that shows what is done, what runs, and how long it may still take."""
+    if not console.is_terminal:
+        yield _Lines(console).watch
+        return
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield _Bar(console, live).watch
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `3 min`, `1 h 20 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class _Lines:
+    """One line for each finished (case, round)."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._begun = monotonic()
+        self._seen: dict[str, float] = {}
+
+    def watch(self, event: Event) -> None:
+        """Print a finished case."""
+        if event.kind == "finished" and event.record is not None:
+            self._console.print(self._line(event, event.record), markup=False, highlight=False, soft_wrap=True)
+
+    def _line(self, event: Event, record: Record) -> str:
+        width = len(str(event.total))
+        parts = [f"[{event.done:{width}}/{event.total}] {event.case.label}"]
+        if event.round:
+            parts.append(f"round {event.round + 1}")
+        parts += [outcome(record), f"took {duration(record.wall_s)}"]
+        if event.done < event.total:
+            parts.append(f"about {duration(self.left_s(event))} left")
+        return " · ".join(parts)
+
+    def left_s(self, event: Event) -> float:
+        """Time left, if the rest goes as the part that is done."""
+        return (monotonic() - self._begun) / max(1, event.done) * (event.total - event.done)
+
+
+class _Bar(_Lines):
+    """The same lines, and below them what is running."""
+
+    def __init__(self, console: Console, live: Live) -> None:
+        super().__init__(console)
+        self._live = live
+
+    def watch(self, event: Event) -> None:
+        """Redraw."""
+        super().watch(event)
+        filled = round(_BAR * event.done / max(1, event.total))
+        running = f"{event.case.label} · {event.phase or 'start'}" if event.kind != "finished" else ""
+        left = f"about {duration(self.left_s(event))} left" if event.done else ""
+        text = f"{'━' * filled}{'╌' * (_BAR - filled)} {event.done}/{event.total}  {running}  {left}"
+        self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+
+def outcome(record: Record) -> str:
+    """What a record says, in a few words."""
+    if record.status != "ok":
+        return f"{record.status}: {record.reason}"
+    rtf, latency = estimate([record], metrics.RTF), estimate([record], metrics.LATENCY)
+    if latency is None:
+        return "ok"
+    text = number(latency.value, "s")
+    return text if rtf is None else f"{text}, RTF {number(rtf.value, '1')}"

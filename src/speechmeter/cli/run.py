@@ -1,0 +1,157 @@
+"""`speechmeter run`: measure a plan, flags, or the built-in tour."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from speechmeter.api.runs import Options, Run
+    from speechmeter.plan.overrides import Override
+    from speechmeter.plan.study import Study
+
+_LIST = "comma-separated"
+
+
+def run(
+    plan: Path | None = typer.Argument(
+        None, metavar="[PLAN.yaml]", help="A plan; without one, flags or the tour.", show_default=False
+    ),
+    model: list[str] | None = typer.Option(
+        None, "--model", help="log-mel, transformers:SOURCE, python:FILE.py:FACTORY; repeatable."
+    ),
+    seconds: str | None = typer.Option(None, help=f"Seconds of audio, {_LIST}."),
+    batch: str | None = typer.Option(None, help=f"Items a call, {_LIST}."),
+    audio: str | None = typer.Option(None, help="A sound file, `sample` (ships with the package) or `noise`."),
+    device: str | None = typer.Option(None, help="cpu, cuda, cuda:N."),
+    dtype: str | None = typer.Option(None, help="float32, float16, bfloat16."),
+    threads: str | None = typer.Option(None, help="Threads of the math libraries."),
+    cores: str | None = typer.Option(None, help="CPU cores, by affinity."),
+    compile: str | None = typer.Option(None, help="true or false: torch.compile."),
+    deterministic: str | None = typer.Option(None, help="true or false."),
+    boundary: str | None = typer.Option(
+        None, help="What is inside the clock: model, +decode, +features, +copy, +load."
+    ),
+    meters: str | None = typer.Option(None, help="latency, memory, parameters, …"),
+    rounds: int | None = typer.Option(None, help="Fresh processes a case."),
+    repeats: int | None = typer.Option(None, help="Exactly so many samples after `discard`."),
+    triangle: bool | None = typer.Option(None, "--triangle/--no-triangle", help="Skip the heavy half of the grid."),
+    set_: list[str] | None = typer.Option(None, "--set", help="key=value for any key of a plan; repeatable."),
+    output: Path | None = typer.Option(None, "-o", "--output", help="Run directory; default runs/<time>-<plan>."),
+    launcher: str = typer.Option("subprocess", help="subprocess or inline."),
+    resume: bool = typer.Option(False, "--resume", help="Go on with a run; finished records are kept."),
+    retry_failed: bool = typer.Option(False, "--retry-failed", help="With --resume: measure failed cases again."),
+    force: bool = typer.Option(False, "--force", help="Replace a run that stands at -o."),
+    quick: bool = typer.Option(False, "--quick", help="One round."),
+    strict: bool = typer.Option(False, "--strict", help="Exit 1 when a case failed."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="List cases, skipped cells and a time estimate."),
+    trust: bool = typer.Option(False, "--trust", help="Run code that the plan names."),
+    offline: bool = typer.Option(False, "--offline", help="Never use the network."),
+) -> None:
+    """Measure a plan, the models named by flags, or (with neither) a built-in tour."""
+    from speechmeter.api.runs import Options
+
+    flags = {
+        "seconds": seconds, "batch": batch, "device": device, "dtype": dtype, "threads": threads, "cores": cores,
+        "compile": compile, "deterministic": deterministic, "boundary": boundary, "meters": meters,
+    }  # fmt: skip
+    single = {"audio": audio, "rounds": 1 if quick else rounds, "repeats": repeats, "triangle": triangle}
+    overrides = _overrides(model, flags, single, set_ or [])
+    study = _study(plan, overrides, bool(model), output if resume else None, trust=trust)
+    options = Options(
+        output=output,
+        launcher=_launcher(launcher),
+        resume=resume,
+        retry_failed=retry_failed,
+        force=force,
+        offline=offline,
+    )
+    if dry_run:
+        _list_cases(study, options)
+        return
+    _finish(_measure(study, options), strict=strict)
+
+
+def _overrides(
+    models: list[str] | None, lists: dict[str, str | None], single: dict[str, Any], sets: list[str]
+) -> list[Override]:
+    from speechmeter.plan.overrides import Override, from_flag, from_set
+
+    found = [Override(path=("models",), value=list(models), where="--model")] if models else []
+    found += [from_flag(key, value) for key, value in lists.items() if value is not None]
+    found += [
+        Override(path=(key,), value=value, where=f"--{key}") for key, value in single.items() if value is not None
+    ]
+    return found + [from_set(text) for text in sets]
+
+
+def _study(
+    plan: Path | None, overrides: list[Override], has_model: bool, resumed: Path | None, *, trust: bool
+) -> Study:
+    from speechmeter.plan.study import study_from_file, study_from_flags, tour
+
+    if plan is not None:
+        return study_from_file(plan, overrides, trust=trust)
+    if has_model or any(override.path == ("models",) for override in overrides):
+        return study_from_flags(overrides)
+    if resumed is not None and (resumed / "plan.yaml").is_file():
+        return study_from_file(resumed / "plan.yaml", overrides, trust=trust)
+    return tour(overrides)
+
+
+def _launcher(name: str) -> Any:
+    from speechmeter.core.errors import InputError
+    from speechmeter.core.plugins import nearest
+
+    if name not in ("subprocess", "inline"):
+        raise InputError(
+            f"there is no launcher {name!r}", where="--launcher", fix=nearest(name, ["subprocess", "inline"])
+        )
+    return name
+
+
+def _measure(study: Study, options: Options) -> Run:
+    from speechmeter.api.runs import run_study
+    from speechmeter.cli.console import console_for
+    from speechmeter.cli.progress import progress
+
+    with progress(console_for(sys.stderr)) as watch:
+        return run_study(study, options, watch)
+
+
+def _finish(made: Run, *, strict: bool) -> None:
+    from speechmeter.cli.console import console_for
+    from speechmeter.report.choose import tables
+    from speechmeter.report.grids import summary
+    from speechmeter.report.terminal import draw
+
+    console = console_for(sys.stdout)
+    draw(tables(made.records, None), console)
+    console.print(f"{summary(made.records)} · {made.path}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"see again: speechmeter show {made.path}", markup=False, highlight=False, soft_wrap=True)
+    if strict and made.failed:
+        raise typer.Exit(1)
+
+
+def _list_cases(study: Study, options: Options) -> None:
+    from speechmeter.api.runs import check_study, left_to_do
+    from speechmeter.cli.progress import duration
+    from speechmeter.launch.forecast import earlier_walls, forecast
+
+    sweep = check_study(study, options)
+    pairs = left_to_do(sweep, options)
+    for case in study.cells.cases:
+        rounds = sum(1 for other, _ in pairs if other.id == case.id)
+        typer.echo(f"{case.id}  {case.label}  · {rounds} round{'s' if rounds != 1 else ''}")
+    for skip in (*sweep.skipped, *sweep.unavailable):
+        typer.echo(f"{skip.case.id}  {skip.case.label}  · left out: {skip.reason}")
+    guess = forecast(pairs, study.plan.limits.value(), earlier_walls([Path("runs")]))
+    most = "no limit" if guess.most_s is None else duration(guess.most_s)
+    typer.echo(
+        f"{len(study.cells.cases)} cases, {len(sweep.skipped)} skipped, {len(sweep.unavailable)} unavailable; "
+        f"{guess.total} measurements, between {duration(guess.least_s)} and {most} "
+        f"({guess.known} of them timed by earlier runs; the rest from process start-up to the time limit)"
+    )

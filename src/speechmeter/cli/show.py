@@ -1,0 +1,46 @@
+"""`speechmeter show`: the tables of a run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from speechmeter.report.tables import Table
+
+
+def show(
+    run: Path = typer.Argument(..., help="A run directory."),
+    metric: str | None = typer.Option(
+        None, help="rtf, rtfx, latency, memory, parameters, cold-start, stages, throughput, …"
+    ),
+    format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
+    sci: bool = typer.Option(False, "--sci", help="Exponent notation."),
+) -> None:
+    """Print the tables of a run: by default real-time factor, peak memory and parameters."""
+    from speechmeter.core.errors import InputError
+    from speechmeter.core.plugins import nearest
+    from speechmeter.report.choose import tables
+    from speechmeter.report.text import FORMATS
+    from speechmeter.store.run_dir import RunDir
+
+    if format != "table" and format not in FORMATS:
+        raise InputError(f"there is no format {format!r}", where="--format", fix=nearest(format, ["table", *FORMATS]))
+    records = RunDir.existing(run).records()
+    found = tables(records, metric)
+    if format != "table":
+        typer.echo(FORMATS[format](found, sci=sci))
+        return
+    _draw(found, sci, len(records))
+
+
+def _draw(found: list[Table], sci: bool, count: int) -> None:
+    from speechmeter.cli.console import console_for
+    from speechmeter.report.terminal import draw
+
+    if not count:
+        typer.echo("this run holds no records yet")
+    draw(found, console_for(sys.stdout), sci=sci)

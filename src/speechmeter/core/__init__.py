@@ -1,0 +1,1 @@
+"""Frozen types, metric definitions, protocols and errors. Standard library only."""

@@ -1,0 +1,72 @@
+"""The axes a plan may sweep: a declared set. Plug-ins declare more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+BOUNDARIES = ("model", "+decode", "+features", "+copy", "+load")
+"""What stands inside the clock, from the narrowest to the widest; each includes those before it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """One thing that can be varied. `kind` is int, float, bool or str; `default` is used when a plan is silent."""
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    choices: tuple[Any, ...] = ()
+    minimum: float | None = None
+    above: float | None = None
+
+    def check(self, value: Any) -> str | None:
+        """Why `value` is not on this axis; None when it is."""
+        if value is None:
+            return None if self.default is None else f"{self.name} needs a value"
+        accepted = (int, float) if self.kind is float else (self.kind,)
+        if not isinstance(value, accepted) or isinstance(value, bool) is not (self.kind is bool):
+            return f"{self.name} takes {_KINDS[self.kind]}, not {value!r}"
+        if self.choices and value not in self.choices:
+            return f"{self.name} takes one of {', '.join(map(str, self.choices))}, not {value!r}"
+        return self._out_of_range(value) if self.kind in (int, float) else None
+
+    def _out_of_range(self, value: Any) -> str | None:
+        if not math.isfinite(value):
+            return f"{self.name} must be finite, not {value!r}"
+        if self.minimum is not None and value < self.minimum:
+            return f"{self.name} must be at least {self.minimum:g}, not {value!r}"
+        if self.above is not None and value <= self.above:
+            return f"{self.name} must be greater than {self.above:g}, not {value!r}"
+        return None
+
+
+_KINDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+
+CORE_AXES: tuple[Axis, ...] = (
+    Axis(name="device", kind=str, default="cpu", help="cpu, cuda or cuda:N"),
+    Axis(name="dtype", kind=str, default="float32", help="number format of weights and input",
+         choices=("float32", "float16", "bfloat16")),
+    Axis(name="threads", kind=int, default=None, help="threads of the math libraries; absent: one per core", minimum=1),
+    Axis(name="cores", kind=int, default=None, help="CPU cores by affinity; absent: all there are", minimum=1),
+    Axis(name="compile", kind=bool, default=False, help="torch.compile the model"),
+    Axis(name="deterministic", kind=bool, default=False, help="deterministic algorithms only"),
+    Axis(name="tf32", kind=bool, default=False, help="TF32 matrix units for float32 on CUDA"),
+    Axis(name="boundary", kind=str, default="+features", help="what stands inside the clock", choices=BOUNDARIES),
+)  # fmt: skip
+
+
+def axis_names(axes: Iterable[Axis]) -> list[str]:
+    """The names, in order."""
+    return [axis.name for axis in axes]
+
+
+def inside_boundary(stage_name: str, boundary: str) -> bool:
+    """Whether a stage of this name stands inside the clock. Stages the boundary does not name always do."""
+    widening = [part.lstrip("+") for part in BOUNDARIES]
+    if stage_name not in widening:
+        return True
+    return widening.index(stage_name) <= BOUNDARIES.index(boundary)

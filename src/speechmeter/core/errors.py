@@ -1,0 +1,59 @@
+"""The one exception tree. The library raises these; only `speechmeter.cli` prints and exits.
+
+SpeechmeterError
+├── InputError              something the user gave cannot be used (exit 2, nothing written)
+│   ├── PlanError           a key, a value or a flag of a plan
+│   ├── SubjectError        a model that does not exist or may not be loaded
+│   ├── DeviceError         a device, core or limit that this machine does not have
+│   └── RunDirError         a run directory that is taken, missing or not ours
+├── StoreError              a record that cannot be read or written
+└── InterruptedRun          the run was stopped from outside; finished records are kept
+"""
+
+from __future__ import annotations
+
+
+class SpeechmeterError(Exception):
+    """Base of every error that Speechmeter raises on purpose."""
+
+
+class InputError(SpeechmeterError):
+    """Bad input: what is wrong, where it stands, and the way out, in one line.
+
+    `where` is `file:line` or the flag; `fix` says what to do instead.
+    """
+
+    def __init__(self, what: str, *, where: str | None = None, fix: str | None = None) -> None:
+        self.what = " ".join(what.split())
+        self.where = where
+        self.fix = " ".join(fix.split()) if fix else None
+        super().__init__(self._line())
+
+    def _line(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        way_out = f"; {self.fix}" if self.fix else ""
+        return f"{place}{self.what}{way_out}"
+
+
+class PlanError(InputError):
+    """A key, a value or a flag of a plan cannot be used."""
+
+
+class SubjectError(InputError):
+    """A model does not exist or may not be loaded."""
+
+
+class DeviceError(InputError):
+    """A device, core or limit that this machine does not have."""
+
+
+class RunDirError(InputError):
+    """A run directory is taken, missing, or not one of ours."""
+
+
+class StoreError(SpeechmeterError):
+    """A record cannot be read or written."""
+
+
+class InterruptedRun(SpeechmeterError):  # noqa: N818 - an interruption is not an error of anyone's
+    """The run was stopped from outside; every finished record is kept."""

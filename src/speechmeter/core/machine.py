@@ -1,0 +1,48 @@
+"""Small facts about this machine, read from the operating system without any library."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+
+def available_cores() -> tuple[int, ...]:
+    """The CPU cores this process may use, by number."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def read_text(path: str) -> str | None:
+    """The stripped text of a small system file; None when it is not there or not readable."""
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None
+
+
+def proc_fields(path: str) -> dict[str, str]:
+    """The `key: value` lines of a /proc file; empty where there is none. A repeated key keeps its first value."""
+    fields: dict[str, str] = {}
+    for line in (read_text(path) or "").splitlines():
+        key, _, value = line.partition(":")
+        fields.setdefault(key.strip(), value.strip())
+    return fields
+
+
+def kib_field(path: str, key: str) -> int | None:
+    """A `key: N kB` line of a /proc file, in bytes; None when it is not there."""
+    value = proc_fields(path).get(key, "").removesuffix("kB").strip()
+    return int(value) * 1024 if value.isdigit() else None
+
+
+def resident_bytes() -> int | None:
+    """Resident size of this process; None where /proc is absent."""
+    return kib_field("/proc/self/status", "VmRSS")
+
+
+def cpu_model() -> str:
+    """The processor's own name, or its architecture."""
+    fields = proc_fields("/proc/cpuinfo")
+    return fields.get("model name") or fields.get("Model") or platform.processor() or platform.machine()

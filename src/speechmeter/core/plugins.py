@@ -1,0 +1,68 @@
+"""Finding plug-ins by entry point. Nothing is imported until it is asked for."""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, cast
+
+from speechmeter.core.errors import InputError, PlanError
+from speechmeter.core.metrics import register
+from speechmeter.core.protocols import Meter, Subject, Workload
+
+SUBJECTS = "speechmeter.subjects"
+WORKLOADS = "speechmeter.workloads"
+METERS = "speechmeter.meters"
+
+
+@cache
+def _found(group: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def names(group: str) -> list[str]:
+    """Names of all plug-ins of a group, sorted."""
+    return sorted(_found(group))
+
+
+@cache
+def _load(group: str, name: str) -> Any:
+    point = _found(group).get(name)
+    kind = group.rpartition(".")[2].removesuffix("s")
+    if point is None:
+        raise PlanError(f"there is no {kind} {name!r}", fix=nearest(name, names(group)))
+    try:
+        return point.load()()
+    except InputError:
+        raise
+    except Exception as error:
+        raise PlanError(
+            f"the {kind} plug-in {name!r} ({point.value}) cannot be imported: {type(error).__name__}: {error}",
+            fix="update or uninstall the package that provides it",
+        ) from error
+
+
+def subject(name: str) -> Subject:
+    """The subject plug-in of that name; PlanError with the nearest name when there is none."""
+    return cast(Subject, _load(SUBJECTS, name))
+
+
+def workload(name: str) -> Workload:
+    """The workload plug-in of that name; PlanError with the nearest name when there is none."""
+    return cast(Workload, _load(WORKLOADS, name))
+
+
+def meter(name: str) -> Meter:
+    """The meter plug-in of that name, its metrics registered; PlanError when there is none."""
+    found = cast(Meter, _load(METERS, name))
+    register(found.metrics)
+    return found
+
+
+def nearest(word: str, choices: list[str]) -> str:
+    """The way out for a misspelt word: the nearest valid one, else all of them."""
+    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return "choose from: " + ", ".join(choices)

@@ -1,0 +1,172 @@
+"""What a plug-in answers for itself. The engine knows these and nothing else of any subject, workload or meter.
+
+Entry-point groups: `speechmeter.subjects`, `speechmeter.workloads`, `speechmeter.meters`. An entry point names a
+class without constructor arguments; built-ins are registered the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from speechmeter.core.axes import Axis
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Batch, Case, Measurement, Stage
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A subject that is loaded and ready: a chain of stages, its torch modules by name, device sync, and an end.
+
+    `notes` are facts a reader must know (random weights, a pinned length). `data_dependent` says that the cost of a
+    call depends on what it hears, so that figures on noise mislead.
+    """
+
+    stages: tuple[Stage, ...]
+    modules: Mapping[str, Any] = field(default_factory=dict)
+    sync: Callable[[], None] = _nothing
+    close: Callable[[], None] = _nothing
+    notes: tuple[str, ...] = ()
+    data_dependent: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """Which of the calls made by `Session.collect` are samples (the others were warm-up), and why it stopped."""
+
+    kept: tuple[bool, ...]
+    stop_reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installed:
+    """Whether a plug-in can run here: its version, or the reason why not and how to get it."""
+
+    version: str = ""
+    missing: str | None = None
+
+
+@runtime_checkable
+class Subject(Protocol):
+    """What is measured."""
+
+    summary: str
+    """One line for `speechmeter models`."""
+    axes: tuple[Axis, ...]
+    """Axes beyond the core's that a plan may sweep for this subject."""
+    options: tuple[str, ...]
+    """Keys that an entry of `models:` may have beside `name` and `load`."""
+    runs_code: bool
+    """True when loading executes code that the plan names; such a subject needs the `--trust` rule."""
+
+    def installed(self) -> Installed:
+        """Version, or why it is absent. Must not import heavy packages."""
+        ...
+
+    def check(self, case: Case) -> None:
+        """Raise InputError for a model that cannot exist. Runs in preflight: no heavy import, no code of the model."""
+        ...
+
+    def unavailable(self, case: Case) -> str | None:
+        """Why this case cannot be measured here although the input is sound; None when it can."""
+        ...
+
+    def prepare(self, case: Case, device: str) -> Prepared:
+        """Load everything and return the chain of stages; the first stage gets a Batch."""
+        ...
+
+
+@runtime_checkable
+class Workload(Protocol):
+    """What a subject is fed."""
+
+    axes: tuple[Axis, ...]
+    """Axes that a plan may sweep with this workload."""
+    options: tuple[str, ...]
+    """Keys that `workload:` may have beside `name`."""
+
+    def check(self, case: Case) -> None:
+        """Raise InputError for data that cannot be used. Runs in preflight."""
+        ...
+
+    def batches(self, case: Case) -> Iterator[Batch]:
+        """The batches of one pass, the same ones on every call."""
+        ...
+
+
+class Session(Protocol):
+    """A loaded case, as a meter sees it."""
+
+    @property
+    def case(self) -> Case:
+        """What is measured."""
+        ...
+
+    @property
+    def prepared(self) -> Prepared:
+        """The loaded subject."""
+        ...
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The chain with its clocked flags as the case's boundary sets them."""
+        ...
+
+    @property
+    def batches(self) -> Sequence[Batch]:
+        """What the workload gave."""
+        ...
+
+    @property
+    def first_ns(self) -> int:
+        """How long the first call took; meters judge by it what a call costs."""
+        ...
+
+    @property
+    def resident_loaded_bytes(self) -> int | None:
+        """Resident size of the process right after loading; None where it cannot be read."""
+        ...
+
+    def call(self, batch: Batch) -> list[Any]:
+        """Run the chain once, iterators drained; outputs per stage."""
+        ...
+
+    def sync(self) -> None:
+        """Wait for the device."""
+        ...
+
+    def collect(self, sample: Callable[[Batch], int]) -> Collected:
+        """Call `sample` (one timed call, returning its nanoseconds) as often as the case's protocol asks."""
+        ...
+
+    def progress(self, what: str) -> None:
+        """Tell whoever watches what is under way."""
+        ...
+
+
+@runtime_checkable
+class Meter(Protocol):
+    """What is read off."""
+
+    name: str
+    metrics: tuple[Metric, ...]
+    """Definitions of everything it can return."""
+    environ: Mapping[str, str]
+    """Environment variables its own process must be started with."""
+
+    def own_process(self, case: Case) -> bool:
+        """Whether it must run in a process that nothing else is read from."""
+        ...
+
+    def unavailable(self, case: Case) -> str | None:
+        """Why it cannot measure this case; None when it can."""
+        ...
+
+    def measure(self, session: Session) -> list[Measurement]:
+        """Readings of one pass of its own."""
+        ...

@@ -1,0 +1,35 @@
+"""How a chain of stages is run: the same way whether it is timed, counted or only warmed up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import perf_counter_ns
+from typing import Any
+
+from speechmeter.core.types import Stage
+
+
+def is_stream(value: Any) -> bool:
+    """Whether a stage returned an iterator, whose work is still to be done."""
+    return hasattr(type(value), "__next__")
+
+
+def drain(stream: Any, stamps_ns: list[int] | None = None) -> list[Any]:
+    """Pull every item out of an iterator; append the clock after each to `stamps_ns`."""
+    items = []
+    for item in stream:
+        if stamps_ns is not None:
+            stamps_ns.append(perf_counter_ns())
+        items.append(item)
+    return items
+
+
+def run_chain(stages: Iterable[Stage], state: Any) -> list[Any]:
+    """Run the stages in order, iterators drained, and return the output of each."""
+    outputs = []
+    for stage in stages:
+        state = stage.fn(state)
+        if is_stream(state):
+            state = drain(state)
+        outputs.append(state)
+    return outputs

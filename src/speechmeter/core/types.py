@@ -1,0 +1,286 @@
+"""The values that everything passes forward: frozen, keyword-only, and able to become JSON and come back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from speechmeter.core.metrics import Metric
+
+SCHEMA = 1
+"""Version of a record line. History: 1, first."""
+
+Status = Literal["ok", "skipped", "oom", "timeout", "crashed", "error", "unavailable"]
+FAILED: frozenset[str] = frozenset({"oom", "timeout", "crashed", "error"})
+"""Statuses of cases that were tried and did not finish."""
+
+Axes = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """A plug-in by name with what it is to load: `transformers` + `wav2vec2` + options. `name` is for tables."""
+
+    plugin: str
+    name: str
+    source: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as stored in a record."""
+        return {
+            "plugin": self.plugin,
+            "name": self.name,
+            "source": self.source,
+            "options": dict(self.options),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Spec:
+        """The inverse of `to_json`."""
+        return cls(
+            plugin=data["plugin"],
+            name=data["name"],
+            source=data.get("source", ""),
+            options=data.get("options", {}),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One cell of a study: what is measured, on what, along which axes, by which meters and protocol.
+
+    `id` is a hash of exactly these; rounds, limits, launcher and output are not part of it.
+    """
+
+    subject: Spec
+    workload: Spec
+    axes: Axes
+    meters: tuple[str, ...]
+    protocol: Mapping[str, Any]
+
+    @cached_property
+    def id(self) -> str:
+        """Sixteen hexadecimal digits that name this case on every machine."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def label(self) -> str:
+        """A short line for progress and messages: `wav2vec2-base · cpu · 5 s × 4`."""
+        parts = [self.subject.name, str(self.axes.get("device", ""))]
+        if "seconds" in self.axes:
+            parts.append(f"{self.axes['seconds']:g} s × {self.axes.get('batch', 1)}")
+        return " · ".join(part for part in parts if part)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as stored in a record."""
+        return {
+            "subject": self.subject.to_json(),
+            "workload": self.workload.to_json(),
+            "axes": dict(self.axes),
+            "meters": list(self.meters),
+            "protocol": dict(self.protocol),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Case:
+        """The inverse of `to_json`."""
+        return cls(
+            subject=Spec.from_json(data["subject"]),
+            workload=Spec.from_json(data["workload"]),
+            axes=data["axes"],
+            meters=tuple(data["meters"]),
+            protocol=data["protocol"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """What one call is fed. `audio_s` is the sum of true seconds, never padded ones; None for losses and text."""
+
+    data: Any
+    items: int
+    ids: tuple[str, ...] = ()
+    lengths: tuple[int, ...] = ()
+    audio_s: float | None = None
+    padded_s: float | None = None
+    references: tuple[str, ...] = ()
+    targets: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One link of a chain: `fn(state) → state`. Glue between models has `clocked=False` and its own row.
+
+    An iterator that `fn` returns is drained inside the clock, each item stamped; the next stage gets the list.
+    """
+
+    name: str
+    fn: Callable[[Any], Any]
+    clocked: bool = True
+    modules: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """Raw readings of one metric in one scope. Statistics are derived on reading, never stored.
+
+    `unavailable` is the reason why there is no value; `values` is then empty.
+    """
+
+    metric: str
+    unit: str
+    values: tuple[float, ...] = ()
+    scope: str = "total"
+    source: str = ""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    unavailable: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        metric: Metric,
+        values: Sequence[float],
+        *,
+        scope: str = "total",
+        source: str = "",
+        notes: Mapping[str, Any] | None = None,
+    ) -> Measurement:
+        """A measurement of a registered metric; its unit comes from the definition."""
+        return cls(
+            metric=metric.id, unit=metric.unit, values=tuple(values), scope=scope, source=source, notes=notes or {}
+        )
+
+    @classmethod
+    def absent(cls, metric: Metric, reason: str, *, scope: str = "total") -> Measurement:
+        """A metric that cannot be had, with the reason."""
+        return cls(metric=metric.id, unit=metric.unit, scope=scope, unavailable=reason)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; fields at their defaults are left out."""
+        data: dict[str, Any] = {"metric": self.metric, "unit": self.unit, "scope": self.scope}
+        data["values"] = list(self.values)
+        if self.source:
+            data["source"] = self.source
+        if self.notes:
+            data["notes"] = dict(self.notes)
+        if self.unavailable is not None:
+            data["unavailable"] = self.unavailable
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Measurement:
+        """The inverse of `to_json`."""
+        return cls(
+            metric=data["metric"],
+            unit=data["unit"],
+            scope=data.get("scope", "total"),
+            values=tuple(data["values"]),
+            source=data.get("source", ""),
+            notes=data.get("notes", {}),
+            unavailable=data.get("unavailable"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """Where a figure was taken. `facts` do not change while a run lasts; `state` (load, clocks) does."""
+
+    facts: Mapping[str, Any]
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits over the facts; two records with the same one ran in the same place."""
+        text = json.dumps(self.facts, sort_keys=True, separators=(",", ":"), default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as stored once per fingerprint."""
+        return {"fingerprint": self.fingerprint, "facts": dict(self.facts), "state": dict(self.state)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What one case gave in one round. A failure is a record too: its status and reason say what happened.
+
+    `sequence` is the order in time within the run, for pairing; `started` is UTC, ISO 8601.
+    """
+
+    case: Case
+    round: int
+    sequence: int
+    status: Status
+    reason: str = ""
+    host: str = ""
+    measurements: tuple[Measurement, ...] = ()
+    environment: str = ""
+    started: str = ""
+    wall_s: float = 0.0
+    stop_reason: str = ""
+    warnings: tuple[str, ...] = ()
+    schema: int = SCHEMA
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """(case id, round): what resume goes by."""
+        return self.case.id, self.round
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: one line of `records.jsonl`."""
+        return {
+            "schema": self.schema,
+            "id": self.case.id,
+            "case": self.case.to_json(),
+            "round": self.round,
+            "sequence": self.sequence,
+            "status": self.status,
+            "reason": self.reason,
+            "host": self.host,
+            "environment": self.environment,
+            "started": self.started,
+            "wall_s": round(self.wall_s, 6),
+            "stop_reason": self.stop_reason,
+            "warnings": list(self.warnings),
+            "measurements": [m.to_json() for m in self.measurements],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Record:
+        """The inverse of `to_json`, for data of the current schema."""
+        return cls(
+            case=Case.from_json(data["case"]),
+            round=data["round"],
+            sequence=data["sequence"],
+            status=data["status"],
+            reason=data.get("reason", ""),
+            host=data.get("host", ""),
+            measurements=tuple(Measurement.from_json(m) for m in data.get("measurements", ())),
+            environment=data.get("environment", ""),
+            started=data.get("started", ""),
+            wall_s=data.get("wall_s", 0.0),
+            stop_reason=data.get("stop_reason", ""),
+            warnings=tuple(data.get("warnings", ())),
+            schema=data["schema"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one case may use in one round: wall seconds and GiB of memory; None is no limit."""
+
+    time_s: float | None = None
+    memory_gib: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skip:
+    """A cell that the plan leaves out, with the reason."""
+
+    case: Case
+    reason: str

@@ -1,0 +1,1 @@
+"""How one case is measured: session, schedule, passes, environment. Knows stages and meters, no kind of model."""

@@ -1,0 +1,36 @@
+"""What an exception inside a measurement means for the record."""
+
+from __future__ import annotations
+
+import traceback
+
+from speechmeter.core.types import Status
+
+_OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "cannot allocate memory", "unable to allocate")
+_REASON_LENGTH = 400
+
+
+def classify(error: BaseException) -> tuple[Status, str]:
+    """(status, one-line reason) for whatever a subject, workload or meter raised."""
+    text = " ".join(str(error).split())
+    if isinstance(error, MemoryError) or _says_out_of_memory(error, text):
+        return "oom", _shorten(text or "out of memory")
+    if isinstance(error, SystemExit):
+        return "error", f"the model ended the interpreter: SystemExit({error.code!r})"
+    return "error", _shorten(f"{type(error).__name__}: {text} ({_place(error)})")
+
+
+def _says_out_of_memory(error: BaseException, text: str) -> bool:
+    # torch raises RuntimeError "... can't allocate memory" on CPU and OutOfMemoryError on CUDA, never MemoryError
+    return isinstance(error, RuntimeError | OSError) and any(sign in text.lower() for sign in _OUT_OF_MEMORY)
+
+
+def _place(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return "no traceback"
+    return f"{frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno} in {frames[-1].name}"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _REASON_LENGTH else text[: _REASON_LENGTH - 1] + "…"

@@ -1,0 +1,138 @@
+"""Measure one case in this process: load, first call, then one pass per meter, timing first, profilers last."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any
+
+from speechmeter.core import metrics
+from speechmeter.core.protocols import Meter, Subject, Workload
+from speechmeter.core.types import Case, Environment, Measurement, Status
+from speechmeter.engine.environment import capture
+from speechmeter.engine.failures import classify
+from speechmeter.engine.session import LoadedSession, Progress, open_session
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What one process found out about a case."""
+
+    status: Status
+    reason: str = ""
+    measurements: tuple[Measurement, ...] = ()
+    warnings: tuple[str, ...] = ()
+    environment: Environment | None = None
+
+
+def measure(
+    case: Case,
+    subject: Subject,
+    workload: Workload,
+    meters: Sequence[Meter],
+    *,
+    report: Progress = lambda _: None,
+    process: str = "main",
+) -> Outcome:
+    """All readings of the given meters. A failure keeps what was read before it; it never raises for one.
+
+    `process` names the measuring process in the scopes of phases. KeyboardInterrupt passes through.
+    """
+    found: list[Measurement] = []
+    warnings: list[str] = []
+    status: Status = "ok"
+    reason = ""
+    session: LoadedSession | None = None
+    try:
+        _seed(int(case.protocol.get("seed", 0)))
+        session = open_session(case, subject, workload, report)
+        found += _session_facts(session, process)
+        warnings += _session_warnings(session)
+        for meter in meters:
+            found += _one_pass(meter, session, process)
+        if process == "main":
+            found += _workload_facts(session)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit of a model is a failed case, not the end of the run
+        status, reason = classify(error)
+    finally:
+        if session is not None:
+            session.prepared.close()
+    return Outcome(
+        status=status,
+        reason=reason,
+        measurements=tuple(found),
+        warnings=tuple(warnings),
+        environment=capture(case),
+    )
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    os.environ.setdefault("PYTHONHASHSEED", str(seed))
+
+
+def _one_pass(meter: Meter, session: LoadedSession, process: str) -> list[Measurement]:
+    reason = meter.unavailable(session.case)
+    if reason is not None:
+        return [Measurement.absent(metric, reason) for metric in meter.metrics[:1]]
+    session.progress(meter.name)
+    start = perf_counter_ns()
+    found = meter.measure(session)
+    return [*found, _phase(process, f"pass {meter.name}", perf_counter_ns() - start)]
+
+
+def _session_facts(session: LoadedSession, process: str) -> list[Measurement]:
+    phases = [
+        _phase(process, "data", session.data_ns),
+        _phase(process, "load", session.load_ns),
+        _phase(process, "first", session.first_ns),
+    ]
+    if process != "main":
+        return phases
+    notes = {"notes": list(session.prepared.notes)} if session.prepared.notes else {}
+    return [
+        *phases,
+        Measurement.of(metrics.LATENCY_LOAD, [session.load_ns / 1e9], notes=notes),
+        Measurement.of(metrics.LATENCY_FIRST, [session.first_ns / 1e9]),
+        *_load_row(session),
+    ]
+
+
+def _load_row(session: LoadedSession) -> list[Measurement]:
+    """Data loading is a row of its own whatever the boundary is."""
+    if any(stage.name == "load" for stage in session.stages):
+        return []
+    return [Measurement.of(metrics.LATENCY, [session.data_ns / 1e9], scope="stage:load", notes={"clocked": False})]
+
+
+def _workload_facts(session: LoadedSession) -> list[Measurement]:
+    facts = [Measurement.of(metrics.ITEMS, [float(batch.items) for batch in session.batches])]
+    seconds = [batch.audio_s for batch in session.batches if batch.audio_s is not None]
+    if seconds:
+        facts.append(Measurement.of(metrics.AUDIO_SECONDS, seconds))
+    return facts
+
+
+def _session_warnings(session: LoadedSession) -> list[str]:
+    decodes = session.prepared.data_dependent or _is_text(session.first_output)
+    if decodes and session.case.workload.source == "noise":
+        return [
+            "decoding on noise: the cost depends on what is heard, so time and RTF mislead; "
+            "give real speech with --audio (`--audio sample` ships with the package)"
+        ]
+    return []
+
+
+def _is_text(output: Any) -> bool:
+    if isinstance(output, list | tuple) and output:
+        return all(isinstance(item, str) for item in output)
+    return isinstance(output, str)
+
+
+def _phase(process: str, name: str, duration_ns: int) -> Measurement:
+    return Measurement.of(metrics.PHASE, [duration_ns / 1e9], scope=f"phase:{process}/{name}")

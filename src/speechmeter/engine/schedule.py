@@ -1,0 +1,57 @@
+"""How many calls are made in one process, and which of them are samples.
+
+The first call after loading is made (and timed on its own) before any of this; it counts as the first discarded one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import cycle
+from typing import Any
+
+from speechmeter.core.protocols import Collected
+from speechmeter.core.types import Batch
+
+Sample = Callable[[Batch], int]
+_WARMUP_SHARE = 0.25
+"""Warm-up, the first call included, ends when it has used this share of the budget."""
+
+
+def collect(sample: Sample, batches: Sequence[Batch], protocol: Mapping[str, Any], first_ns: int) -> Collected:
+    """Make the calls that the protocol asks for. Raises ValueError for a mode that is not known."""
+    feed = cycle(batches)
+    mode = protocol["mode"]
+    if mode == "capped":
+        return _capped(sample, feed, protocol, first_ns)
+    if mode == "repeats":
+        return _fixed(sample, feed, [(protocol["discard"], protocol["samples"])], "repeats")
+    if mode == "schedule":
+        lead = protocol["wait"] + protocol["warmup"]
+        return _fixed(sample, feed, [(lead, protocol["active"])] * protocol["repeat"], "schedule")
+    raise ValueError(f"unknown protocol mode {mode!r}")
+
+
+def _capped(sample: Sample, feed: Iterable[Batch], protocol: Mapping[str, Any], first_ns: int) -> Collected:
+    budget_ns = int(protocol["budget_s"] * 1e9)
+    feed = iter(feed)
+    spent_ns, warm = first_ns, 0
+    while warm < protocol["warmup"] and spent_ns < budget_ns * _WARMUP_SHARE:
+        spent_ns += sample(next(feed))
+        warm += 1
+    spent_ns, count, wanted, least = 0, 0, protocol["samples"], protocol["min_samples"]
+    while count < wanted and (count < least or spent_ns < budget_ns):
+        spent_ns += sample(next(feed))
+        count += 1
+    reason = "samples" if count == wanted else "budget"
+    return Collected(kept=(False,) * warm + (True,) * count, stop_reason=reason)
+
+
+def _fixed(sample: Sample, feed: Iterable[Batch], rows: Sequence[tuple[int, int]], reason: str) -> Collected:
+    feed = iter(feed)
+    kept: list[bool] = []
+    for index, (lead, active) in enumerate(rows):
+        already_made = 1 if index == 0 and lead > 0 else 0
+        kept += [False] * (lead - already_made) + [True] * active
+    for _ in kept:
+        sample(next(feed))
+    return Collected(kept=tuple(kept), stop_reason=reason)

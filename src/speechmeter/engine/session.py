@@ -1,0 +1,106 @@
+"""A loaded case: its stages, its batches, and the times of load and first call."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from time import perf_counter_ns
+from typing import Any
+
+from speechmeter.core.axes import inside_boundary
+from speechmeter.core.machine import resident_bytes
+from speechmeter.core.protocols import Collected, Prepared, Subject, Workload
+from speechmeter.core.stages import run_chain
+from speechmeter.core.types import Batch, Case, Stage
+from speechmeter.engine.schedule import collect
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedSession:
+    """What meters get (see `core.protocols.Session`)."""
+
+    case: Case
+    prepared: Prepared
+    stages: tuple[Stage, ...]
+    batches: tuple[Batch, ...]
+    load_ns: int
+    data_ns: int
+    first_ns: int
+    first_output: Any
+    resident_loaded_bytes: int | None
+    report: Progress
+
+    def call(self, batch: Batch) -> list[Any]:
+        """Run the chain once; outputs per stage."""
+        outputs = run_chain(self.stages, batch)
+        self.sync()
+        return outputs
+
+    def sync(self) -> None:
+        """Wait for the device."""
+        self.prepared.sync()
+
+    def collect(self, sample: Callable[[Batch], int]) -> Collected:
+        """Call `sample` as often as the case's protocol asks."""
+        return collect(sample, self.batches, self.case.protocol, self.first_ns)
+
+    def progress(self, what: str) -> None:
+        """Tell whoever watches what is under way."""
+        self.report(what)
+
+
+def open_session(case: Case, subject: Subject, workload: Workload, report: Progress) -> LoadedSession:
+    """Make the batches, load the subject and call it once, each timed on its own."""
+    report("data")
+    start = perf_counter_ns()
+    batches = tuple(workload.batches(case))
+    data_ns = perf_counter_ns() - start
+    if not batches:
+        raise ValueError("the workload gave no batch")
+
+    report("load")
+    start = perf_counter_ns()
+    prepared = subject.prepare(case, str(case.axes["device"]))
+    prepared.sync()
+    load_ns = perf_counter_ns() - start
+    stages = bounded_stages(prepared, case, workload)
+    gc.collect()
+    resident = resident_bytes()
+
+    report("first call")
+    start = perf_counter_ns()
+    outputs = run_chain(stages, batches[0])
+    prepared.sync()
+    first_ns = perf_counter_ns() - start
+    return LoadedSession(
+        case=case,
+        prepared=prepared,
+        stages=stages,
+        batches=batches,
+        load_ns=load_ns,
+        data_ns=data_ns,
+        first_ns=first_ns,
+        first_output=outputs[-1] if outputs else None,
+        resident_loaded_bytes=resident,
+        report=report,
+    )
+
+
+def bounded_stages(prepared: Prepared, case: Case, workload: Workload) -> tuple[Stage, ...]:
+    """The chain with clocked flags as the case's boundary sets them; `+load` puts data loading in front."""
+    boundary = str(case.axes["boundary"])
+    stages = tuple(
+        replace(stage, clocked=stage.clocked and inside_boundary(stage.name, boundary)) for stage in prepared.stages
+    )
+    if inside_boundary("load", boundary):
+        endless = _endless(case, workload)
+        stages = (Stage(name="load", fn=lambda _: next(endless)), *stages)
+    return stages
+
+
+def _endless(case: Case, workload: Workload) -> Iterator[Batch]:
+    while True:
+        yield from workload.batches(case)

@@ -1,0 +1,123 @@
+"""What `speechmeter doctor` looks at: each finding with its state and, where something can be done, the advice."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from time import perf_counter_ns
+from typing import Literal
+
+from speechmeter.core import plugins
+from speechmeter.core.machine import available_cores, cpu_model, kib_field, read_text
+from speechmeter.launch.preflight import cuda_devices
+
+_GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+_RAPL = Path("/sys/class/powercap")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One fact about this machine."""
+
+    what: str
+    state: str
+    level: Literal["good", "note", "bad"] = "good"
+    advice: str = ""
+
+
+def checkup() -> Iterator[Finding]:
+    """All findings; takes about a second, most of it for the noise check."""
+    cores = available_cores()
+    yield Finding(what="python", state=platform.python_version())
+    yield Finding(what="processor", state=f"{cpu_model()}, {len(cores)} of {os.cpu_count()} cores usable")
+    memory = kib_field("/proc/meminfo", "MemTotal")
+    free = kib_field("/proc/meminfo", "MemAvailable")
+    if memory and free:
+        yield Finding(what="memory", state=f"{memory / 2**30:.1f} GiB, {free / 2**30:.1f} GiB free")
+    yield _torch()
+    yield _cuda()
+    yield _governor()
+    yield _load(len(cores))
+    yield _noise()
+    yield _high_water_mark()
+    yield _power()
+    yield from _plugins()
+
+
+def _torch() -> Finding:
+    if find_spec("torch") is None:
+        return Finding(what="torch", state="not installed", level="note", advice="pip install 'speechmeter[torch]'")
+    try:
+        return Finding(what="torch", state=version("torch"))
+    except PackageNotFoundError:
+        return Finding(what="torch", state="installed, version unknown")
+
+
+def _cuda() -> Finding:
+    count = cuda_devices()
+    return Finding(what="CUDA", state=f"{count} device{'s' if count != 1 else ''}" if count else "no device")
+
+
+def _governor() -> Finding:
+    governor = read_text(_GOVERNOR)
+    if governor is None:
+        return Finding(what="clock", state="governor unknown (a virtual machine hides it)", level="note")
+    if governor == "performance":
+        return Finding(what="clock", state="governor performance")
+    return Finding(
+        what="clock",
+        state=f"governor {governor}",
+        level="note",
+        advice="cpupower frequency-set -g performance steadies it",
+    )
+
+
+def _load(cores: int) -> Finding:
+    load = os.getloadavg()[0]
+    if load < 0.3 * cores:
+        return Finding(what="load", state=f"{load:.2f} over the last minute")
+    return Finding(
+        what="load", state=f"{load:.2f} over the last minute", level="note", advice="other processes are busy"
+    )
+
+
+def _noise() -> Finding:
+    """The same small piece of work a few hundred times: how far do the slow ones lie from the median?"""
+    times = []
+    for _ in range(300):
+        start = perf_counter_ns()
+        sum(range(20_000))
+        times.append(perf_counter_ns() - start)
+    times.sort()
+    ratio = times[int(0.95 * len(times))] / median(times)
+    state = f"95th percentile of equal work is {ratio:.2f} × its median"
+    if ratio < 1.1:
+        return Finding(what="noise", state=state)
+    return Finding(what="noise", state=state, level="note", advice="use several rounds; close what else runs")
+
+
+def _high_water_mark() -> Finding:
+    if os.access("/proc/self/clear_refs", os.W_OK):
+        return Finding(what="peak memory", state="the kernel's high-water mark can be reset")
+    return Finding(what="peak memory", state="unavailable: no /proc/self/clear_refs", level="bad")
+
+
+def _power() -> Finding:
+    zones = sorted(zone.name for zone in _RAPL.glob("intel-rapl:*")) if _RAPL.is_dir() else []
+    if zones:
+        return Finding(what="power sensors", state=", ".join(zones))
+    return Finding(what="power sensors", state="none found (powercap is empty)", level="note")
+
+
+def _plugins() -> Iterator[Finding]:
+    for name in plugins.names(plugins.SUBJECTS):
+        missing = plugins.subject(name).installed().missing
+        if missing:
+            what, _, how = missing.partition(": ")
+            yield Finding(what=f"model {name}", state=what, level="note", advice=how)

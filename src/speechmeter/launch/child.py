@@ -1,0 +1,65 @@
+"""The measuring process: one job on standard input, messages as JSON lines on a file descriptor, nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from time import perf_counter_ns
+from typing import Any
+
+from speechmeter.core import metrics, plugins
+from speechmeter.core.machine import available_cores
+from speechmeter.core.types import Case, Measurement
+from speechmeter.launch.job import Job, outcome_to_json
+
+
+def main() -> None:
+    """Measure the job and leave without waiting for anything the model may have started."""
+    os.environ.pop("PYTHONSAFEPATH", None)
+    messages = os.fdopen(int(sys.argv[1]), "w", buffering=1, encoding="utf-8")
+    os.set_inheritable(messages.fileno(), False)
+    job = Job.from_json(json.load(sys.stdin))
+    started_ns = perf_counter_ns()
+    _limit_memory(job)
+    _pin_cores(job.case)
+    from speechmeter.engine.measure import measure
+
+    outcome = measure(
+        job.case,
+        plugins.subject(job.case.subject.plugin),
+        plugins.workload(job.case.workload.plugin),
+        [plugins.meter(name) for name in job.meters],
+        report=lambda phase: _send(messages, {"phase": phase}),
+        process=job.process,
+    )
+    start = Measurement.of(metrics.PHASE, [(started_ns - job.spawned_ns) / 1e9], scope=f"phase:{job.process}/start")
+    _send(messages, {"outcome": outcome_to_json(outcome, extra=(start,))})
+    messages.flush()
+    os._exit(0)
+
+
+def _send(messages: Any, message: dict[str, Any]) -> None:
+    messages.write(json.dumps(message) + "\n")
+
+
+def _limit_memory(job: Job) -> None:
+    """RLIMIT_DATA: RLIMIT_AS breaks CUDA's start-up and RLIMIT_RSS does nothing."""
+    if job.memory_bytes is None:
+        return
+    import resource
+
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_DATA, (job.memory_bytes, resource.RLIM_INFINITY))
+
+
+def _pin_cores(case: Case) -> None:
+    wanted = case.axes.get("cores")
+    here = available_cores()
+    if wanted and wanted < len(here) and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, here[:wanted])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""What travels between launcher and measuring process, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from speechmeter.core.types import Case, Environment, Measurement
+from speechmeter.engine.measure import Outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One process's work: the case, the meters it runs, and the name of the process in scopes of phases.
+
+    `spawned_ns` is the launcher's monotonic clock at the start, so that the start-up time can be told.
+    """
+
+    case: Case
+    meters: tuple[str, ...]
+    process: str
+    spawned_ns: int
+    memory_bytes: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "case": self.case.to_json(),
+            "meters": list(self.meters),
+            "process": self.process,
+            "spawned_ns": self.spawned_ns,
+            "memory_bytes": self.memory_bytes,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Job:
+        """The inverse of `to_json`."""
+        return cls(
+            case=Case.from_json(data["case"]),
+            meters=tuple(data["meters"]),
+            process=data["process"],
+            spawned_ns=data["spawned_ns"],
+            memory_bytes=data["memory_bytes"],
+        )
+
+
+def outcome_to_json(outcome: Outcome, extra: tuple[Measurement, ...] = ()) -> dict[str, Any]:
+    """An outcome as plain data."""
+    environment = outcome.environment
+    return {
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "warnings": list(outcome.warnings),
+        "measurements": [m.to_json() for m in (*extra, *outcome.measurements)],
+        "environment": environment.to_json() if environment is not None else None,
+    }
+
+
+def outcome_from_json(data: Mapping[str, Any]) -> Outcome:
+    """The inverse of `outcome_to_json`."""
+    environment = data["environment"]
+    return Outcome(
+        status=data["status"],
+        reason=data["reason"],
+        warnings=tuple(data["warnings"]),
+        measurements=tuple(Measurement.from_json(m) for m in data["measurements"]),
+        environment=Environment(facts=environment["facts"], state=environment["state"]) if environment else None,
+    )

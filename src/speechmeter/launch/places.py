@@ -1,0 +1,148 @@
+"""Where one round of one case is measured: in fresh processes, or inline in this one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic, perf_counter_ns
+from typing import Protocol
+
+from speechmeter.core import plugins
+from speechmeter.core.machine import kib_field
+from speechmeter.core.protocols import Meter, Subject, Workload
+from speechmeter.core.types import Case, Limits, Measurement
+from speechmeter.engine.measure import Outcome, measure
+from speechmeter.launch.job import Job
+from speechmeter.launch.process import MeasuringProcess
+
+_SHARE_OF_FREE_MEMORY = 0.95
+_THRESHOLDS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+class Place(Protocol):
+    """Measures one round of a case, whatever becomes of it."""
+
+    def measure(self, case: Case, report: Callable[[str], None]) -> Outcome:
+        """The outcome of all the case's meters, merged."""
+        ...
+
+
+class SubprocessPlace:
+    """Fresh processes: one for the meters that share, one for each that needs its own."""
+
+    def __init__(self, limits: Limits, logs: Path) -> None:
+        self._limits = limits
+        self._logs = logs
+
+    def measure(self, case: Case, report: Callable[[str], None]) -> Outcome:
+        """Run the case's processes in order within its time limit; stop after the first that fails."""
+        deadline = None if self._limits.time_s is None else monotonic() + self._limits.time_s
+        merged: Outcome | None = None
+        for process, meters in processes_of(case):
+            left = None if deadline is None else max(0.1, deadline - monotonic())
+            outcome = self._one(case, process, meters, left, report)
+            merged = outcome if merged is None else _merge(merged, outcome, process)
+            if outcome.status != "ok":
+                break
+        assert merged is not None
+        return merged
+
+    def _one(
+        self,
+        case: Case,
+        process: str,
+        meters: tuple[str, ...],
+        time_s: float | None,
+        report: Callable[[str], None],
+    ) -> Outcome:
+        on_cuda = str(case.axes.get("device", "")).startswith("cuda")
+        job = Job(
+            case=case,
+            meters=meters,
+            process=process,
+            spawned_ns=perf_counter_ns(),
+            memory_bytes=_memory_bytes(self._limits, on_cuda),
+        )
+        environ = _environ(case, meters, own_process=process != "main")
+        if on_cuda and self._limits.memory_gib is not None:
+            environ["SPEECHMETER_CUDA_GIB"] = str(self._limits.memory_gib)
+        log = self._logs / f"{case.id}-{process}-{os.getpid()}.log"
+        return MeasuringProcess(job, environ, log, report).run(time_s, self._limits.time_s)
+
+
+class InlinePlace:
+    """This process: quick, for debugging; no limits, and meters that need their own process are unavailable."""
+
+    def measure(self, case: Case, report: Callable[[str], None]) -> Outcome:
+        """The outcome of the meters that can share this process."""
+        return measure_here(
+            case,
+            plugins.subject(case.subject.plugin),
+            plugins.workload(case.workload.plugin),
+            [plugins.meter(name) for name in case.meters],
+            "use --launcher subprocess",
+            report=report,
+        )
+
+
+def measure_here(
+    case: Case,
+    subject: Subject,
+    workload: Workload,
+    meters: Sequence[Meter],
+    way_out: str,
+    *,
+    report: Callable[[str], None] = lambda phase: None,
+) -> Outcome:
+    """Measure in this process; a meter that needs its own is unavailable, with the way out."""
+    shared = [meter for meter in meters if not meter.own_process(case)]
+    outcome = measure(case, subject, workload, shared, report=report)
+    absent = tuple(
+        Measurement.absent(meter.metrics[0], f"{meter.name} needs a process of its own: {way_out}")
+        for meter in meters
+        if meter.own_process(case)
+    )
+    return replace(outcome, measurements=(*outcome.measurements, *absent))
+
+
+def processes_of(case: Case) -> list[tuple[str, tuple[str, ...]]]:
+    """(process name, meters) in the order they run: timing first, in a process shared with what does not disturb."""
+    own = [name for name in case.meters if plugins.meter(name).own_process(case)]
+    shared = tuple(name for name in case.meters if name not in own)
+    return [("main", shared), *((name, (name,)) for name in own)]
+
+
+def _environ(case: Case, meters: tuple[str, ...], *, own_process: bool) -> dict[str, str]:
+    """Variables that libraries read when they start. The latency process has the default allocator."""
+    environ = {key: value for key, value in os.environ.items() if key not in _THRESHOLDS}
+    environ.update(dict.fromkeys(_THREAD_VARIABLES, str(case.axes["threads"])))
+    environ.update(PYTHONHASHSEED=str(case.protocol.get("seed", 0)), TOKENIZERS_PARALLELISM="false")
+    if case.axes.get("deterministic"):
+        environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    if own_process:
+        environ.update(plugins.meter(meters[0]).environ)
+    return environ
+
+
+def _memory_bytes(limits: Limits, on_cuda: bool) -> int | None:
+    """The limit given; on the CPU, without one, what is free now, so that a case dies before the machine does."""
+    if limits.memory_gib is not None:
+        return None if on_cuda else int(limits.memory_gib * 2**30)
+    free = kib_field("/proc/meminfo", "MemAvailable")
+    return None if on_cuda or free is None else int(free * _SHARE_OF_FREE_MEMORY)
+
+
+def _merge(first: Outcome, second: Outcome, process: str) -> Outcome:
+    failed = second if second.status != "ok" else first
+    reason = f"{process} pass: {second.reason}" if failed is second else first.reason
+    warnings: Mapping[str, None] = dict.fromkeys((*first.warnings, *second.warnings))
+    return Outcome(
+        status=failed.status,
+        reason=reason,
+        measurements=(*first.measurements, *second.measurements),
+        warnings=tuple(warnings),
+        environment=first.environment or second.environment,
+    )

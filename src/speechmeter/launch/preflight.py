@@ -1,0 +1,105 @@
+"""Everything that can be refused is refused here, before anything is written or started."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+from speechmeter.core import plugins
+from speechmeter.core.errors import DeviceError, InputError, PlanError
+from speechmeter.core.machine import available_cores, kib_field
+from speechmeter.core.types import Case, Limits, Skip
+
+Place = Callable[[Case, str], str | None]
+"""Where in the plan a case's model, audio or axis was asked for; None when nobody knows."""
+
+
+def preflight(cases: Sequence[Case], limits: Limits = Limits(), *, place: Place = lambda case, key: None) -> list[Skip]:
+    """Raise InputError for bad input; return the cases that are sound but cannot be had here, with the reason.
+
+    When not one case is left to measure that is an error too.
+    """
+    _check_limits(limits, cases, place)
+    absent: list[Skip] = []
+    for case in cases:
+        _located(_check_device, case, "device", place)
+        _located(_check_cores, case, "cores", place)
+        reason = _absence(case)
+        if reason is not None:
+            absent.append(Skip(case=case, reason=reason))
+            continue
+        _located(plugins.subject(case.subject.plugin).check, case, "models", place)
+        _located(plugins.workload(case.workload.plugin).check, case, "audio", place)
+    if cases and len(absent) == len(cases):
+        raise PlanError(absent[0].reason, where=place(cases[0], "models"), fix="see `speechmeter models`")
+    return absent
+
+
+def _located(check: Callable[[Case], None], case: Case, key: str, place: Place) -> None:
+    try:
+        check(case)
+    except InputError as error:
+        raise type(error)(error.what, where=place(case, key) or error.where, fix=error.fix) from error
+
+
+def _absence(case: Case) -> str | None:
+    subject = plugins.subject(case.subject.plugin)
+    return subject.installed().missing or subject.unavailable(case)
+
+
+def _check_device(case: Case) -> None:
+    device = str(case.axes["device"])
+    if device == "cpu":
+        return
+    match = re.fullmatch(r"cuda(?::(\d+))?", device)
+    if match is None:
+        raise DeviceError(f"there is no device {device!r}", fix="use cpu, cuda or cuda:N")
+    count = cuda_devices()
+    if count == 0:
+        raise DeviceError("there is no CUDA device on this machine", fix="use --device cpu")
+    if int(match[1] or 0) >= count:
+        raise DeviceError(f"{device} does not exist: this machine has {count}", fix=f"use cuda:0 to cuda:{count - 1}")
+    if _torch_version().endswith("+cpu"):
+        raise DeviceError(f"torch {_torch_version()} is built without CUDA", fix="install a CUDA build of torch")
+
+
+def _check_cores(case: Case) -> None:
+    here = len(available_cores())
+    if case.axes["cores"] > here:
+        raise DeviceError(f"cores: {case.axes['cores']} asked, {here} here", fix=f"use at most {here}")
+
+
+def _check_limits(limits: Limits, cases: Sequence[Case], place: Place) -> None:
+    total = kib_field("/proc/meminfo", "MemTotal")
+    if limits.memory_gib is None or total is None or not cases:
+        return
+    only_cpu = all(case.axes["device"] == "cpu" for case in cases)
+    if only_cpu and limits.memory_gib * 2**30 > total:
+        raise DeviceError(
+            f"limits.memory_gib: {limits.memory_gib:g} asked, {total / 2**30:.1f} GiB here",
+            where=place(cases[0], "limits"),
+            fix="lower it",
+        )
+
+
+@cache
+def cuda_devices() -> int:
+    """How many CUDA devices the driver shows; 0 without a driver. Asks the driver itself, not torch."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return 0
+    return count.value
+
+
+def _torch_version() -> str:
+    try:
+        return version("torch")
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,164 @@
+"""From a source of keys to a validated Plan. Every refusal names the place, the reason and the way out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from speechmeter.core import plugins
+from speechmeter.core.axes import CORE_AXES, Axis
+from speechmeter.core.errors import InputError, PlanError, SubjectError
+from speechmeter.plan.messages import explain
+from speechmeter.plan.schema import ModelEntry, Plan
+from speechmeter.plan.source import KeyPath, Source
+
+SPECIAL_AUDIO = ("noise", "sample")
+"""Values of `audio:` that are not files: generated noise, and the speech that ships with the package."""
+
+
+def build_plan(source: Source, *, trust: bool = False) -> Plan:
+    """Validate. Raises PlanError or SubjectError; nothing is imported from the models themselves."""
+    structural = {key: value for key, value in source.data.items() if key in Plan.model_fields and key != "axes"}
+    swept = {key: value for key, value in source.data.items() if key not in structural}
+    try:
+        body = Plan.model_validate(structural)
+    except ValidationError as error:
+        raise explain(error, source) from error
+    _check_once([m.name for m in body.models], source, "models")
+    _check_once(list(body.meters), source, "meters")
+    for index, entry in enumerate(body.models):
+        _check_model(entry, source, index, trust=trust)
+    for name in body.meters:
+        _named(lambda name=name: plugins.meter(name), source, ("meters",))
+    _check_schedule(body, source)
+    axes = _sweeps(swept, declared_axes(body, source), source)
+    return body.model_copy(update={"axes": axes, **_rebased(body, source)})
+
+
+def declared_axes(plan: Plan, source: Source) -> dict[str, Axis]:
+    """Core axes, the workload's, and those of every subject in the plan."""
+    workload = _named(lambda: plugins.workload(plan.workload.name), source, ("workload",))
+    _check_options(plan.workload.model_extra, workload.options, source, ("workload",), plan.workload.name)
+    declared = {axis.name: axis for axis in (*CORE_AXES, *workload.axes)}
+    for entry in plan.models:
+        declared.update({axis.name: axis for axis in plugins.subject(plugin_of(entry.load)).axes})
+    return declared
+
+
+def plugin_of(load: str) -> str:
+    """The plug-in's name in `plugin:source`."""
+    return load.partition(":")[0]
+
+
+def _named(get: Any, source: Source, path: KeyPath) -> Any:
+    try:
+        return get()
+    except InputError as error:
+        raise type(error)(error.what, where=error.where or source.place(path), fix=error.fix) from error
+
+
+def _check_once(values: list[str], source: Source, key: str) -> None:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            raise PlanError(
+                f"{key}: {value!r} stands twice",
+                where=source.place((key, index)),
+                fix="give each one a `name` of its own" if key == "models" else "remove one",
+            )
+
+
+def _check_model(entry: ModelEntry, source: Source, index: int, *, trust: bool) -> None:
+    path: KeyPath = ("models", index)
+    where = source.place(path)
+    subject = _named(lambda: plugins.subject(plugin_of(entry.load)), source, path)
+    _check_options(entry.model_extra, subject.options, source, path, plugin_of(entry.load))
+    from_file = source.base is not None and where is not None and not where.startswith("--")
+    if subject.runs_code and from_file and not trust:
+        raise SubjectError(
+            f"{entry.load!r} runs code that the plan names",
+            where=where,
+            fix="read that code, then add --trust, or name the model on the command line",
+        )
+
+
+def _check_options(
+    given: Mapping[str, Any] | None, allowed: tuple[str, ...], source: Source, path: KeyPath, plugin: str
+) -> None:
+    for key in given or {}:
+        if key not in allowed:
+            raise PlanError(
+                f"unknown key {key!r} for {plugin!r}",
+                where=source.place((*path, key)),
+                fix=plugins.nearest(key, ["name", "load", *allowed]),
+            )
+
+
+def _check_schedule(plan: Plan, source: Source) -> None:
+    if plan.repeats is not None and plan.schedule is not None:
+        raise PlanError(
+            "repeats and schedule exclude each other",
+            where=source.place(("repeats",)),
+            fix="keep one of them",
+        )
+    if plan.min_samples > plan.samples:
+        raise PlanError(
+            f"min_samples {plan.min_samples} is more than samples {plan.samples}",
+            where=source.place(("min_samples",)) or source.place(("samples",)),
+            fix="lower min_samples",
+        )
+
+
+def _sweeps(swept: Mapping[str, Any], declared: Mapping[str, Axis], source: Source) -> dict[str, tuple[Any, ...]]:
+    axes: dict[str, tuple[Any, ...]] = {}
+    for key, value in swept.items():
+        where = source.place((key,))
+        if key not in declared:
+            choices = [*declared, *(name for name in Plan.model_fields if name != "axes")]
+            raise PlanError(f"unknown key {key!r}", where=where, fix=plugins.nearest(str(key), choices))
+        axes[key] = _sweep(declared[key], value, source)
+    return {name: axes.get(name, (axis.default,)) for name, axis in declared.items()}
+
+
+def _sweep(axis: Axis, value: Any, source: Source) -> tuple[Any, ...]:
+    values: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
+    checked: list[Any] = []
+    for index, item in enumerate(values):
+        where = source.place((axis.name, index))
+        if (wrong := axis.check(item)) is not None:
+            raise PlanError(wrong, where=where, fix=axis.help)
+        if item in checked:
+            raise PlanError(f"{axis.name}: {item!r} stands twice", where=where, fix="remove one of them")
+        checked.append(float(item) if axis.kind is float and item is not None else item)
+    if not checked:
+        raise PlanError(
+            f"{axis.name}: an empty sweep measures nothing",
+            where=source.place((axis.name,)),
+            fix="list a value",
+        )
+    return tuple(checked)
+
+
+def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
+    """Paths of a plan file start from its own folder; a path that exists only here is left as it is."""
+    if source.base is None:
+        return {}
+    base = source.base
+    models = tuple(m.model_copy(update={"load": _rebase_load(m.load, base)}) for m in plan.models)
+    from_flag = (source.place(("audio",)) or "").startswith("--")
+    audio = plan.audio if from_flag or plan.audio in (None, *SPECIAL_AUDIO) else _rebase(plan.audio, base)
+    return {"models": models, "audio": audio}
+
+
+def _rebase_load(load: str, base: Path) -> str:
+    plugin, colon, source = load.partition(":")
+    path, factory_colon, factory = source.partition(":")
+    return f"{plugin}{colon}{_rebase(path, base)}{factory_colon}{factory}"
+
+
+def _rebase(path: str, base: Path) -> str:
+    moved = base / path
+    return os.path.relpath(moved) if path and not Path(path).is_absolute() and moved.exists() else path

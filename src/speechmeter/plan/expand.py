@@ -1,0 +1,106 @@
+"""From a Plan to its cases: the product of all axes, each subject with those axes that it has."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from speechmeter.core import plugins
+from speechmeter.core.axes import CORE_AXES, axis_names
+from speechmeter.core.machine import available_cores
+from speechmeter.core.types import Case, Skip, Spec
+from speechmeter.plan.build import SPECIAL_AUDIO, plugin_of
+from speechmeter.plan.schema import ModelEntry, Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """Everything a plan asks for: the cases to measure and the cells it leaves out."""
+
+    cases: tuple[Case, ...]
+    skipped: tuple[Skip, ...]
+
+
+def expand(plan: Plan) -> Cells:
+    """All cells of a plan, models outermost, seconds and batch innermost."""
+    cases: list[Case] = []
+    skipped: list[Skip] = []
+    for case in _all_cases(plan):
+        if plan.triangle and outside_triangle(plan, case):
+            skipped.append(Skip(case=case, reason="outside the triangle of the recipe"))
+        else:
+            cases.append(case)
+    return Cells(cases=tuple(cases), skipped=tuple(skipped))
+
+
+def outside_triangle(plan: Plan, case: Case) -> bool:
+    """The recipe's rule on indices: skip (d, b) when both are above 0 and d + b ≥ (durations + batches) / 2."""
+    seconds, batch = plan.axes.get("seconds", ()), plan.axes.get("batch", ())
+    if not seconds or not batch:
+        return False
+    d, b = seconds.index(case.axes["seconds"]), batch.index(case.axes["batch"])
+    return d > 0 and b > 0 and d + b >= (len(seconds) + len(batch)) / 2
+
+
+def _all_cases(plan: Plan) -> Iterator[Case]:
+    workload = _workload_spec(plan)
+    workload_axes = axis_names(plugins.workload(plan.workload.name).axes)
+    protocol = _protocol(plan)
+    for entry in plan.models:
+        names = [*axis_names(CORE_AXES), *axis_names(_subject(entry).axes), *workload_axes]
+        for values in itertools.product(*(plan.axes[name] for name in names)):
+            yield Case(
+                subject=_spec(entry),
+                workload=workload,
+                axes=_settled(dict(zip(names, values, strict=True))),
+                meters=plan.meters,
+                protocol=protocol,
+            )
+
+
+def _subject(entry: ModelEntry) -> Any:
+    return plugins.subject(plugin_of(entry.load))
+
+
+def _spec(entry: ModelEntry) -> Spec:
+    plugin, _, source = entry.load.partition(":")
+    return Spec(plugin=plugin, name=entry.name, source=source, options=entry.model_extra or {})
+
+
+def _workload_spec(plan: Plan) -> Spec:
+    options = dict(plan.workload.model_extra or {})
+    if plan.workload.name != "audio":
+        return Spec(plugin=plan.workload.name, name=plan.workload.name, options=options)
+    source = plan.audio or "noise"
+    path = Path(source)
+    if source not in SPECIAL_AUDIO and path.is_file():
+        options["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    return Spec(plugin="audio", name=path.name, source=source, options=options)
+
+
+def _settled(axes: dict[str, Any]) -> dict[str, Any]:
+    """Absent cores and threads become numbers: what was measured must not depend on who reads it."""
+    axes["cores"] = axes["cores"] or len(available_cores())
+    axes["threads"] = axes["threads"] or axes["cores"]
+    return axes
+
+
+def _protocol(plan: Plan) -> dict[str, Any]:
+    """How samples are taken; part of a case's identity."""
+    shared = {"clock": "perf_counter_ns", "sync": "both edges", "seed": plan.seed}
+    if plan.schedule is not None:
+        return {**shared, "mode": "schedule", **plan.schedule.model_dump()}
+    if plan.repeats is not None:
+        return {**shared, "mode": "repeats", "discard": plan.discard, "samples": plan.repeats}
+    return {
+        **shared,
+        "mode": "capped",
+        "warmup": plan.warmup,
+        "samples": plan.samples,
+        "min_samples": plan.min_samples,
+        "budget_s": plan.budget_s,
+    }

@@ -1,0 +1,67 @@
+"""Pydantic's findings in our words: one line with the place, the reason and the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from speechmeter.core.errors import PlanError
+from speechmeter.core.plugins import nearest
+from speechmeter.plan.schema import LimitsEntry, Plan, ScheduleEntry
+from speechmeter.plan.source import KeyPath, Source
+
+_EXAMPLES = {
+    "models": "for example `models: [log-mel]`",
+    "meters": "for example `meters: [latency, memory]`",
+    "limits": "for example `limits: {time_s: 120, memory_gib: 8}`",
+    "schedule": "for example `schedule: {wait: 10, warmup: 10, active: 20, repeat: 2}`",
+    "audio": "name a sound file, `sample` or `noise`",
+    "workload": "for example `workload: audio`",
+}
+_PARTS: dict[str, type[BaseModel]] = {"limits": LimitsEntry, "schedule": ScheduleEntry}
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "a word",
+    "tuple": "a list",
+    "model": "a mapping",
+}
+
+
+def explain(error: ValidationError, source: Source) -> PlanError:
+    """The first finding as a PlanError."""
+    finding = error.errors(include_url=False)[0]
+    path: KeyPath = tuple(finding["loc"])
+    key = ".".join(str(part) for part in path)
+    what, fix = _words(finding, path, key)
+    return PlanError(what, where=source.place(path), fix=fix)
+
+
+def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
+    kind, value, context = finding["type"], finding["input"], finding.get("ctx", {})
+    fix = _EXAMPLES.get(str(path[0]), f"for example `{path[0]}: {_default(str(path[0]))}`")
+    if kind == "missing":
+        return (f"{key} is missing", fix)
+    if kind == "extra_forbidden":
+        part = _PARTS.get(str(path[0]), Plan)
+        return (f"unknown key {path[-1]!r} in {path[0]}", nearest(str(path[-1]), list(part.model_fields)))
+    if kind == "too_short":
+        return (f"{path[0]} is empty", fix)
+    if kind == "finite_number":
+        return (f"{key} must be finite, not {value!r}", fix)
+    if kind == "greater_than":
+        return (f"{key} must be greater than {context['gt']:g}, not {value!r}", fix)
+    if kind == "greater_than_equal":
+        return (f"{key} must be at least {context['ge']:g}, not {value!r}", fix)
+    expected = _KINDS.get(kind.partition("_")[0])
+    if expected:
+        return (f"{key} takes {expected}, not {value!r}", fix)
+    return (f"{key}: {finding['msg']}", fix)
+
+
+def _default(key: str) -> Any:
+    field = Plan.model_fields.get(key)
+    value = field.default if field is not None else "…"
+    return "10" if value is None else str(value).lower() if isinstance(value, bool) else value

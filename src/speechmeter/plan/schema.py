@@ -1,0 +1,117 @@
+"""The shape of a plan. A key that is not here is an axis that a plug-in declares, or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from speechmeter.core.types import Limits
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+Count = Annotated[int, Field(strict=True, ge=1)]
+CountOrZero = Annotated[int, Field(strict=True, ge=0)]
+Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Flag = Annotated[bool, Field(strict=True)]
+Word = Annotated[str, Field(strict=True, min_length=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelEntry(BaseModel):
+    """One entry of `models:`; keys beside `name` and `load` are options of its plug-in."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: Word
+    load: Word
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"load": value, "name": default_name(value)}
+        if isinstance(value, dict) and isinstance(value.get("load"), str):
+            return {"name": default_name(value["load"]), **value}
+        if isinstance(value, dict) and isinstance(value.get("name"), str):
+            return {"load": value["name"], **value}
+        return value
+
+
+class WorkloadEntry(BaseModel):
+    """`workload:`: a plug-in's name and its options."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: Word = "audio"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+
+class ScheduleEntry(_Part):
+    """`schedule:` of the classic profilers, in calls."""
+
+    wait: CountOrZero = 0
+    warmup: CountOrZero = 0
+    active: Count
+    repeat: Count = 1
+
+
+class LimitsEntry(_Part):
+    """`limits:` of one case in one round."""
+
+    time_s: Positive | None = 600.0
+    memory_gib: Positive | None = None
+
+    def value(self) -> Limits:
+        """The limits as the core's type."""
+        return Limits(time_s=self.time_s, memory_gib=self.memory_gib)
+
+
+class Plan(_Part):
+    """A validated study. `axes` holds every swept value by axis name."""
+
+    name: Word = "run"
+    models: Annotated[tuple[ModelEntry, ...], BeforeValidator(_as_list), Field(min_length=1)]
+    workload: WorkloadEntry = WorkloadEntry()
+    audio: Word | None = None
+    meters: Annotated[tuple[Word, ...], BeforeValidator(_as_list), Field(min_length=1)] = (
+        "latency",
+        "memory",
+        "parameters",
+    )
+    rounds: Count = 3
+    warmup: CountOrZero = 2
+    samples: Count = 10
+    min_samples: Count = 2
+    budget_s: Positive = 20.0
+    repeats: Count | None = None
+    discard: CountOrZero = 1
+    schedule: ScheduleEntry | None = None
+    limits: LimitsEntry = LimitsEntry()
+    triangle: Flag = False
+    seed: CountOrZero = 0
+    axes: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The plan as YAML would hold it, every default written out; reading it back gives this plan."""
+        data = self.model_dump(exclude={"axes"}, mode="json")
+        return {**data, **{name: list(values) for name, values in self.axes.items()}}
+
+
+def default_name(load: str) -> str:
+    """What a table calls a model that was given no name: `python:dir/mine.py:make` → `mine:make`."""
+    plugin, _, source = load.partition(":")
+    if not source:
+        return plugin
+    path, colon, factory = source.partition(":")
+    stem = path.rstrip("/").rpartition("/")[2]
+    return stem.removesuffix(".py").removesuffix(".json") + colon + factory

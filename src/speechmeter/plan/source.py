@@ -1,0 +1,115 @@
+"""Reading a plan's YAML safely, with the line of every key kept for messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from speechmeter.core.errors import PlanError
+
+LARGEST_PLAN_BYTES = 1_000_000
+
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Raw keys of a plan and where each of them stands (`file:line`, a flag, or an argument).
+
+    `base` is the folder that relative paths of a plan file start from; None for flags and Python.
+    """
+
+    data: Mapping[str, Any]
+    places: Mapping[KeyPath, str] = field(default_factory=dict)
+    base: Path | None = None
+
+    def place(self, path: KeyPath) -> str | None:
+        """Where a key stands, or its nearest parent that is known."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.places:
+                return self.places[path[:length]]
+        return None
+
+
+def read_plan_file(path: Path) -> Source:
+    """The keys of a plan file. Raises PlanError for anything that is not a plain YAML mapping."""
+    return parse_plan(_read(path), str(path), base=path.parent)
+
+
+def parse_plan(text: str, name: str, *, base: Path | None = None) -> Source:
+    """The keys of a plan given as text; `name` stands for the file in messages."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        places: dict[KeyPath, str] = {}
+        if node is not None:
+            _walk(node, (), name, places, frozenset())
+        data = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        raise _broken(error, name) from error
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise PlanError(f"not valid YAML: {error}", where=name, fix="check its indentation and quotes") from error
+    if not isinstance(data, dict):
+        found = "nothing" if data is None else f"a {type(data).__name__}"
+        raise PlanError(f"a plan is a mapping of keys, this is {found}", where=name, fix="start with `models:`")
+    return Source(data=data, places=places, base=base)
+
+
+def _read(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise PlanError("there is no such plan file", where=str(path), fix="check the path") from None
+    except IsADirectoryError:
+        raise PlanError("this is a directory, not a plan file", where=str(path), fix="name a YAML file") from None
+    except OSError as error:
+        raise PlanError(f"cannot be read: {error.strerror}", where=str(path), fix="check permissions") from error
+    if len(raw) > LARGEST_PLAN_BYTES:
+        raise PlanError("too large for a plan (over 1 MB)", where=str(path), fix="name a YAML plan")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise PlanError("this is a binary file, not a plan", where=str(path), fix="name a YAML text file")
+    return text
+
+
+def _broken(error: yaml.MarkedYAMLError, name: str) -> PlanError:
+    mark = error.problem_mark or error.context_mark
+    where = f"{name}:{mark.line + 1}" if mark else name
+    if isinstance(error, yaml.constructor.ConstructorError):
+        return PlanError(f"{error.problem}", where=where, fix="a plan holds plain values only, no YAML tags")
+    return PlanError(f"not valid YAML: {error.problem}", where=where, fix="check indentation, quotes and brackets")
+
+
+def _walk(node: yaml.Node, path: KeyPath, name: str, places: dict[KeyPath, str], above: frozenset[int]) -> None:
+    if id(node) in above:
+        raise PlanError("a value contains itself", where=f"{name}:{node.start_mark.line + 1}", fix="remove the alias")
+    above = above | {id(node)}
+    if path:
+        places[path] = f"{name}:{node.start_mark.line + 1}"
+    if isinstance(node, yaml.SequenceNode):
+        for index, child in enumerate(node.value):
+            _walk(child, (*path, index), name, places, above)
+    elif isinstance(node, yaml.MappingNode):
+        _walk_mapping(node, path, name, places, above)
+
+
+def _walk_mapping(
+    node: yaml.MappingNode, path: KeyPath, name: str, places: dict[KeyPath, str], above: frozenset[int]
+) -> None:
+    seen: set[str] = set()
+    for key, child in node.value:
+        where = f"{name}:{key.start_mark.line + 1}"
+        if not isinstance(key, yaml.ScalarNode):
+            raise PlanError("a key must be a plain word", where=where, fix="check the brackets before the colon")
+        if key.value in seen:
+            raise PlanError(f"the key {key.value!r} stands twice", where=where, fix="keep one of them")
+        seen.add(key.value)
+        below = (*path, key.value)
+        _walk(child, below, name, places, above)
+        places[below] = where

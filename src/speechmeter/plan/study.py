@@ -1,0 +1,70 @@
+"""A plan with its cells and the places its keys came from: what the commands and the Python interface start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from speechmeter.core.types import Case
+from speechmeter.plan.build import build_plan
+from speechmeter.plan.expand import Cells, expand
+from speechmeter.plan.overrides import Override, apply, from_python
+from speechmeter.plan.schema import Plan
+from speechmeter.plan.source import Source, parse_plan, read_plan_file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A validated plan, its cells, and where each key stands."""
+
+    plan: Plan
+    cells: Cells
+    source: Source
+
+    def place(self, case: Case, key: str) -> str | None:
+        """Where a case's model, audio or axis was asked for."""
+        if key == "models":
+            names = [entry.name for entry in self.plan.models]
+            return self.source.place(("models", names.index(case.subject.name)))
+        if key in case.axes:
+            values = self.plan.axes.get(key, ())
+            if case.axes[key] in values:
+                return self.source.place((key, values.index(case.axes[key])))
+        return self.source.place((key,))
+
+    def plan_text(self) -> str:
+        """The resolved plan as YAML, as stored in the run."""
+        return yaml.safe_dump(self.plan.to_plain(), sort_keys=False, allow_unicode=True)
+
+
+def study_from_file(path: Path, overrides: Sequence[Override] = (), *, trust: bool = False) -> Study:
+    """The study of a plan file with flags laid over it."""
+    return _study(apply(read_plan_file(path), overrides), trust=trust, name=path.stem)
+
+
+def study_from_flags(overrides: Sequence[Override]) -> Study:
+    """The study that flags alone describe; code named by a flag is trusted."""
+    return _study(apply(Source(data={}), overrides), trust=True)
+
+
+def study_from_python(keys: Mapping[str, Any]) -> Study:
+    """The study of a plan given as a dict; whoever writes Python may name code."""
+    return _study(from_python(keys), trust=True)
+
+
+def tour(overrides: Sequence[Override] = ()) -> Study:
+    """The built-in tour: no network, no GPU, minutes."""
+    text = (files("speechmeter.plan") / "tour.yaml").read_text()
+    return _study(apply(parse_plan(text, "tour"), overrides), trust=True)
+
+
+def _study(source: Source, *, trust: bool, name: str | None = None) -> Study:
+    if name and "name" not in source.data:
+        source = Source(data={**source.data, "name": name}, places=source.places, base=source.base)
+    plan = build_plan(source, trust=trust)
+    return Study(plan=plan, cells=expand(plan), source=source)

@@ -1,0 +1,1 @@
+"""Records to tables. Renderers format and never compute: figures come from `analysis.estimate`."""

@@ -1,0 +1,131 @@
+"""Grids over seconds × batch, one per model, device and whatever else varies; a plain list where there is no grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Case, Record
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
+
+_ROW_AXIS, _COLUMN_AXIS = "seconds", "batch"
+
+_SAMPLING = {
+    "capped": "up to {samples} samples (at least {min_samples}) in {budget_s} s",
+    "repeats": "{samples} samples after {discard} discarded",
+    "schedule": "schedule {wait}/{warmup}/{active} × {repeat}",
+}
+_NO_RULE = dict.fromkeys(("samples", "min_samples", "budget_s", "discard", "wait", "warmup", "active", "repeat"), "?")
+
+Group = list[list[Record]]
+
+
+def grids(records: Sequence[Record], metric: Metric, *, scope: str = "total") -> list[Table]:
+    """One table for each group of cases that differ in seconds and batch alone."""
+    cases = list(by_case(records).values())
+    varying = _varying([group[0].case for group in cases])
+    groups: dict[str, Group] = {}
+    for group in cases:
+        groups.setdefault(_title(group[0].case, varying), []).append(group)
+    return [_grid(title, group, metric, scope) for title, group in groups.items()]
+
+
+def _grid(title: str, group: Group, metric: Metric, scope: str) -> Table:
+    cells = {_position(records[0].case): cell_of(records, metric, scope) for records in group}
+    rows = _ordered(position[0] for position in cells)
+    columns = _ordered(position[1] for position in cells)
+    heading = metric.title + (f", {scope.partition(':')[2]}" if scope != "total" else "")
+    return Table(
+        title=f"{title}: {heading}",
+        metric=metric,
+        labels=(f"{_ROW_AXIS} \\ {_COLUMN_AXIS}",),
+        columns=tuple(_label(column) for column in columns),
+        rows=tuple(
+            Row(
+                labels=(_label(row) + (" s" if isinstance(row, float | int) else ""),),
+                cells=tuple(cells.get((row, column), Cell(word=NOT_MEASURED)) for column in columns),
+            )
+            for row in rows
+        ),
+        notes=tuple(_notes(group, cells, metric)),
+    )
+
+
+def _position(case: Case) -> tuple[Any, Any]:
+    return case.axes.get(_ROW_AXIS, "all"), case.axes.get(_COLUMN_AXIS, "all")
+
+
+def _ordered(values: Any) -> list[Any]:
+    """First appearance, numbers ascending."""
+    unique = list(dict.fromkeys(values))
+    return sorted(unique) if all(isinstance(value, int | float) for value in unique) else unique
+
+
+def _label(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _varying(cases: Sequence[Case]) -> list[str]:
+    """Axes beside the grid's own that take more than one value in this run."""
+    names = dict.fromkeys(name for case in cases for name in case.axes)
+    return [
+        name
+        for name in names
+        if name not in (_ROW_AXIS, _COLUMN_AXIS, "device")
+        and len({str(case.axes.get(name)) for case in cases if name in case.axes}) > 1
+    ]
+
+
+def _title(case: Case, varying: Sequence[str]) -> str:
+    parts = [case.subject.name, str(case.axes.get("device", ""))]
+    parts += [f"{name} {case.axes[name]}" for name in varying if name in case.axes]
+    return " · ".join(part for part in parts if part)
+
+
+def _notes(group: Group, cells: dict[tuple[Any, Any], Cell], metric: Metric) -> list[str]:
+    first = group[0][0].case
+    notes = [f"{metric.id} [{metric.unit}]: {metric.formula}.", protocol_note(first, group)]
+    notes += _real_time_note(cells)
+    reasons: dict[str, list[str]] = {}
+    for (row, column), cell in cells.items():
+        if cell.estimate is None and cell.reason:
+            reasons.setdefault(f"{cell.word}: {cell.reason}", []).append(f"{_label(row)} s × {_label(column)}")
+    notes += [f"{', '.join(places)}: {what}" for what, places in reasons.items()]
+    notes += dict.fromkeys(note for records in group for record in records for note in _model_notes(record))
+    notes += [f"warning: {text}" for text in dict.fromkeys(w for rs in group for r in rs for w in r.warnings)]
+    return notes
+
+
+def protocol_note(case: Case, group: Group) -> str:
+    """How the figures below a title were taken, in one line."""
+    axes, rule = case.axes, case.protocol
+    rounds = {len(records) for records in group if records[0].status != "skipped"} or {0}
+    low, high = min(rounds), max(rounds)
+    text = _SAMPLING.get(str(rule.get("mode")), "").format_map({**_NO_RULE, **rule})
+    counted = f"{high} round{'s' if high != 1 else ''}" if low == high else f"{low}–{high} rounds"
+    only = " (one round: no interval, spread between processes unknown)" if high == 1 else ""
+    return (
+        f"{counted}{only}; {text}; boundary {axes.get('boundary')}; {axes.get('dtype')}; "
+        f"{axes.get('threads')} threads; {case.workload.plugin}: {case.workload.name}."
+    )
+
+
+def _real_time_note(cells: dict[tuple[Any, Any], Cell]) -> list[str]:
+    verdicts = [cell.verdict for cell in cells.values() if cell.verdict]
+    if not verdicts:
+        return []
+    counts = {word: verdicts.count(word) for word in dict.fromkeys(verdicts)}
+    return ["; ".join(f"{word}: {count} of {len(verdicts)} cells" for word, count in counts.items()) + "."]
+
+
+def _model_notes(record: Record) -> list[str]:
+    return [str(note) for m in record.measurements for note in m.notes.get("notes", ())]
+
+
+def summary(records: Sequence[Record]) -> str:
+    """One line on how the cases ended: `15 ok, 1 oom`."""
+    counts: dict[str, int] = {}
+    for record in records:
+        counts[record.status] = counts.get(record.status, 0) + 1
+    return ", ".join(f"{count:,} {status}" for status, count in counts.items()) or "no records"

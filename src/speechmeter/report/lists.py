@@ -1,0 +1,64 @@
+"""Tables with one row a model or a case: parameters, cold start, stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from speechmeter.core import metrics
+from speechmeter.core.types import Record
+from speechmeter.report.tables import Row, Table, by_case, cell_of
+
+
+def parameters(records: Sequence[Record]) -> list[Table]:
+    """One row a model: parameters do not depend on what it is fed."""
+    firsts: dict[str, list[Record]] = {}
+    for group in by_case(records).values():
+        name = f"{group[0].case.subject.name} ({group[0].case.axes.get('dtype', '')})"
+        best = firsts.get(name)
+        if best is None or (best[0].status != "ok" and group[0].status == "ok"):
+            firsts[name] = group
+    shown = (metrics.PARAMETERS, metrics.PARAMETERS_TIED, metrics.PARAMETER_BYTES)
+    rows = tuple(
+        Row(labels=(name,), cells=tuple(cell_of(group, metric) for metric in shown)) for name, group in firsts.items()
+    )
+    return [_list("parameters", ("model",), shown, rows)]
+
+
+def cold_start(records: Sequence[Record]) -> list[Table]:
+    """One row a case: load, first call, steady call."""
+    shown = (metrics.LATENCY_LOAD, metrics.LATENCY_FIRST, metrics.LATENCY)
+    rows = tuple(
+        Row(labels=(group[0].case.label,), cells=tuple(cell_of(group, metric) for metric in shown))
+        for group in by_case(records).values()
+    )
+    return [_list("cold start", ("case",), shown, rows)]
+
+
+def stages(records: Sequence[Record]) -> list[Table]:
+    """One row a case and stage: its latency, and whether it stands inside the clock."""
+    rows = []
+    for group in by_case(records).values():
+        scopes = {
+            m.scope: bool(m.notes.get("clocked", True))
+            for record in group
+            for m in record.measurements
+            if m.metric == metrics.LATENCY.id
+        }
+        for scope, clocked in scopes.items():
+            name = scope.removeprefix("stage:") + ("" if clocked else " (outside the clock)")
+            rows.append(Row(labels=(group[0].case.label, name), cells=(cell_of(group, metrics.LATENCY, scope),)))
+    return [_list("stages", ("case", "stage"), (metrics.LATENCY,), tuple(rows))]
+
+
+def _list(title: str, labels: tuple[str, ...], shown: Sequence[metrics.Metric], rows: tuple[Row, ...]) -> Table:
+    reasons = dict.fromkeys(
+        f"{row.labels[0]}: {cell.word}: {cell.reason}" for row in rows for cell in row.cells if cell.reason
+    )
+    return Table(
+        title=title,
+        metric=None,
+        labels=labels,
+        columns=tuple(metric.title for metric in shown),
+        rows=rows,
+        notes=(*(f"{m.id} [{m.unit}]: {m.formula}." for m in shown), *reasons),
+    )

@@ -1,0 +1,54 @@
+"""Figures as text: the same digits in every format."""
+
+from __future__ import annotations
+
+from speechmeter.analysis.estimate import Estimate
+
+_BYTES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def number(value: float, unit: str, *, sci: bool = False) -> str:
+    """Three significant digits with the unit: `0.123`, `34.1 MiB`, `201 ms`; `1.23E-01` with `sci`."""
+    if sci:
+        return f"{value:.2E}" + (f" {unit}" if unit != "1" else "")
+    if unit == "bytes":
+        return _scaled(value, _BYTES)
+    if unit == "s":
+        return _scaled(value, _SECONDS)
+    text = f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 1000 else _three(value)
+    return text if unit == "1" else f"{text} {unit}"
+
+
+def figure(estimate: Estimate, *, sci: bool = False) -> str:
+    """An estimate with its relative interval: `0.123 ±4%`."""
+    text = number(estimate.value, estimate.metric.unit, sci=sci)
+    spread = half_width_percent(estimate)
+    return text if spread is None else f"{text} ±{spread}"
+
+
+def half_width_percent(estimate: Estimate) -> str | None:
+    """Half the interval as a share of the figure; None without an interval or for a figure of zero."""
+    if estimate.low is None or estimate.high is None or not estimate.value:
+        return None
+    share = (estimate.high - estimate.low) / 2 / estimate.value * 100
+    return f"{share:.0f}%" if share >= 1 or share == 0 else f"{share:.1f}%"
+
+
+def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:
+    for factor, name in steps:
+        if abs(value) >= factor:
+            return f"{_three(value / factor)} {name}"
+    return f"0 {steps[-1][1]}" if value == 0 else f"{_three(value / steps[-1][0])} {steps[-1][1]}"
+
+
+def _three(value: float) -> str:
+    """Three significant digits without an exponent where that stays short."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if abs(value) < 1e-4:
+        return f"{value:.2e}"
+    digits = f"{value:#.3g}"
+    return digits.removesuffix(".")

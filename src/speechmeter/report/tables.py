@@ -1,0 +1,88 @@
+"""The one model of a table that every format draws: a title, columns, rows of cells, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from speechmeter.analysis.derived import why_absent
+from speechmeter.analysis.estimate import Estimate, estimate, real_time
+from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Record
+from speechmeter.report.numbers import figure
+
+NOT_MEASURED = "–"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One figure, or the word that stands in its place, and why."""
+
+    estimate: Estimate | None = None
+    word: str = ""
+    reason: str = ""
+    asked_samples: int | None = None
+    verdict: str = ""
+
+    def text(self, *, sci: bool = False) -> str:
+        """What is printed. Few samples are said in the cell itself."""
+        if self.estimate is None:
+            return self.word
+        text = figure(self.estimate, sci=sci)
+        few = self.asked_samples is not None and self.estimate.samples_per_round < self.asked_samples
+        return f"{text} (n={self.estimate.samples_per_round})" if few else text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Its labels and its cells, in the table's order of columns."""
+
+    labels: tuple[str, ...]
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A grid of cells. `labels` head the label columns, `columns` the figures; notes stand below."""
+
+    title: str
+    metric: Metric | None
+    labels: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = field(default=())
+
+
+def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total") -> Cell:
+    """The cell of one case's records: its figure, or what became of it."""
+    if not records:
+        return Cell(word=NOT_MEASURED, reason="not measured")
+    found = estimate(records, metric, scope)
+    if found is not None:
+        return Cell(
+            estimate=found,
+            asked_samples=_asked(records[0], metric) if scope != "stage:load" else None,
+            verdict=real_time(found) if metric.id == metrics.RTF.id else "",
+        )
+    reason = next((r for record in records if (r := why_absent(record, metric, scope))), None)
+    if reason is not None:
+        return Cell(word="unavailable", reason=reason)
+    last = records[-1]
+    if last.status == "ok":
+        return Cell(word=NOT_MEASURED, reason=f"{metric.name} was not asked for")
+    return Cell(word=last.status, reason=last.reason)
+
+
+def _asked(record: Record, metric: Metric) -> int | None:
+    timed = (metrics.LATENCY.id, metrics.RTF.id, metrics.RTFX.id, metrics.THROUGHPUT.id)
+    asked = record.case.protocol.get("samples")
+    return int(asked) if metric.id in timed and asked is not None else None
+
+
+def by_case(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """Records of each case in the order of their first appearance."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.case.id, []).append(record)
+    return groups

@@ -1,0 +1,1 @@
+"""Run directories: records appended, read, upgraded. Files written by others are data, never code."""

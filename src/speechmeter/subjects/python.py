@@ -1,0 +1,180 @@
+"""A user's own model: `python:package.module:factory` or `python:path/file.py:factory`.
+
+The factory takes no argument and returns something that takes a float32 tensor (batch, samples) at 16 kHz: a module or
+any callable. It may also return a `Prepared` chain of stages, which is then measured as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import Callable
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from speechmeter.core.axes import Axis
+from speechmeter.core.errors import SubjectError
+from speechmeter.core.plugins import nearest
+from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.types import Batch, Case, Stage
+
+_FORM = "write python:package.module:factory or python:path/file.py:factory"
+
+
+class PythonSubject:
+    """`python:…:factory`: any callable or module."""
+
+    summary = "your own callable or module: python:path/file.py:factory"
+    axes: tuple[Axis, ...] = ()
+    options: tuple[str, ...] = ()
+    runs_code = True
+
+    def installed(self) -> Installed:
+        """Always here."""
+        return Installed(version=f"Python {sys.version.split()[0]}")
+
+    def check(self, case: Case) -> None:
+        """File and factory must exist; the code is read, not run."""
+        location, factory = _split(case.subject.source)
+        text = _source_text(location)
+        if text is not None:
+            _check_factory(text, location, factory)
+
+    def unavailable(self, case: Case) -> str | None:
+        """Only running it can tell."""
+        return None
+
+    def prepare(self, case: Case, device: str) -> Prepared:
+        """Import the module, call the factory, wrap what it returns."""
+        location, factory = _split(case.subject.source)
+        made = getattr(_import(location), factory)()
+        if isinstance(made, Prepared):
+            return made
+        if not callable(made):
+            raise TypeError(f"{factory}() returned {type(made).__name__}, which cannot be called")
+        return prepare_callable(made, case, device)
+
+
+def prepare_callable(made: Callable[..., Any], case: Case, device: str) -> Prepared:
+    """A chain for a module or a callable. Without torch a callable gets the float32 array itself."""
+    if find_spec("torch") is None:
+        return Prepared(stages=(Stage(name="model", fn=lambda batch: made(_samples(batch))),))
+    import torch
+
+    from speechmeter.subjects import torch_runtime as runtime
+
+    dtype = runtime.configure(case)
+    modules: dict[str, Any] = {}
+    call: Callable[..., Any] = made
+    if isinstance(made, torch.nn.Module):
+        made = made.eval().to(device=device, dtype=dtype)
+        modules = {type(made).__name__: made}
+        call = runtime.inference(runtime.compiled(made, case))
+    elif case.axes.get("compile"):
+        call = runtime.compiled(made, case)
+    return Prepared(
+        stages=(runtime.copy_stage(device, dtype), Stage(name="model", fn=call, modules=modules)),
+        modules=modules,
+        sync=runtime.sync_for(device),
+    )
+
+
+def _samples(batch: Batch) -> Any:
+    return batch.data
+
+
+def _split(source: str) -> tuple[str, str]:
+    location, colon, factory = source.rpartition(":")
+    if not colon or not location or not factory.isidentifier():
+        raise SubjectError(f"python:{source} names no factory", fix=_FORM)
+    return location, factory
+
+
+def _is_file(location: str) -> bool:
+    return location.endswith(".py") or "/" in location
+
+
+def _source_text(location: str) -> str | None:
+    """The module's source; None when it has none to read. Raises SubjectError when there is no such module."""
+    if _is_file(location):
+        path = Path(location)
+        if not path.is_file():
+            raise SubjectError(f"there is no file {location!r}", fix=_FORM)
+    else:
+        found = _find_module(location)
+        if found is None:
+            raise SubjectError(f"there is no module {location!r}", fix=_FORM)
+        path = Path(found)
+        if path.suffix != ".py":
+            return None
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SubjectError(f"{location!r} cannot be read as Python: {error}", fix="name a .py file") from error
+
+
+def _find_module(dotted: str) -> str | None:
+    """The file of a module, looked up level by level without importing any parent."""
+    search: list[str] | None = [str(Path.cwd()), *sys.path]
+    origin: str | None = None
+    for depth, part in enumerate(dotted.split(".")):
+        name = ".".join(dotted.split(".")[: depth + 1])
+        spec = PathFinder.find_spec(name if depth == 0 else part, search) if search else None
+        if spec is None:
+            return None
+        origin = spec.origin
+        search = list(spec.submodule_search_locations) if spec.submodule_search_locations else None
+    return origin or (search[0] if search else None)
+
+
+def _check_factory(text: str, location: str, factory: str) -> None:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise SubjectError(
+            f"not valid Python: {getattr(error, 'msg', error)}",
+            where=f"{location}:{line}" if line else location,
+            fix="mend the file",
+        ) from error
+    names, open_ended = _top_level_names(tree)
+    if factory not in names and not open_ended:
+        raise SubjectError(f"{location} has no {factory!r} at its top level", fix=nearest(factory, sorted(names)))
+
+
+def _top_level_names(tree: ast.Module) -> tuple[set[str], bool]:
+    """Names bound at the top level, and whether there may be more (a star import, a branch, a module `__getattr__`)."""
+    names: set[str] = set()
+    open_ended = False
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+            open_ended |= node.name == "__getattr__"
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            bound = {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+            open_ended |= "*" in bound
+            names |= bound
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            names |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        elif not isinstance(node, ast.Expr):
+            open_ended = True
+    return names, open_ended
+
+
+def _import(location: str) -> ModuleType:
+    if not _is_file(location):
+        sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(location)
+    path = Path(location).resolve()
+    sys.path.insert(0, str(path.parent))
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{location} cannot be imported")
+    module = module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,66 @@
+"""What every torch subject needs: settings before the first operator, device sync, moving input. Imports torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from speechmeter.core.types import Batch, Case, Stage
+
+
+def configure(case: Case) -> torch.dtype:
+    """Set threads, seed, TF32 and determinism as the case asks; the dtype of weights and floating input."""
+    axes = case.axes
+    torch.set_num_threads(int(axes["threads"]))
+    torch.manual_seed(int(case.protocol.get("seed", 0)))
+    tf32 = bool(axes.get("tf32", False))
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.backends.cudnn.allow_tf32 = tf32
+    torch.use_deterministic_algorithms(bool(axes.get("deterministic", False)))
+    _limit_cuda_memory(str(axes["device"]))
+    dtype = getattr(torch, str(axes["dtype"]))
+    assert isinstance(dtype, torch.dtype)
+    return dtype
+
+
+def _limit_cuda_memory(device: str) -> None:
+    """The launcher hands a limit over by the environment: only torch can hold itself to it."""
+    limit_gib = os.environ.get("SPEECHMETER_CUDA_GIB")
+    if limit_gib and device.startswith("cuda"):
+        total = torch.cuda.get_device_properties(device).total_memory
+        share = min(1.0, float(limit_gib) * 2**30 / total)
+        torch.cuda.set_per_process_memory_fraction(share, torch.device(device).index or 0)
+
+
+def sync_for(device: str) -> Callable[[], None]:
+    """What waits for a device: nothing on the CPU."""
+    if not device.startswith("cuda"):
+        return lambda: None
+    return lambda: torch.cuda.synchronize(device)
+
+
+def compiled(model: Any, case: Case) -> Any:
+    """The model, under torch.compile when the case asks for it."""
+    return torch.compile(model) if case.axes.get("compile") else model
+
+
+def copy_stage(device: str, dtype: torch.dtype) -> Stage:
+    """The waveforms of a Batch as a tensor on the device; a row of its own."""
+
+    def to_device(batch: Batch) -> torch.Tensor:
+        return torch.from_numpy(batch.data).to(device=device, dtype=dtype)
+
+    return Stage(name="copy", fn=to_device)
+
+
+def inference(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call without autograd."""
+
+    def without_grad(*args: Any, **kwargs: Any) -> Any:
+        with torch.inference_mode():
+            return call(*args, **kwargs)
+
+    return without_grad

@@ -1,0 +1,1 @@
+"""What subjects are fed: one file a workload."""
