@@ -2,4 +2,4 @@
 
 from importlib.metadata import requires
 
-print("\n".join(line for line in requires("speechmeter") or [] if "extra ==" not in line))  # noqa: T201
+print("\n".join(line for line in requires("speechmeter") or [] if "extra ==" not in line))

@@ -13,12 +13,17 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
+_GRACE_S = 0.2
+"""How long helpers of a model may take to notice its end by themselves."""
+
 _ending = False
+_left_behind: set[int] = set()
 
 
 def main() -> None:
@@ -34,7 +39,7 @@ def main() -> None:
     if child == 0:
         _become(command)
     status = _wait(child)
-    os.write(message_fd, (json.dumps({"exit": status}) + "\n").encode())
+    os.write(message_fd, (json.dumps({"exit": status, "left_behind": len(_left_behind)}) + "\n").encode())
 
 
 def _become(command: list[str]) -> None:
@@ -60,6 +65,9 @@ def _wait(child: int) -> int:
             return status
         if pid == child:
             status = os.waitstatus_to_exitcode(wait_status)
+            if not _ending and _children():
+                time.sleep(_GRACE_S)
+                _left_behind.update(_children())
             _ending = True
         if _ending:
             _kill_children()
@@ -84,7 +92,7 @@ def _children() -> list[int]:
         if entry.name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError):
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                if int(fields[1]) == mine:
+                if int(fields[1]) == mine and fields[0] != "Z":
                     found.append(int(entry.name))
     return found
 

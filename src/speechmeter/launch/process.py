@@ -11,6 +11,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -39,6 +40,7 @@ class MeasuringProcess:
         self._phase = "start"
         self._outcome: Outcome | None = None
         self._exit: int | None = None
+        self._left_behind = 0
 
     def run(self, time_s: float | None, limit_s: float | None = None) -> Outcome:
         """Measure within `time_s` seconds, which is what is left of the case's limit `limit_s`.
@@ -57,7 +59,7 @@ class MeasuringProcess:
         finally:
             self._finish(process)
         if self._outcome is not None:
-            outcome = self._outcome
+            outcome = self._with_left_behind(self._outcome)
         elif not in_time:
             outcome = Outcome(status="timeout", reason=f"over the limit of {limit_s or time_s:g} s, in {self._phase}")
         else:
@@ -111,6 +113,7 @@ class MeasuringProcess:
                 self._outcome = outcome_from_json(message["outcome"])
             elif "exit" in message:
                 self._exit = int(message["exit"])
+                self._left_behind = int(message["left_behind"])
         except (ValueError, KeyError, TypeError):  # a model may write rubbish to any descriptor it finds
             return
 
@@ -140,6 +143,12 @@ class MeasuringProcess:
         else:
             how = f"the interpreter ended with exit code {code}"
         return Outcome(status="crashed", reason=f"{how}, in {self._phase}" + (f": {tail}" if tail else ""))
+
+    def _with_left_behind(self, outcome: Outcome) -> Outcome:
+        if not self._left_behind:
+            return outcome
+        text = f"{self._left_behind} process(es) were left running and were killed"
+        return replace(outcome, reason=outcome.reason or text, warnings=(*outcome.warnings, text))
 
     def _last_output(self) -> str:
         lines = [line.strip() for line in self._tail().decode(errors="replace").splitlines() if line.strip()]

@@ -33,7 +33,7 @@ class ParametersMeter:
         """Total, and one row for each module that the subject names and each of its children."""
         modules = session.prepared.modules
         if not modules:
-            return [Measurement.absent(metrics.PARAMETERS, "the subject names no torch module")]
+            return [Measurement.absent(metric, "the subject names no torch module") for metric in self.metrics]
         names = [pair for module in modules.values() for pair in module.named_parameters(remove_duplicate=False)]
         return [*_counts("total", names), *_rows(modules)]
 

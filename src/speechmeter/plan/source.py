@@ -28,11 +28,11 @@ class Source:
     base: Path | None = None
 
     def place(self, path: KeyPath) -> str | None:
-        """Where a key stands, or its nearest parent that is known."""
+        """Where a key stands, or its nearest parent that is known, or the first key below it."""
         for length in range(len(path), 0, -1):
             if path[:length] in self.places:
                 return self.places[path[:length]]
-        return None
+        return next((where for known, where in self.places.items() if known[: len(path)] == path), None)
 
 
 def read_plan_file(path: Path) -> Source:

@@ -103,12 +103,17 @@ def protocol_note(case: Case, group: Group) -> str:
     rounds = {len(records) for records in group if records[0].status != "skipped"} or {0}
     low, high = min(rounds), max(rounds)
     text = _SAMPLING.get(str(rule.get("mode")), "").format_map({**_NO_RULE, **rule})
-    counted = f"{high} round{'s' if high != 1 else ''}" if low == high else f"{low}–{high} rounds"
+    counted = _counted(high, "round") if low == high else f"{low}–{high} rounds"
     only = " (one round: no interval, spread between processes unknown)" if high == 1 else ""
+    threads = _counted(axes.get("threads"), "thread")
     return (
-        f"{counted}{only}; {text}; boundary {axes.get('boundary')}; {axes.get('dtype')}; "
-        f"{axes.get('threads')} threads; {case.workload.plugin}: {case.workload.name}."
+        f"{counted}{only}; {text}; boundary {axes.get('boundary')}; {axes.get('dtype')}; {threads}; "
+        f"{case.workload.plugin}: {case.workload.name}."
     )
+
+
+def _counted(count: Any, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _real_time_note(cells: dict[tuple[Any, Any], Cell]) -> list[str]:

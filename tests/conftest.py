@@ -1,0 +1,83 @@
+"""What all tests share: the command as a user runs it, a folder of small subjects, and cases made by hand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from speechmeter.core.types import Case, Measurement, Record, Spec
+
+FAKES = Path(__file__).parent / "fakes"
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Path:
+    """A working folder that holds the fake subjects, none of which needs torch."""
+    for source in FAKES.glob("*.py"):
+        (tmp_path / source.name).write_text(source.read_text())
+    return tmp_path
+
+
+@pytest.fixture
+def cli(workshop: Path) -> Cli:
+    """`cli("run", …)` in the workshop; stdout and stderr as text."""
+
+    def call(*args: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "speechmeter", *args],
+            cwd=workshop,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env={**os.environ, **environ},
+            check=False,
+        )
+
+    return call
+
+
+PROTOCOL = {
+    "clock": "perf_counter_ns",
+    "sync": "both edges",
+    "seed": 0,
+    "mode": "capped",
+    "warmup": 1,
+    "samples": 3,
+    "min_samples": 2,
+    "budget_s": 5.0,
+}
+
+
+def make_case(name: str = "fake", **changes: Any) -> Case:
+    """A case of a 1-second item; keyword arguments change axes, or `meters`, `protocol`, `workload`, `subject`."""
+    axes = {
+        "device": "cpu",
+        "dtype": "float32",
+        "threads": 1,
+        "cores": 1,
+        "compile": False,
+        "deterministic": False,
+        "tf32": False,
+        "boundary": "+features",
+        "seconds": 1.0,
+        "batch": 1,
+    }
+    meters = changes.pop("meters", ("latency",))
+    protocol = {**PROTOCOL, **changes.pop("protocol", {})}
+    workload = changes.pop("workload", Spec(plugin="audio", name="noise", source="noise"))
+    subject = changes.pop("subject", Spec(plugin="python", name=name, source="fakes.py:nothing"))
+    return Case(subject=subject, workload=workload, axes={**axes, **changes}, meters=meters, protocol=protocol)
+
+
+def make_record(case: Case, *measurements: Measurement, round: int = 0, sequence: int = 0, **fields: Any) -> Record:
+    """A record by hand; status ok unless told."""
+    status = fields.pop("status", "ok")
+    return Record(case=case, round=round, sequence=sequence, status=status, measurements=measurements, **fields)

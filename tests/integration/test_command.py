@@ -1,0 +1,174 @@
+"""The command as a user types it: bad input, dry runs, formats, start-up."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PLAN = "models: [python:fakes.py:nothing]\nseconds: [1, 2, 5, 8, 32]\nbatch: [1, 4, 8]\ntriangle: true\n"
+
+BAD = {
+    "missing file": (["run", "absent.yaml"], "absent.yaml: there is no such plan file"),
+    "a directory": (["run", "."], ".: this is a directory"),
+    "unknown key": (["run", "--model", "log-mel", "--set", "tread=1"], "--set tread: unknown key 'tread'"),
+    "negative": (["run", "--model", "log-mel", "--seconds", "-1"], "--seconds: seconds must be greater than 0"),
+    "not a number": (["run", "--model", "log-mel", "--seconds", "NaN"], "--seconds: seconds takes a number"),
+    "nan": (["run", "--model", "log-mel", "--seconds", ".nan"], "--seconds: seconds must be finite"),
+    "empty": (["run", "--model", "log-mel", "--seconds", ""], "--seconds: seconds: an empty sweep"),
+    "no such file": (["run", "--model", "python:absent.py:make"], "--model: there is no file 'absent.py'"),
+    "no such factory": (["run", "--model", "python:fakes.py:nothin"], "did you mean 'nothing'?"),
+    "no such module": (["run", "--model", "python:not.a.module:make"], "--model: there is no module 'not.a.module'"),
+    "no factory": (["run", "--model", "python:fakes.py"], "names no factory"),
+    "no such model": (["run", "--model", "transformers:wav2vec3"], "did you mean 'wav2vec2'?"),
+    "no such directory": (["run", "--model", "transformers:./nowhere"], "no such directory"),
+    "empty directory": (["run", "--model", "transformers:empty"], "holds no config.json"),
+    "hub when offline": (["run", "--model", "transformers:some/model", "--offline"], "not in the local cache"),
+    "no CUDA": (["run", "--model", "python:fakes.py:nothing", "--device", "cuda"], "--device: there is no CUDA"),
+    "no such device": (
+        ["run", "--model", "python:fakes.py:nothing", "--device", "tpu"],
+        "--device: there is no device",
+    ),
+    "too many cores": (["run", "--model", "python:fakes.py:nothing", "--cores", "4096"], "--cores: cores: 4096 asked"),
+    "too much memory": (
+        ["run", "--model", "python:fakes.py:nothing", "--set", "limits.memory_gib=99999"],
+        "limits.memory_gib: 99999 asked",
+    ),
+    "no such audio": (["run", "--model", "python:fakes.py:nothing", "--audio", "no.wav"], "--audio: audio 'no.wav'"),
+    "no such launcher": (["run", "--model", "python:fakes.py:nothing", "--launcher", "kubernetes"], "--launcher"),
+    "show nothing": (["show", "absent"], "absent: there is no such directory"),
+    "show a folder": (["show", "empty"], "empty: this is not a run directory"),
+    "compare's business": (["show", "empty", "--format", "xml"], "--format: there is no format 'xml'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line_and_writes_nothing(name, cli, workshop):
+    (workshop / "empty").mkdir()
+    before = sorted(path.name for path in workshop.iterdir())
+    args, words = BAD[name]
+    if "cuda" in args and _has_cuda():
+        pytest.skip("this machine has a CUDA device, so asking for one is no bad input")
+    done = cli(*args)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+    assert sorted(path.name for path in workshop.iterdir()) == before
+
+
+def _has_cuda():
+    from speechmeter.launch.preflight import cuda_devices
+
+    return cuda_devices() > 0
+
+
+def test_dry_run_lists_cases_skipped_cells_and_time(cli, workshop):
+    (workshop / "plan.yaml").write_text(PLAN)
+    done = cli("run", "plan.yaml", "--trust", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("left out: outside the triangle") == 5
+    assert done.stdout.count("· 3 rounds") == 10
+    assert "10 cases, 5 skipped, 0 unavailable; 30 measurements, between" in done.stdout
+    assert not (workshop / "runs").exists()
+
+
+def test_dry_run_learns_from_earlier_runs(cli, workshop):
+    args = ["run", "--model", "python:fakes.py:nothing", "--meters", "latency", "--rounds", "1"]
+    assert cli(*args).returncode == 0
+    assert "(1 of them timed by earlier runs" in cli(*args, "--dry-run").stdout
+
+
+def test_skipped_cells_say_so(cli, workshop):
+    (workshop / "plan.yaml").write_text(PLAN.replace("[1, 2, 5, 8, 32]", "[1, 2]") + "rounds: 1\nmeters: [latency]\n")
+    done = cli("run", "plan.yaml", "--trust", "-o", "run")
+    assert done.returncode == 0, done.stderr
+    cells = json.loads(cli("show", "run", "--metric", "rtf", "--format", "json").stdout)[0]["rows"][1]["cells"]
+    assert [cell["text"] for cell in cells][2] == "skipped"
+
+
+def test_a_plan_on_flags_alone_and_the_default_directory(cli, workshop):
+    done = cli("run", "--model", "python:fakes.py:nothing", "--seconds", "1,2", "--batch", "1,4", "--quick")
+    assert done.returncode == 0, done.stderr
+    (run,) = (workshop / "runs").iterdir()
+    assert sorted(path.name for path in run.iterdir()) == [
+        "artifacts", "environments.jsonl", "plan.yaml", "records.jsonl",
+    ]  # fmt: skip
+    assert "one round" in done.stdout
+    assert str(run.relative_to(workshop)) in done.stdout
+
+
+def test_inline_measures_what_can_share_a_process(cli, workshop):
+    done = cli("run", "--model", "python:fakes.py:slow", "--quick", "--launcher", "inline", "-o", "run")
+    assert done.returncode == 0, done.stderr
+    (record,) = map(json.loads, (workshop / "run/records.jsonl").read_text().splitlines())
+    found = {m["metric"]: m for m in record["measurements"]}
+    assert min(found["latency.v1"]["values"]) >= 0.1
+    assert "--launcher subprocess" in found["memory_cpu_peak.v1"]["unavailable"]
+
+
+def test_peak_memory_sees_a_short_spike(cli, workshop):
+    done = cli("run", "--model", "python:fakes.py:allocator", "--quick", "--meters", "memory", "-o", "run")
+    assert done.returncode == 0, done.stderr
+    (record,) = map(json.loads, (workshop / "run/records.jsonl").read_text().splitlines())
+    readings = next(m for m in record["measurements"] if m["metric"] == "memory_cpu_peak.v1")
+    assert len(readings["values"]) == 3
+    for value in readings["values"]:
+        assert abs(value - 64 * 2**20) < 2 * 2**20
+    assert readings["notes"]["mmap_threshold"] == "65536"
+
+
+def test_text_from_noise_is_warned_of_in_show(cli):
+    done = cli("run", "--model", "python:fakes.py:words", "--quick", "--meters", "latency", "-o", "run")
+    assert "warning: decoding on noise" in done.stdout
+    done = cli("run", "--model", "python:fakes.py:words", "--quick", "--meters", "latency", "--audio", "sample")
+    assert "warning" not in done.stdout
+
+
+def test_an_absent_package_leaves_the_rest_measured(cli, workshop):
+    blocker = workshop / "site"
+    blocker.mkdir()
+    (workshop / "site" / "sitecustomize.py").write_text(
+        "import importlib.util as u\nreal = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'transformers' else real(name, *a)\n"
+    )
+    done = cli(
+        "run", "--model", "python:fakes.py:nothing", "--model", "transformers:wav2vec2", "--quick",
+        "--meters", "latency", "-o", "run", PYTHONPATH=str(blocker),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "unavailable" in done.stdout
+    assert "pip install 'speechmeter[transformers]'" in done.stdout
+    alone = cli("run", "--model", "transformers:wav2vec2", PYTHONPATH=str(blocker))
+    assert (alone.returncode, alone.stdout) == (2, "")
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from typer.testing import CliRunner; from speechmeter.cli.main import app; "
+        "print(CliRunner().invoke(app, ['--help']).output); "
+        "print('HEAVY', [m for m in ('torch', 'pydantic', 'duckdb', 'numpy', 'scipy', 'yaml') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "HEAVY []" in done.stdout
+    for command in ("run", "show", "models", "doctor"):
+        assert command in done.stdout
+
+
+def test_show_imports_neither_torch_nor_pydantic(workshop, cli):
+    assert (
+        cli("run", "--model", "python:fakes.py:nothing", "--quick", "--meters", "latency", "-o", "run").returncode == 0
+    )
+    code = (
+        "import sys; from pathlib import Path; from speechmeter.cli.show import show; "
+        "show(Path('run'), None, 'json', False); "
+        "print([m for m in ('torch', 'pydantic', 'duckdb') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=workshop)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_doctor_and_models_and_version(cli):
+    assert "peak memory" in cli("doctor").stdout
+    assert "log-mel" in cli("models").stdout
+    assert cli("--version").stdout.startswith("speechmeter 0.")

@@ -1,0 +1,110 @@
+import math
+
+import numpy as np
+import pytest
+from conftest import make_case, make_record
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from speechmeter.analysis.estimate import Estimate, estimate, real_time
+from speechmeter.core import metrics
+from speechmeter.core.types import Measurement
+
+
+def rounds(*samples, audio_s=None, items=1):
+    records = []
+    for number, values in enumerate(samples):
+        found = [Measurement.of(metrics.LATENCY, values), Measurement.of(metrics.ITEMS, [items])]
+        if audio_s is not None:
+            found.append(Measurement.of(metrics.AUDIO_SECONDS, audio_s))
+        records.append(make_record(make_case(), *found, round=number))
+    return records
+
+
+def test_the_figure_is_the_geometric_mean_of_round_medians():
+    found = estimate(rounds([1, 2, 100], [8, 8, 8]), metrics.LATENCY)
+    assert found.value == pytest.approx(math.sqrt(2 * 8))
+    assert (found.rounds, found.samples_per_round) == (2, 3)
+
+
+def test_the_interval_is_t_on_logs():
+    medians = [1.0, 1.2, 0.9, 1.1, 1.05]
+    found = estimate(rounds(*([m] for m in medians)), metrics.LATENCY)
+    logs = np.log(medians)
+    low, high = stats.t.interval(0.95, 4, loc=logs.mean(), scale=stats.sem(logs))
+    assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
+
+
+def test_one_round_has_no_interval():
+    found = estimate(rounds([1, 2, 3]), metrics.LATENCY)
+    assert (found.value, found.low, found.high) == (2, None, None)
+
+
+def test_rtf_divides_by_true_seconds_of_the_whole_batch():
+    assert estimate(rounds([2.0, 4.0, 6.0], audio_s=[8.0]), metrics.RTF).value == 0.5
+
+
+def test_rtfx_is_a_ratio_of_sums_over_batches_in_turn():
+    found = estimate(rounds([1.0, 3.0], audio_s=[10.0, 20.0]), metrics.RTFX)
+    assert found.value == pytest.approx(30 / 4)
+
+
+def test_throughput_counts_items():
+    assert estimate(rounds([0.5, 0.5], items=4), metrics.THROUGHPUT).value == 8
+
+
+def test_no_audio_no_rtf():
+    assert estimate(rounds([1.0]), metrics.RTF) is None
+
+
+def test_a_growth_of_zero_bytes_is_a_figure():
+    records = [
+        make_record(make_case(), Measurement.of(metrics.MEMORY_CPU_PEAK, [value]), round=n)
+        for n, value in enumerate([0.0, 4.0])
+    ]
+    assert estimate(records, metrics.MEMORY_CPU_PEAK).value == 2
+
+
+def test_an_exact_metric_has_no_interval():
+    records = [make_record(make_case(), Measurement.of(metrics.PARAMETERS, [94371712.0]), round=n) for n in range(3)]
+    found = estimate(records, metrics.PARAMETERS)
+    assert (found.value, found.low) == (94371712, None)
+
+
+def test_two_cases_are_never_mixed():
+    with pytest.raises(ValueError, match="one case"):
+        estimate([make_record(make_case()), make_record(make_case(seconds=2.0))], metrics.LATENCY)
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "high", "verdict"),
+    [
+        (0.5, 0.6, 0.7, "real-time"),
+        (1.1, 1.2, 1.3, "not real-time"),
+        (0.9, 1.0, 1.1, "undecided"),
+        (None, 0.5, None, "real-time"),
+        (None, 1.5, None, "not real-time"),
+    ],
+)
+def test_real_time_is_undecided_when_the_interval_crosses_one(low, value, high, verdict):
+    figure = Estimate(metric=metrics.RTF, value=value, low=low, high=high, rounds=2, samples_per_round=1)
+    assert real_time(figure) == verdict
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says():
+    generator = np.random.default_rng(7)
+    hits = 0
+    for _ in range(1000):
+        found = estimate(rounds(*([v] for v in np.exp(generator.normal(0.3, 0.2, 6)))), metrics.LATENCY)
+        hits += found.low <= math.exp(0.3) <= found.high
+    assert 930 <= hits <= 970
+
+
+@given(st.lists(st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=5), min_size=2, max_size=6), st.floats(0.01, 100))
+def test_scaling_the_samples_scales_the_figure(samples, factor):
+    one = estimate(rounds(*samples), metrics.LATENCY)
+    scaled = estimate(rounds(*([v * factor for v in values] for values in samples)), metrics.LATENCY)
+    assert scaled.value == pytest.approx(one.value * factor, rel=1e-9)
+    assert one.low <= one.value * (1 + 1e-12)
+    assert one.value <= one.high * (1 + 1e-12)

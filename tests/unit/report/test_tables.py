@@ -1,0 +1,151 @@
+"""Golden files for every format, and the same digits in all of them. `UPDATE_GOLDEN=1` writes them anew."""
+
+import csv
+import io
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from conftest import make_case, make_record
+from rich.console import Console
+
+from speechmeter.core import metrics
+from speechmeter.core.errors import InputError
+from speechmeter.core.types import Measurement
+from speechmeter.report import choose
+from speechmeter.report.terminal import draw
+from speechmeter.report.text import FORMATS
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def measured(seconds, batch, round=0, scale=1.0, samples=3, **axes):
+    case = make_case("wav2vec2-base", seconds=seconds, batch=batch, meters=("latency", "memory", "parameters"), **axes)
+    time = 0.1 * seconds * batch * scale
+    return make_record(
+        case,
+        Measurement.of(metrics.LATENCY_LOAD, [2.5], notes={"notes": ["synthetic: random weights"]}),
+        Measurement.of(metrics.LATENCY_FIRST, [time * 2]),
+        Measurement.of(metrics.LATENCY, [time, time * 1.1, time * 1.2][:samples], notes={"stop": "samples"}),
+        Measurement.of(metrics.LATENCY, [time * 0.9], scope="stage:model"),
+        Measurement.of(metrics.LATENCY, [0.001], scope="stage:copy", notes={"clocked": False}),
+        Measurement.of(metrics.AUDIO_SECONDS, [seconds * batch]),
+        Measurement.of(metrics.ITEMS, [batch]),
+        Measurement.of(metrics.MEMORY_CPU_PEAK, [34.1 * 2**20 * seconds * batch]),
+        Measurement.of(metrics.PARAMETERS, [94371712]),
+        Measurement.of(metrics.PARAMETERS_TIED, [94371712]),
+        Measurement.of(metrics.PARAMETER_BYTES, [377486848]),
+        round=round,
+    )
+
+
+def ended(seconds, batch, status, reason):
+    case = make_case("wav2vec2-base", seconds=seconds, batch=batch, meters=("latency", "memory", "parameters"))
+    return make_record(case, status=status, reason=reason)
+
+
+RECORDS = [
+    measured(1.0, 1),
+    measured(1.0, 1, 1, scale=1.05),
+    measured(1.0, 1, 2, scale=0.98),
+    measured(1.0, 8),
+    measured(32.0, 1, samples=2),
+    ended(32.0, 4, "oom", "can't allocate memory"),
+    ended(32.0, 8, "skipped", "outside the triangle of the recipe"),
+    ended(1.0, 4, "timeout", "over the limit of 60 s, in load"),
+]
+
+
+def render(format, metric, sci=False):
+    tables = choose.tables(RECORDS, metric)
+    if format != "table":
+        return FORMATS[format](tables, sci=sci)
+    console = Console(file=io.StringIO(), width=140)
+    draw(tables, console, sci=sci)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("format", ["table", *FORMATS])
+@pytest.mark.parametrize(("metric", "sci"), [(None, False), ("rtf", True), ("cold-start", False), ("stages", False)])
+def test_golden(format, metric, sci):
+    text = render(format, metric, sci)
+    path = GOLDEN / f"{metric or 'default'}{'-sci' if sci else ''}.{format}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def digits(text):
+    return re.findall(r"\d\.\d\dE[+-]\d\d", text)
+
+
+def test_all_formats_show_the_same_digits():
+    shown = {format: digits(render(format, "rtf", sci=True)) for format in FORMATS}
+    assert len(set(map(tuple, shown.values()))) == 1, shown
+    assert shown["csv"]
+    assert digits(render("table", "rtf", sci=True)) == shown["csv"]
+
+
+def test_a_cell_that_failed_says_so():
+    rows = list(csv.DictReader(io.StringIO(render("csv", "rtf"))))
+    words = {(row["row"], row["column"]): row["text"] for row in rows}
+    assert words["32 s", "4"] == "oom"
+    assert words["32 s", "8"] == "skipped"
+    assert words["1 s", "4"] == "timeout"
+    assert words["32 s", "1"].endswith("(n=2)")
+
+
+def test_json_holds_the_figure_behind_the_text():
+    (table,) = json.loads(render("json", "rtf"))
+    cell = table["rows"][0]["cells"][0]
+    assert cell["value"] == pytest.approx(0.11 * (1.05 * 0.98) ** (1 / 3))
+    assert cell["low"] < cell["value"] < cell["high"]
+    assert cell["verdict"] == "real-time"
+
+
+def test_names_are_escaped():
+    record = make_record(make_case("a|b_50% [red]x[/red]"), Measurement.of(metrics.LATENCY, [1.0]))
+    tables = choose.tables([record], "latency")
+    assert r"b\_50\%" in FORMATS["latex"](tables)
+    console = Console(file=io.StringIO(), width=140)
+    draw(tables, console)
+    assert "[red]x[/red]" in console.file.getvalue()
+
+
+def test_other_varying_axes_make_grids_of_their_own():
+    records = [measured(1.0, 1, threads=threads) for threads in (1, 2)]
+    titles = [table.title for table in choose.tables(records, "rtf")]
+    assert titles == [
+        "wav2vec2-base · cpu · threads 1: real-time factor",
+        "wav2vec2-base · cpu · threads 2: real-time factor",
+    ]
+
+
+def test_cuda_records_have_grids_of_allocated_and_reserved():
+    case = make_case("m", device="cuda", meters=("memory",))
+    record = make_record(
+        case,
+        Measurement.of(metrics.MEMORY_CUDA_ALLOCATED, [2**30]),
+        Measurement.of(metrics.MEMORY_CUDA_RESERVED, [2**31]),
+    )
+    tables = choose.tables([record], "memory")
+    assert [t.title for t in tables] == ["m · cuda: peak allocated", "m · cuda: peak reserved"]
+    assert [t.rows[0].cells[0].text() for t in tables] == ["1.00 GiB", "2.00 GiB"]
+
+
+def test_an_unknown_metric_names_the_nearest():
+    with pytest.raises(InputError, match="did you mean 'latency'"):
+        choose.tables(RECORDS, "latancy")
+
+
+def test_a_metric_of_an_absent_plug_in_is_shown_from_the_record():
+    record = make_record(make_case(), Measurement(metric="depth.v1", unit="m", values=(3.0,)))
+    (table,) = choose.tables([record], "depth")
+    assert table.rows[0].cells[0].text() == "3.00 m"
+
+
+def test_no_records_no_tables():
+    assert choose.tables([], "rtf") == []

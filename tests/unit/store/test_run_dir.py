@@ -1,0 +1,109 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import make_case, make_record
+
+from speechmeter.core.errors import RunDirError, StoreError
+from speechmeter.core.types import Environment
+from speechmeter.store import schema
+from speechmeter.store.run_dir import RunDir, RunWriter
+
+
+def write(path, *records, environment=None):
+    with RunWriter(path) as store:
+        store.begin("models: [log-mel]\n")
+        for record in records:
+            store.append(record, environment)
+
+
+def test_records_come_back_as_they_went(tmp_path):
+    records = [make_record(make_case(seconds=float(n + 1)), sequence=n) for n in range(3)]
+    write(tmp_path / "run", *records)
+    assert RunDir.existing(tmp_path / "run").records() == records
+
+
+def test_a_torn_last_line_is_left_out_and_cut_before_appending(tmp_path):
+    first, second = make_record(make_case(), sequence=0), make_record(make_case(seconds=2.0), sequence=1)
+    write(tmp_path, first)
+    whole = (tmp_path / "records.jsonl").read_bytes()
+    with (tmp_path / "records.jsonl").open("ab") as file:
+        file.write(json.dumps(second.to_json()).encode()[:50])
+    assert RunDir.existing(tmp_path).records() == [first]
+    write(tmp_path, second)
+    assert (tmp_path / "records.jsonl").read_bytes().startswith(whole)
+    assert RunDir.existing(tmp_path).records() == [first, second]
+
+
+def test_of_a_repeated_round_the_last_counts(tmp_path):
+    failed = make_record(make_case(), status="oom", sequence=0)
+    repeated = make_record(make_case(), sequence=1)
+    write(tmp_path, failed, repeated)
+    assert RunDir.existing(tmp_path).records() == [repeated]
+
+
+def test_an_environment_is_stored_once(tmp_path):
+    environment = Environment(facts={"cpu": "x"})
+    write(tmp_path, make_record(make_case()), make_record(make_case(), round=1), environment=environment)
+    write(tmp_path, make_record(make_case(), round=2), environment=environment)
+    assert len((tmp_path / "environments.jsonl").read_text().splitlines()) == 1
+    assert environment.fingerprint in RunDir(tmp_path).environments()
+
+
+def test_a_second_writer_is_refused(tmp_path):
+    with RunWriter(tmp_path), pytest.raises(RunDirError, match="another run"), RunWriter(tmp_path):
+        pass
+
+
+def test_the_lock_ends_with_its_process(tmp_path):
+    code = f"import os; from pathlib import Path; from speechmeter.store.run_dir import RunWriter; \
+RunWriter(Path({str(tmp_path)!r})).__enter__(); os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", code], check=False)
+    with RunWriter(tmp_path):
+        pass
+
+
+def test_a_broken_line_is_named(tmp_path):
+    write(tmp_path, make_record(make_case()))
+    with (tmp_path / "records.jsonl").open("a") as file:
+        file.write("{nonsense}\n")
+    with pytest.raises(StoreError, match=r"records\.jsonl:2"):
+        RunDir(tmp_path).records()
+
+
+@pytest.mark.parametrize("data", [[], 3, {}, {"schema": "x"}, {"schema": 1}, {"schema": 1, "case": 3}])
+def test_what_is_no_record_is_refused(data):
+    with pytest.raises(StoreError):
+        schema.record_from_line(data)
+
+
+def test_a_newer_schema_is_refused_with_its_number():
+    with pytest.raises(StoreError, match="schema 99"):
+        schema.record_from_line({**make_record(make_case()).to_json(), "schema": 99})
+
+
+def test_old_schemas_are_upgraded_step_by_step():
+    record = make_record(make_case(), reason="kept")
+    old = {**record.to_json(), "schema": -1}
+    old["why"] = old.pop("reason")
+    upgrades = {
+        -1: lambda data: {**{k: v for k, v in data.items() if k != "why"}, "because": data["why"]},
+        0: lambda data: {**{k: v for k, v in data.items() if k != "because"}, "reason": data["because"]},
+    }
+    assert schema.record_from_line(old, upgrades=upgrades) == record
+
+
+def test_clear_leaves_files_that_are_not_ours(tmp_path):
+    write(tmp_path, make_record(make_case()))
+    (tmp_path / "notes.txt").write_text("mine")
+    with RunWriter(tmp_path) as store:
+        store.clear()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_folder_that_is_no_run(tmp_path):
+    with pytest.raises(RunDirError, match="not a run directory"):
+        RunDir.existing(tmp_path)
+    with pytest.raises(RunDirError, match="no such directory"):
+        RunDir.existing(tmp_path / "absent")

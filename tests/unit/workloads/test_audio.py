@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+import soundfile
+from conftest import make_case
+
+from speechmeter.core.errors import InputError
+from speechmeter.core.types import Spec
+from speechmeter.workloads.audio import RATE, AudioWorkload, read_audio, read_sample
+
+
+def batch_of(source, **axes):
+    case = make_case(workload=Spec(plugin="audio", name=str(source), source=str(source)), **axes)
+    AudioWorkload().check(case)
+    (batch,) = AudioWorkload().batches(case)
+    return batch
+
+
+def tone(seconds, rate=RATE, channels=1):
+    wave = np.sin(2 * np.pi * 440 * np.arange(round(seconds * rate)) / rate).astype(np.float32) * 0.5
+    return np.stack([wave] * channels, axis=1)
+
+
+@pytest.mark.parametrize("source", ["noise", "sample"])
+@pytest.mark.parametrize(("seconds", "items"), [(0.5, 1), (20.0, 3)])
+def test_a_batch_has_exactly_the_asked_seconds(source, seconds, items):
+    batch = batch_of(source, seconds=seconds, batch=items)
+    assert batch.data.shape == (items, round(seconds * RATE))
+    assert batch.data.dtype == np.float32
+    assert batch.audio_s == items * seconds
+    assert batch.items == len(batch.ids) == len(batch.lengths) == items
+
+
+def test_short_audio_is_repeated_in_time(tmp_path):
+    soundfile.write(tmp_path / "a.wav", tone(0.25), RATE, subtype="FLOAT")
+    batch = batch_of(tmp_path / "a.wav", seconds=1.0)
+    np.testing.assert_array_equal(batch.data[0], np.tile(tone(0.25)[:, 0], 4))
+
+
+def test_long_audio_is_cut(tmp_path):
+    soundfile.write(tmp_path / "a.flac", tone(2), RATE)
+    assert batch_of(tmp_path / "a.flac", seconds=0.5).data.shape == (1, RATE // 2)
+
+
+def test_another_rate_and_two_channels_become_mono_16_khz(tmp_path):
+    soundfile.write(tmp_path / "a.wav", tone(1, rate=44_100, channels=2), 44_100, subtype="FLOAT")
+    wave = read_audio(tmp_path / "a.wav")
+    assert abs(len(wave) - RATE) <= 1
+    spectrum = np.abs(np.fft.rfft(wave[:RATE]))
+    assert abs(np.argmax(spectrum) * RATE / len(wave[:RATE]) - 440) < 2
+
+
+def test_noise_follows_the_seed_and_differs_between_items():
+    first = batch_of("noise", batch=2)
+    again = batch_of("noise", batch=2)
+    other = batch_of("noise", batch=2, protocol={"seed": 1})
+    np.testing.assert_array_equal(first.data, again.data)
+    assert not np.array_equal(first.data, other.data)
+    assert not np.array_equal(first.data[0], first.data[1])
+
+
+def test_the_shipped_sample_is_speech_with_a_transcript():
+    wave, transcript = read_sample()
+    assert len(wave) / RATE >= 10
+    assert transcript.count(".") >= 3
+    assert np.abs(wave).max() > 0.1
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not sound at all", "folder", "empty wav"])
+def test_what_is_no_sound_is_refused(content, tmp_path):
+    path = tmp_path / "a.wav"
+    if content == "folder":
+        path.mkdir()
+    elif content == "empty wav":
+        soundfile.write(path, tone(0), RATE)
+    elif content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        batch_of(path)
+    assert "a.wav" in str(caught.value)
