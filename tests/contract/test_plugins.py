@@ -107,6 +107,7 @@ def test_a_plugin_package_works_in_models_run_and_show(cli, plugin, workshop):
     order = [(r["case"]["axes"]["pitch"], r["round"]) for r in records if r["status"] == "ok"]
     assert order == [(100, 0), (200, 0), (200, 1), (100, 1)]
 
+    assert "loudness.v1 [dB]: output / 10." in made.stdout
     shown = cli("show", "run", "--metric", "loudness", "--format", "csv")  # the plug-in is not needed to read
     assert shown.returncode == 0, shown.stderr
     values = [row["value"] for row in csv.DictReader(io.StringIO(shown.stdout)) if row["value"]]

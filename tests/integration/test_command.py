@@ -35,6 +35,13 @@ BAD = {
         "limits.memory_gib: 99999 asked",
     ),
     "no such audio": (["run", "--model", "python:fakes.py:nothing", "--audio", "no.wav"], "--audio: audio 'no.wav'"),
+    "resume what": (["run", "--resume"], "--resume: there is nothing to resume"),
+    "resume a typo": (["run", "--resume", "-o", "absent"], "absent: there is no such directory"),
+    "retry what": (["run", "--model", "python:fakes.py:nothing", "--retry-failed"], "--retry-failed"),
+    "inline cores": (
+        ["run", "--model", "python:fakes.py:nothing", "--launcher", "inline", "--cores", "1"],
+        "--cores: inline cannot pin cores",
+    ),
     "no such launcher": (["run", "--model", "python:fakes.py:nothing", "--launcher", "kubernetes"], "--launcher"),
     "show nothing": (["show", "absent"], "absent: there is no such directory"),
     "show a folder": (["show", "empty"], "empty: this is not a run directory"),
@@ -71,6 +78,14 @@ def test_dry_run_lists_cases_skipped_cells_and_time(cli, workshop):
     assert done.stdout.count("· 3 rounds") == 10
     assert "10 cases, 5 skipped, 0 unavailable; 30 measurements, between" in done.stdout
     assert not (workshop / "runs").exists()
+
+
+def test_a_plans_name_cannot_leave_the_runs_folder(cli, workshop):
+    args = ["run", "--model", "python:fakes.py:nothing", "--quick", "--meters", "latency"]
+    assert cli(*args, "--set", "name=a/../../escaped").returncode == 0
+    (run,) = (workshop / "runs").iterdir()
+    assert run.name.endswith("-a-..-..-escaped")
+    assert not list(workshop.parent.glob("*escaped*"))
 
 
 def test_dry_run_learns_from_earlier_runs(cli, workshop):

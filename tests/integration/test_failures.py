@@ -102,6 +102,7 @@ def test_the_output_of_a_failed_case_is_kept_and_no_other(run_of_failures):
     kept = {path.name.partition("-")[0] for path in (folder / "run/artifacts").glob("*.log")}
     assert found["slow"]["id"] not in kept
     assert found["loud"]["id"] not in kept
+    assert found["sleeper"]["id"] not in kept  # it printed nothing, and neither did the guard
 
 
 def test_strict_makes_a_failed_case_exit_1(cli):

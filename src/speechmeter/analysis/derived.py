@@ -7,15 +7,7 @@ from statistics import median
 
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
-from speechmeter.core.types import Measurement, Record
-
-
-def find(record: Record, metric_id: str, scope: str = "total") -> Measurement | None:
-    """The measurement of a metric in a scope; None when the record has none."""
-    for measurement in record.measurements:
-        if measurement.metric == metric_id and measurement.scope == scope:
-            return measurement
-    return None
+from speechmeter.core.types import Record
 
 
 def round_value(record: Record, metric: Metric, scope: str = "total") -> tuple[float, int] | None:
@@ -26,7 +18,7 @@ def round_value(record: Record, metric: Metric, scope: str = "total") -> tuple[f
     derive = _DERIVED.get(metric.id)
     if derive is not None:
         return derive(record, scope)
-    measurement = find(record, metric.id, scope)
+    measurement = record.find(metric.id, scope)
     if measurement is None or not measurement.values:
         return None
     return median(measurement.values), len(measurement.values)
@@ -35,10 +27,10 @@ def round_value(record: Record, metric: Metric, scope: str = "total") -> tuple[f
 def why_absent(record: Record, metric: Metric, scope: str = "total") -> str | None:
     """The reason a record gives for not having a metric; None when it gives none."""
     source = metrics.LATENCY.id if metric.id in _DERIVED else metric.id
-    measurement = find(record, source, scope)
+    measurement = record.find(source, scope)
     if measurement is not None and measurement.unavailable:
         return measurement.unavailable
-    if metric.id in (metrics.RTF.id, metrics.RTFX.id) and find(record, metrics.AUDIO_SECONDS.id) is None:
+    if metric.id in (metrics.RTF.id, metrics.RTFX.id) and record.find(metrics.AUDIO_SECONDS.id) is None:
         return "the workload is not audio" if record.status == "ok" else None
     return None
 
@@ -59,7 +51,7 @@ def _rate(amount: Metric) -> Callable[[Record, str], tuple[float, int] | None]:
 
 def _paired(record: Record, amount_id: str, scope: str) -> list[tuple[float, float]]:
     """(seconds, amount) of every sample; amounts repeat as batches were fed, in turn."""
-    time, amount = find(record, metrics.LATENCY.id, scope), find(record, amount_id)
+    time, amount = record.find(metrics.LATENCY.id, scope), record.find(amount_id)
     if time is None or amount is None or not amount.values:
         return []
     return [(t, amount.values[index % len(amount.values)]) for index, t in enumerate(time.values)]

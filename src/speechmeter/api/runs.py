@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from typing import Any, Literal
 
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.core import metrics
-from speechmeter.core.errors import InputError, RunDirError
+from speechmeter.core.errors import DeviceError, InputError, RunDirError
+from speechmeter.core.machine import available_cores
 from speechmeter.core.types import FAILED, Record
 from speechmeter.launch.places import InlinePlace, Place, SubprocessPlace
 from speechmeter.launch.preflight import preflight
@@ -80,12 +82,21 @@ def run(
     output: str | Path | None = None,
     launcher: Launcher = "subprocess",
     resume: bool = False,
+    retry_failed: bool = False,
     force: bool = False,
     trust: bool = False,
+    offline: bool = False,
 ) -> Run:
     """Run a plan (a YAML file, or its keys as a dict) and return its records."""
     study = study_from_python(plan) if isinstance(plan, Mapping) else study_from_file(Path(plan), trust=trust)
-    options = Options(output=Path(output) if output else None, launcher=launcher, resume=resume, force=force)
+    options = Options(
+        output=Path(output) if output else None,
+        launcher=launcher,
+        resume=resume,
+        retry_failed=retry_failed,
+        force=force,
+        offline=offline,
+    )
     return run_study(study, options)
 
 
@@ -94,7 +105,6 @@ def run_study(study: Study, options: Options, watch: Watcher = lambda event: Non
     with _offline(options.offline):
         sweep = check_study(study, options)
         output = options.output or default_output(study)
-        check_output(output, study, options)
         with RunWriter(output) as store:
             if not options.resume:
                 store.clear()
@@ -105,6 +115,7 @@ def run_study(study: Study, options: Options, watch: Watcher = lambda event: Non
 
 def check_study(study: Study, options: Options) -> Sweep:
     """What a run of this study would do. Raises InputError for anything that can be refused beforehand."""
+    _check_options(study, options)
     unavailable = preflight(study.cells.cases, study.plan.limits.value(), place=study.place)
     return Sweep(
         cases=study.cells.cases,
@@ -113,6 +124,22 @@ def check_study(study: Study, options: Options) -> Sweep:
         unavailable=unavailable,
         retry_failed=options.retry_failed,
     )
+
+
+def _check_options(study: Study, options: Options) -> None:
+    if options.resume and options.output is None:
+        raise RunDirError("there is nothing to resume without a directory", where="--resume", fix="name it with -o")
+    if options.retry_failed and not options.resume:
+        raise InputError("only a resumed run has failed cases to repeat", where="--retry-failed", fix="add --resume -o")
+    pinned = [case for case in study.cells.cases if case.axes["cores"] != len(available_cores())]
+    if options.launcher == "inline" and pinned:
+        raise DeviceError(
+            "inline cannot pin cores: it measures in this very process",
+            where=study.place(pinned[0], "cores"),
+            fix="use --launcher subprocess",
+        )
+    if options.output is not None:
+        check_output(options.output, study, options)
 
 
 def left_to_do(sweep: Sweep, options: Options) -> list[tuple[Any, int]]:
@@ -125,7 +152,8 @@ def left_to_do(sweep: Sweep, options: Options) -> list[tuple[Any, int]]:
 
 def default_output(study: Study) -> Path:
     """`runs/<time>-<plan>`, a directory that does not exist yet."""
-    base = Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-{study.plan.name}"
+    plain_name = re.sub(r"[^\w.-]+", "-", study.plan.name).strip(".-") or "run"
+    base = Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-{plain_name[:80]}"
     return next(path for n in range(1000) if not (path := Path(f"{base}-{n}" if n else base)).exists())
 
 

@@ -9,6 +9,7 @@ import typer
 
 def doctor() -> None:
     """Check sensors, clocks, noise and plug-ins."""
+    from rich.markup import escape
     from rich.table import Table
 
     from speechmeter.cli.console import console_for
@@ -19,7 +20,7 @@ def doctor() -> None:
     table.add_column(overflow="fold")
     for finding in checkup():
         mark = {"good": "", "note": "[yellow]![/yellow] ", "bad": "[red]✗[/red] "}[finding.level]
-        advice = f"\n[dim]{finding.advice}[/dim]" if finding.advice else ""
-        table.add_row(finding.what, f"{mark}{finding.state}{advice}")
+        advice = f"\n[dim]{escape(finding.advice)}[/dim]" if finding.advice else ""
+        table.add_row(escape(finding.what), f"{mark}{escape(finding.state)}{advice}")
     console_for(sys.stdout).print(table)
     typer.echo("plug-ins and packages: speechmeter models")

@@ -58,6 +58,8 @@ def run(
         "seconds": seconds, "batch": batch, "device": device, "dtype": dtype, "threads": threads, "cores": cores,
         "compile": compile, "deterministic": deterministic, "boundary": boundary, "meters": meters,
     }  # fmt: skip
+    if quick and rounds is not None:
+        raise typer.BadParameter("--quick is one round: give one of the two", param_hint="--rounds")
     single = {"audio": audio, "rounds": 1 if quick else rounds, "repeats": repeats, "triangle": triangle}
     overrides = _overrides(model, flags, single, set_ or [])
     study = _study(plan, overrides, bool(model), output if resume else None, trust=trust)
@@ -92,13 +94,14 @@ def _study(
     plan: Path | None, overrides: list[Override], has_model: bool, resumed: Path | None, *, trust: bool
 ) -> Study:
     from speechmeter.plan.study import study_from_file, study_from_flags, tour
+    from speechmeter.store.run_dir import RunDir
 
     if plan is not None:
         return study_from_file(plan, overrides, trust=trust)
     if has_model or any(override.path == ("models",) for override in overrides):
         return study_from_flags(overrides)
-    if resumed is not None and (resumed / "plan.yaml").is_file():
-        return study_from_file(resumed / "plan.yaml", overrides, trust=trust)
+    if resumed is not None:
+        return study_from_file(RunDir.existing(resumed).plan_path, overrides, trust=trust)
     return tour(overrides)
 
 
@@ -140,18 +143,22 @@ def _list_cases(study: Study, options: Options) -> None:
     from speechmeter.api.runs import check_study, left_to_do
     from speechmeter.cli.progress import duration
     from speechmeter.launch.forecast import earlier_walls, forecast
+    from speechmeter.report.numbers import counted
 
     sweep = check_study(study, options)
     pairs = left_to_do(sweep, options)
+    left_out = {skip.case.id for skip in sweep.unavailable}
     for case in study.cells.cases:
-        rounds = sum(1 for other, _ in pairs if other.id == case.id)
-        typer.echo(f"{case.id}  {case.label}  · {rounds} round{'s' if rounds != 1 else ''}")
+        if case.id not in left_out:
+            rounds = sum(1 for other, _ in pairs if other.id == case.id)
+            typer.echo(f"{case.id}  {case.label}  · {counted(rounds, 'round')}")
     for skip in (*sweep.skipped, *sweep.unavailable):
         typer.echo(f"{skip.case.id}  {skip.case.label}  · left out: {skip.reason}")
     guess = forecast(pairs, study.plan.limits.value(), earlier_walls([Path("runs")]))
     most = "no limit" if guess.most_s is None else duration(guess.most_s)
+    cases = counted(len(study.cells.cases), "case")
     typer.echo(
-        f"{len(study.cells.cases)} cases, {len(sweep.skipped)} skipped, {len(sweep.unavailable)} unavailable; "
-        f"{guess.total} measurements, between {duration(guess.least_s)} and {most} "
+        f"{cases}, {len(sweep.skipped)} skipped, {len(sweep.unavailable)} unavailable; "
+        f"{counted(guess.total, 'measurement')}, between {duration(guess.least_s)} and {most} "
         f"({guess.known} of them timed by earlier runs; the rest from process start-up to the time limit)"
     )

@@ -107,7 +107,7 @@ def _load_row(session: LoadedSession) -> list[Measurement]:
     """Data loading is a row of its own whatever the boundary is."""
     if any(stage.name == "load" for stage in session.stages):
         return []
-    return [Measurement.of(metrics.LATENCY, [session.data_ns / 1e9], scope="stage:load", notes={"clocked": False})]
+    return [Measurement.of(metrics.LATENCY, [session.reload_ns / 1e9], scope="stage:load", notes={"clocked": False})]
 
 
 def _workload_facts(session: LoadedSession) -> list[Measurement]:

@@ -39,7 +39,8 @@ def main() -> None:
     if child == 0:
         _become(command)
     status = _wait(child)
-    os.write(message_fd, (json.dumps({"exit": status, "left_behind": len(_left_behind)}) + "\n").encode())
+    with contextlib.suppress(OSError):  # the launcher stops listening once the time is over
+        os.write(message_fd, (json.dumps({"exit": status, "left_behind": len(_left_behind)}) + "\n").encode())
 
 
 def _become(command: list[str]) -> None:

@@ -76,8 +76,7 @@ def _check_model(entry: ModelEntry, source: Source, index: int, *, trust: bool) 
     where = source.place(path)
     subject = _named(lambda: plugins.subject(plugin_of(entry.load)), source, path)
     _check_options(entry.model_extra, subject.options, source, path, plugin_of(entry.load))
-    from_file = source.base is not None and where is not None and not where.startswith("--")
-    if subject.runs_code and from_file and not trust:
+    if subject.runs_code and source.base is not None and not source.from_flag("models") and not trust:
         raise SubjectError(
             f"{entry.load!r} runs code that the plan names",
             where=where,
@@ -147,10 +146,12 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
     if source.base is None:
         return {}
     base = source.base
-    models = tuple(m.model_copy(update={"load": _rebase_load(m.load, base)}) for m in plan.models)
-    from_flag = (source.place(("audio",)) or "").startswith("--")
-    audio = plan.audio if from_flag or plan.audio in (None, *SPECIAL_AUDIO) else _rebase(plan.audio, base)
-    return {"models": models, "audio": audio}
+    changes: dict[str, Any] = {}
+    if not source.from_flag("models"):
+        changes["models"] = tuple(m.model_copy(update={"load": _rebase_load(m.load, base)}) for m in plan.models)
+    if plan.audio is not None and plan.audio not in SPECIAL_AUDIO and not source.from_flag("audio"):
+        changes["audio"] = _rebase(plan.audio, base)
+    return changes
 
 
 def _rebase_load(load: str, base: Path) -> str:

@@ -53,6 +53,8 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
         return (f"{key} must be finite, not {value!r}", fix)
     if kind == "greater_than":
         return (f"{key} must be greater than {context['gt']:g}, not {value!r}", fix)
+    if kind == "less_than":
+        return (f"{key} must be less than {context['lt']:g}, not {value!r}", fix)
     if kind == "greater_than_equal":
         return (f"{key} must be at least {context['ge']:g}, not {value!r}", fix)
     expected = _KINDS.get(kind.partition("_")[0])

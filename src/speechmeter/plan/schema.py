@@ -98,7 +98,7 @@ class Plan(_Part):
     schedule: ScheduleEntry | None = None
     limits: LimitsEntry = LimitsEntry()
     triangle: Flag = False
-    seed: CountOrZero = 0
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
     axes: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:

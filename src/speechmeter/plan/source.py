@@ -27,6 +27,10 @@ class Source:
     places: Mapping[KeyPath, str] = field(default_factory=dict)
     base: Path | None = None
 
+    def from_flag(self, key: str) -> bool:
+        """Whether the command line gave this key as a whole, so that the plan file has no say in it."""
+        return self.places.get((key,), "").startswith("--")
+
     def place(self, path: KeyPath) -> str | None:
         """Where a key stands, or its nearest parent that is known, or the first key below it."""
         for length in range(len(path), 0, -1):

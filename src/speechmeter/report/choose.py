@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
 
-from speechmeter.analysis.derived import find as find_measurement
-from speechmeter.core import metrics
+from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
-from speechmeter.core.plugins import nearest
 from speechmeter.core.types import Record
 from speechmeter.report.grids import grids
 from speechmeter.report.lists import cold_start, parameters, stages
@@ -22,18 +21,46 @@ _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
 _MEMORY = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED)
 
 
+_FIRST = ("latency", "memory", "parameters")
+
+
 def tables(records: Sequence[Record], metric: str | None) -> list[Table]:
-    """The tables of one metric; without one the recipe's two grids and the parameters."""
+    """The tables of one metric; without one the recipe's two grids, the parameters, and what plug-ins measured."""
+    asked = dict.fromkeys(name for record in records for name in record.case.meters)
+    own = _definitions(asked)
     if metric is None:
-        asked = {name for record in records for name in record.case.meters}
-        first = [*tables(records, "rtf")] if "latency" in asked else []
-        second = [*tables(records, "memory")] if "memory" in asked else []
-        return [*first, *second, *(parameters(records) if "parameters" in asked else [])]
+        words = {"latency": "rtf" if _has_audio(records) else "latency", "memory": "memory", "parameters": "parameters"}
+        shown = [words[name] for name in _FIRST if name in asked]
+        return [table for word in [*shown, *own] for table in tables(records, word)]
     if metric in _LISTS:
         return _LISTS[metric](records)
     if metric == "memory":
         return [table for found in _memory_metrics(records) for table in grids(_of(records, found), found)]
-    return grids(records, _metric(records, metric))
+    definition = _metric(records, metric)
+    return [table for scope in _scopes(records, definition) for table in grids(records, definition, scope=scope)]
+
+
+def _definitions(meters: Iterable[str]) -> list[str]:
+    """Register what installed plug-in meters define; the name of the first metric of each."""
+    found = []
+    for name in meters:
+        if name not in _FIRST and name in plugins.names(plugins.METERS):
+            with contextlib.suppress(InputError):
+                found.append(plugins.meter(name).metrics[0].name)
+    return found
+
+
+def _has_audio(records: Sequence[Record]) -> bool:
+    measured = [record for record in records if record.measurements]
+    return not measured or any(record.find(metrics.AUDIO_SECONDS.id) for record in measured)
+
+
+def _scopes(records: Sequence[Record], metric: Metric) -> list[str]:
+    """`total`, unless the metric was only measured in others."""
+    if any(record.find(metric.id) for record in records):
+        return ["total"]
+    found = dict.fromkeys(m.scope for record in records for m in record.measurements if m.metric == metric.id)
+    return list(found) or ["total"]
 
 
 def names(records: Sequence[Record]) -> list[str]:
@@ -45,8 +72,8 @@ def names(records: Sequence[Record]) -> list[str]:
 
 def _memory_metrics(records: Sequence[Record]) -> list[Metric]:
     """The kinds of memory these records are about; the CPU's when no record holds any."""
-    measured = {m.metric for record in records for m in record.measurements}
-    return [metric for metric in _MEMORY if metric.id in measured] or [_MEMORY[0]]
+    measured = [metric for metric in _MEMORY if any(record.find(metric.id) for record in records)]
+    return measured or [_MEMORY[0]]
 
 
 def _of(records: Sequence[Record], metric: Metric) -> list[Record]:
@@ -61,6 +88,8 @@ def _metric(records: Sequence[Record], name: str) -> Metric:
         return known
     for record in records:
         for m in record.measurements:
-            if name in (m.metric, m.metric.rpartition(".")[0]) and find_measurement(record, m.metric) is not None:
+            if name in (m.metric, m.metric.rpartition(".")[0]):
                 return Metric(id=m.metric, unit=m.unit, direction="neither", title=name, formula="see its plug-in")
-    raise InputError(f"there is no metric {name!r} in this run", where="--metric", fix=nearest(name, names(records)))
+    raise InputError(
+        f"there is no metric {name!r} in this run", where="--metric", fix=plugins.nearest(name, names(records))
+    )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case, Record
+from speechmeter.report.numbers import counted
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
 
 _ROW_AXIS, _COLUMN_AXIS = "seconds", "batch"
@@ -24,7 +26,7 @@ Group = list[list[Record]]
 def grids(records: Sequence[Record], metric: Metric, *, scope: str = "total") -> list[Table]:
     """One table for each group of cases that differ in seconds and batch alone."""
     cases = list(by_case(records).values())
-    varying = _varying([group[0].case for group in cases])
+    varying = varying_axes([group[0].case for group in cases])
     groups: dict[str, Group] = {}
     for group in cases:
         groups.setdefault(_title(group[0].case, varying), []).append(group)
@@ -66,14 +68,14 @@ def _label(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _varying(cases: Sequence[Case]) -> list[str]:
+def varying_axes(cases: Sequence[Case]) -> list[str]:
     """Axes beside the grid's own that take more than one value in this run."""
     names = dict.fromkeys(name for case in cases for name in case.axes)
     return [
         name
         for name in names
         if name not in (_ROW_AXIS, _COLUMN_AXIS, "device")
-        and len({str(case.axes.get(name)) for case in cases if name in case.axes}) > 1
+        and len({case.axes[name] for case in cases if name in case.axes}) > 1
     ]
 
 
@@ -81,6 +83,18 @@ def _title(case: Case, varying: Sequence[str]) -> str:
     parts = [case.subject.name, str(case.axes.get("device", ""))]
     parts += [f"{name} {case.axes[name]}" for name in varying if name in case.axes]
     return " · ".join(part for part in parts if part)
+
+
+def case_labels(records: Sequence[Record]) -> dict[str, str]:
+    """A name for each case that tells it from every other of these records."""
+    cases = {record.case.id: record.case for record in records}
+    varying = varying_axes(list(cases.values()))
+    return {case_id: " · ".join([_title(case, varying), *_cell_place(case)]) for case_id, case in cases.items()}
+
+
+def _cell_place(case: Case) -> list[str]:
+    row, column = _position(case)
+    return [] if row == "all" else [f"{_label(row)} s × {_label(column)}"]
 
 
 def _notes(group: Group, cells: dict[tuple[Any, Any], Cell], metric: Metric) -> list[str]:
@@ -103,17 +117,13 @@ def protocol_note(case: Case, group: Group) -> str:
     rounds = {len(records) for records in group if records[0].status != "skipped"} or {0}
     low, high = min(rounds), max(rounds)
     text = _SAMPLING.get(str(rule.get("mode")), "").format_map({**_NO_RULE, **rule})
-    counted = _counted(high, "round") if low == high else f"{low}–{high} rounds"
+    rounds_text = counted(high, "round") if low == high else f"{low}–{high} rounds"
     only = " (one round: no interval, spread between processes unknown)" if high == 1 else ""
-    threads = _counted(axes.get("threads"), "thread")
+    threads = counted(axes.get("threads"), "thread")
     return (
-        f"{counted}{only}; {text}; boundary {axes.get('boundary')}; {axes.get('dtype')}; {threads}; "
+        f"{rounds_text}{only}; {text}; boundary {axes.get('boundary')}; {axes.get('dtype')}; {threads}; "
         f"{case.workload.plugin}: {case.workload.name}."
     )
-
-
-def _counted(count: Any, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _real_time_note(cells: dict[tuple[Any, Any], Cell]) -> list[str]:
@@ -125,7 +135,8 @@ def _real_time_note(cells: dict[tuple[Any, Any], Cell]) -> list[str]:
 
 
 def _model_notes(record: Record) -> list[str]:
-    return [str(note) for m in record.measurements for note in m.notes.get("notes", ())]
+    loaded = record.find(metrics.LATENCY_LOAD.id)
+    return [str(note) for note in loaded.notes.get("notes", ())] if loaded is not None else []
 
 
 def summary(records: Sequence[Record]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from speechmeter.core import metrics
 from speechmeter.core.types import Record
+from speechmeter.report.grids import case_labels
 from speechmeter.report.tables import Row, Table, by_case, cell_of
 
 
@@ -27,8 +28,9 @@ def parameters(records: Sequence[Record]) -> list[Table]:
 def cold_start(records: Sequence[Record]) -> list[Table]:
     """One row a case: load, first call, steady call."""
     shown = (metrics.LATENCY_LOAD, metrics.LATENCY_FIRST, metrics.LATENCY)
+    labels = case_labels(records)
     rows = tuple(
-        Row(labels=(group[0].case.label,), cells=tuple(cell_of(group, metric) for metric in shown))
+        Row(labels=(labels[group[0].case.id],), cells=tuple(cell_of(group, metric) for metric in shown))
         for group in by_case(records).values()
     )
     return [_list("cold start", ("case",), shown, rows)]
@@ -37,6 +39,7 @@ def cold_start(records: Sequence[Record]) -> list[Table]:
 def stages(records: Sequence[Record]) -> list[Table]:
     """One row a case and stage: its latency, and whether it stands inside the clock."""
     rows = []
+    labels = case_labels(records)
     for group in by_case(records).values():
         scopes = {
             m.scope: bool(m.notes.get("clocked", True))
@@ -44,9 +47,9 @@ def stages(records: Sequence[Record]) -> list[Table]:
             for m in record.measurements
             if m.metric == metrics.LATENCY.id
         }
-        for scope, clocked in scopes.items():
+        for scope, clocked in sorted(scopes.items(), key=lambda item: item[0] == "total"):
             name = scope.removeprefix("stage:") + ("" if clocked else " (outside the clock)")
-            rows.append(Row(labels=(group[0].case.label, name), cells=(cell_of(group, metrics.LATENCY, scope),)))
+            rows.append(Row(labels=(labels[group[0].case.id], name), cells=(cell_of(group, metrics.LATENCY, scope),)))
     return [_list("stages", ("case", "stage"), (metrics.LATENCY,), tuple(rows))]
 
 

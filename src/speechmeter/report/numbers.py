@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from speechmeter.analysis.estimate import Estimate
 
 _BYTES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+_WIDEST_PERCENT = 999
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -32,7 +35,14 @@ def half_width_percent(estimate: Estimate) -> str | None:
     if estimate.low is None or estimate.high is None or not estimate.value:
         return None
     share = (estimate.high - estimate.low) / 2 / estimate.value * 100
+    if share > _WIDEST_PERCENT:
+        return f">{_WIDEST_PERCENT}%"
     return f"{share:.0f}%" if share >= 1 or share == 0 else f"{share:.1f}%"
+
+
+def counted(count: Any, word: str) -> str:
+    """`1 round`, `3 rounds`."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:

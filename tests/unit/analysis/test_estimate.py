@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from speechmeter.analysis.estimate import Estimate, estimate, real_time
+from speechmeter.analysis.estimate import Estimate, estimate, real_time, t_quantile
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
 
@@ -34,6 +34,10 @@ def test_the_interval_is_t_on_logs():
     logs = np.log(medians)
     low, high = stats.t.interval(0.95, 4, loc=logs.mean(), scale=stats.sem(logs))
     assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
+
+
+def test_tabled_quantiles_are_scipys():
+    assert [t_quantile(d) for d in range(1, 60)] == pytest.approx(stats.t.ppf(0.975, range(1, 60)), rel=1e-9)
 
 
 def test_one_round_has_no_interval():

@@ -37,6 +37,7 @@ CASES = {
     "empty": ("", "", "mapping"),
     "self-containing alias": ("models: &a [*a]\n", ":1: ", "itself"),
     "repeats and schedule": (GOOD + "repeats: 3\nschedule: {active: 2}\n", ":3: ", "exclude"),
+    "seed too large": (GOOD + "seed: 4294967296\n", ":3: ", "less than"),
     "code in a plan": ("models:\n  - python:fakes.py:nothing\n", ":2: ", "--trust"),
 }
 
@@ -96,8 +97,9 @@ def test_code_named_by_a_flag_needs_no_trust():
     assert study.plan.models[0].name == "fakes:nothing"
 
 
-def test_code_named_by_a_flag_over_a_plan_needs_no_trust(tmp_path):
+def test_code_named_by_a_flag_is_not_looked_up_beside_the_plan(tmp_path):
     plan = tmp_path / "plan.yaml"
     plan.write_text(GOOD)
+    (tmp_path / "fakes.py").write_text("def nothing(): 'code that nobody named'")
     study = study_from_file(plan, [from_flag("models", "python:fakes.py:nothing")])
     assert study.plan.models[0].load == "python:fakes.py:nothing"

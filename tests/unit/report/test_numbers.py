@@ -33,3 +33,5 @@ def test_exponents_on_request():
 def test_an_interval_is_shown_as_a_share():
     made = Estimate(metric=metrics.LATENCY, value=1.0, low=0.96, high=1.04, rounds=5, samples_per_round=3)
     assert figure(made) == "1.00 s ±4%"
+    hopeless = Estimate(metric=metrics.LATENCY, value=1.0, low=1e-9, high=1e9, rounds=2, samples_per_round=3)
+    assert figure(hopeless) == "1.00 s ±>999%"

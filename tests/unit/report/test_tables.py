@@ -147,5 +147,32 @@ def test_a_metric_of_an_absent_plug_in_is_shown_from_the_record():
     assert table.rows[0].cells[0].text() == "3.00 m"
 
 
+def test_a_metric_measured_by_stage_only_has_a_grid_for_each():
+    record = make_record(
+        make_case("m"), Measurement.of(metrics.LATENCY_FIRST_ITEM, [0.5], scope="stage:decode"), status="ok"
+    )
+    (table,) = choose.tables([record], "latency_first_item")
+    assert table.title == "m · cpu: time to first item, decode"
+    assert table.rows[0].cells[0].text() == "500 ms"
+
+
+def test_narrow_terminals_fold_cells_without_losing_digits():
+    wide, narrow = (Console(file=io.StringIO(), width=width) for width in (200, 44))
+    for console in (wide, narrow):
+        draw(choose.tables(RECORDS, "parameters"), console)
+    assert max(map(len, narrow.file.getvalue().split("parameters.v1")[0].splitlines())) <= 44
+    assert "94,371,712" in wide.file.getvalue()
+    assert "94,371,7" in narrow.file.getvalue()
+
+
+def test_rows_of_cases_that_differ_in_another_axis_are_told_apart():
+    records = [measured(1.0, 1, boundary=boundary) for boundary in ("model", "+features")]
+    (table,) = choose.tables(records, "cold-start")
+    assert [row.labels[0] for row in table.rows] == [
+        "wav2vec2-base · cpu · boundary model · 1 s × 1",
+        "wav2vec2-base · cpu · boundary +features · 1 s × 1",
+    ]
+
+
 def test_no_records_no_tables():
     assert choose.tables([], "rtf") == []
