@@ -1,10 +1,10 @@
 """What a command costs before it does anything, and `show` on a long run.
 
 `speechmeter --help` is set against the `--help` of a bare Typer app of eleven commands that does nothing, twice: with
-Typer's defaults (rich help, completion), and with both switched off as we do, which is the harder peer. The verdict is
-on both. All are started by this interpreter from the script that an installer writes for an entry point, because that is what a user
-types: ours is the installed one, the bare one is a copy of it that imports another module. `python -m` would add the
-start of `runpy` to both alike. The bare app is a module with a cached .pyc, like ours. Runs alternate; medians count.
+Typer's defaults (rich help, completion), and with both switched off as we do, the harder peer. The verdict is on both.
+All are started by this interpreter from the script that an installer writes for an entry point, because that is what a
+user types: ours is the installed one, the bare ones are copies of it that import another module. `python -m` would add
+the start of `runpy` to all alike. A bare app is a module with a cached .pyc, like ours. Runs alternate; medians count.
 
 `show` reads 5,000 made-up records, copies of one measured record with other models, seconds and batches: as 5,000
 cases of one round, and as 1,000 cases of five rounds, where each cell also gets an interval.

@@ -72,7 +72,7 @@ LATENCY_FIRST_ITEM = _lower(
     "latency_first_item.v1", "s", "time to first item", "from a stage's start to the first item it yields"
 )
 LATENCY_ITEM = _lower("latency_item.v1", "s", "time between items", "from one yielded item to the next")
-PHASE = _plain("phase.v1", "s", "phase", "wall time of one phase of a measuring process")
+PHASE = _plain("phase.v1", "s", "phases", "wall time of each phase of a measuring process, named in the notes")
 
 AUDIO_SECONDS = _plain("audio_seconds.v1", "s", "audio", "true seconds of audio in one call", exact=True)
 ITEMS = _plain("items.v1", "1", "items", "items in one call", exact=True)

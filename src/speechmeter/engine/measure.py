@@ -36,12 +36,15 @@ def measure(
     *,
     report: Progress = lambda _: None,
     process: str = "main",
+    start_s: float | None = None,
 ) -> Outcome:
     """All readings of the given meters. A failure keeps what was read before it; it never raises for one.
 
-    `process` names the measuring process in the scopes of phases. KeyboardInterrupt passes through.
+    `process` names the measuring process in the scope of its phases, and `start_s` is what its start took.
+    KeyboardInterrupt passes through.
     """
     found: list[Measurement] = []
+    phases: dict[str, float] = {} if start_s is None else {"start": start_s}
     warnings: list[str] = []
     status: Status = "ok"
     reason = ""
@@ -49,12 +52,14 @@ def measure(
     try:
         _seed(int(case.protocol.get("seed", 0)))
         session = open_session(case, subject, workload, report)
-        found += _session_facts(session, process)
+        phases.update(data=session.data_ns / 1e9, load=session.load_ns / 1e9, first=session.first_ns / 1e9)
         warnings += _session_warnings(session)
-        for meter in meters:
-            found += _one_pass(meter, session, process)
         if process == "main":
-            found += _workload_facts(session)
+            found += _session_facts(session)
+        for meter in meters:
+            start = perf_counter_ns()
+            found += _one_pass(meter, session)
+            phases[meter.name] = (perf_counter_ns() - start) / 1e9
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit of a model is a failed case, not the end of the run
@@ -65,7 +70,7 @@ def measure(
     return Outcome(
         status=status,
         reason=reason,
-        measurements=tuple(found),
+        measurements=(*found, *_phases(phases, process)),
         warnings=tuple(warnings),
         environment=capture(case),
     )
@@ -76,30 +81,21 @@ def _seed(seed: int) -> None:
     os.environ.setdefault("PYTHONHASHSEED", str(seed))
 
 
-def _one_pass(meter: Meter, session: LoadedSession, process: str) -> list[Measurement]:
+def _one_pass(meter: Meter, session: LoadedSession) -> list[Measurement]:
     reason = meter.unavailable(session.case)
     if reason is not None:
         return [Measurement.absent(metric, reason) for metric in meter.metrics[:1]]
     session.progress(meter.name)
-    start = perf_counter_ns()
-    found = meter.measure(session)
-    return [*found, _phase(process, f"pass {meter.name}", perf_counter_ns() - start)]
+    return meter.measure(session)
 
 
-def _session_facts(session: LoadedSession, process: str) -> list[Measurement]:
-    phases = [
-        _phase(process, "data", session.data_ns),
-        _phase(process, "load", session.load_ns),
-        _phase(process, "first", session.first_ns),
-    ]
-    if process != "main":
-        return phases
+def _session_facts(session: LoadedSession) -> list[Measurement]:
     notes = {"notes": list(session.prepared.notes)} if session.prepared.notes else {}
     return [
-        *phases,
         Measurement.of(metrics.LATENCY_LOAD, [session.load_ns / 1e9], notes=notes),
         Measurement.of(metrics.LATENCY_FIRST, [session.first_ns / 1e9]),
         *_load_row(session),
+        *_workload_facts(session),
     ]
 
 
@@ -134,5 +130,9 @@ def _is_text(output: Any) -> bool:
     return isinstance(output, str)
 
 
-def _phase(process: str, name: str, duration_ns: int) -> Measurement:
-    return Measurement.of(metrics.PHASE, [duration_ns / 1e9], scope=f"phase:{process}/{name}")
+def _phases(phases: dict[str, float], process: str) -> list[Measurement]:
+    """What a process spent its time on, in order: one measurement, the names in its notes."""
+    if not phases:
+        return []
+    seconds = list(phases.values())
+    return [Measurement.of(metrics.PHASE, seconds, scope=f"process:{process}", notes={"phases": list(phases)})]

@@ -9,9 +9,9 @@ import sys
 from time import perf_counter_ns
 from typing import Any
 
-from speechmeter.core import metrics, plugins
+from speechmeter.core import plugins
 from speechmeter.core.machine import available_cores
-from speechmeter.core.types import Case, Measurement
+from speechmeter.core.types import Case
 from speechmeter.launch.job import Job, outcome_to_json
 
 
@@ -33,9 +33,9 @@ def main() -> None:
         [plugins.meter(name) for name in job.meters],
         report=lambda phase: _send(messages, {"phase": phase}),
         process=job.process,
+        start_s=(started_ns - job.spawned_ns) / 1e9,
     )
-    start = Measurement.of(metrics.PHASE, [(started_ns - job.spawned_ns) / 1e9], scope=f"phase:{job.process}/start")
-    _send(messages, {"outcome": outcome_to_json(outcome, extra=(start,))})
+    _send(messages, {"outcome": outcome_to_json(outcome)})
     messages.flush()
     os._exit(0)
 

@@ -45,14 +45,14 @@ class Job:
         )
 
 
-def outcome_to_json(outcome: Outcome, extra: tuple[Measurement, ...] = ()) -> dict[str, Any]:
+def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
     """An outcome as plain data."""
     environment = outcome.environment
     return {
         "status": outcome.status,
         "reason": outcome.reason,
         "warnings": list(outcome.warnings),
-        "measurements": [m.to_json() for m in (*extra, *outcome.measurements)],
+        "measurements": [m.to_json() for m in outcome.measurements],
         "environment": environment.to_json() if environment is not None else None,
     }
 
