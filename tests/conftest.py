@@ -48,7 +48,7 @@ PROTOCOL = {
     "clock": "perf_counter_ns",
     "sync": "both edges",
     "seed": 0,
-    "mode": "capped",
+    "mode": "steady",
     "warmup": 1,
     "samples": 3,
     "min_samples": 2,

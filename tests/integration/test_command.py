@@ -75,8 +75,8 @@ def test_dry_run_lists_cases_skipped_cells_and_time(cli, workshop):
     done = cli("run", "plan.yaml", "--trust", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("left out: outside the triangle") == 5
-    assert done.stdout.count("· 3 rounds") == 10
-    assert "10 cases, 5 skipped, 0 unavailable; 30 measurements, between" in done.stdout
+    assert done.stdout.count("· 5 rounds (up to 20)") == 10
+    assert "10 cases, 5 skipped, 0 unavailable; 50 measurements, between" in done.stdout
     assert not (workshop / "runs").exists()
 
 

@@ -24,6 +24,18 @@ def round_value(record: Record, metric: Metric, scope: str = "total") -> tuple[f
     return median(measurement.values), len(measurement.values)
 
 
+def sample_values(record: Record, metric: Metric, scope: str = "total") -> list[float]:
+    """A record's raw values of a metric, or the derived figure of each sample."""
+    if metric.id not in _DERIVED:
+        measurement = record.find(metric.id, scope)
+        return list(measurement.values) if measurement is not None else []
+    amount = metrics.ITEMS if metric.id == metrics.THROUGHPUT.id else metrics.AUDIO_SECONDS
+    pairs = _paired(record, amount.id, scope)
+    if metric.id == metrics.RTF.id:
+        return [time / audio for time, audio in pairs]
+    return [amount / time for time, amount in pairs if time > 0]
+
+
 def why_absent(record: Record, metric: Metric, scope: str = "total") -> str | None:
     """The reason a record gives for not having a metric; None when it gives none."""
     source = metrics.LATENCY.id if metric.id in _DERIVED else metric.id

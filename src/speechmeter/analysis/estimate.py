@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean, median, stdev
 from typing import Literal
 
-from speechmeter.analysis.derived import round_value
+from speechmeter.analysis.derived import round_value, sample_values
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
@@ -23,7 +23,8 @@ Verdict = Literal["real-time", "not real-time", "undecided"]
 class Estimate:
     """A figure that may be shown. `low` and `high` bound it at 95 %; None with a single round.
 
-    `samples_per_round` is the smallest number of raw samples behind one round's figure.
+    `samples_per_round` is the smallest number of raw samples behind one round's figure. `statistic` says what `value`
+    is; with `mean-sd` the bounds are one standard deviation either side, as the classic studies print it.
     """
 
     metric: Metric
@@ -32,12 +33,21 @@ class Estimate:
     high: float | None
     rounds: int
     samples_per_round: int
+    statistic: str = "geomean"
 
 
-def estimate(records: Sequence[Record], metric: Metric, scope: str = "total") -> Estimate | None:
+STATISTICS = ("geomean", "mean-sd", "mean+3sd", "p50", "p90", "p95", "p99")
+"""What a figure may be: our own over rounds, the classic ones over all samples, or a percentile of all samples."""
+
+
+def estimate(
+    records: Sequence[Record], metric: Metric, scope: str = "total", statistic: str = "geomean"
+) -> Estimate | None:
     """The figure over all rounds of one case; None when no round holds it. Raises ValueError for mixed cases."""
     if len({record.case.id for record in records}) > 1:
         raise ValueError("an estimate is made of the rounds of one case")
+    if statistic != "geomean" and not metric.exact:
+        return _pooled(records, metric, scope, statistic)
     found = [pair for record in records if (pair := round_value(record, metric, scope)) is not None]
     if not found:
         return None
@@ -50,6 +60,38 @@ def estimate(records: Sequence[Record], metric: Metric, scope: str = "total") ->
         high=high,
         rounds=len(values),
         samples_per_round=min(count for _, count in found),
+    )
+
+
+def samples_needed(statistic: str) -> int:
+    """How many samples a percentile needs to be bounded at 95 %: 29 for p90, 59 for p95, 299 for p99."""
+    if not statistic.startswith("p"):
+        return 2
+    tail = int(statistic[1:]) / 100
+    return 1 if tail == 0.5 else math.ceil(math.log(0.05) / math.log(tail))
+
+
+def _pooled(records: Sequence[Record], metric: Metric, scope: str, statistic: str) -> Estimate | None:
+    """A statistic over the samples of all rounds together; None when there are too few for it."""
+    rounds = [values for record in records if (values := sample_values(record, metric, scope))]
+    values = sorted(value for round_ in rounds for value in round_)
+    if len(values) < samples_needed(statistic):
+        return None
+    low = high = None
+    if statistic.startswith("p"):
+        value = values[min(len(values) - 1, math.ceil(int(statistic[1:]) / 100 * len(values)) - 1)]
+    else:
+        spread = stdev(values)
+        value = fmean(values) + (3 * spread if statistic == "mean+3sd" else 0)
+        low, high = (value - spread, value + spread) if statistic == "mean-sd" else (None, None)
+    return Estimate(
+        metric=metric,
+        value=value,
+        low=low,
+        high=high,
+        rounds=len(rounds),
+        samples_per_round=min(map(len, rounds)),
+        statistic=statistic,
     )
 
 

@@ -18,7 +18,7 @@ from speechmeter.core.types import Batch, Case, Record, Spec, Stage
 from speechmeter.launch.places import measure_here
 from speechmeter.report import choose, text
 
-_PROTOCOL = {"warmup": 2, "samples": 10, "min_samples": 2, "budget_s": 20.0}
+_PROTOCOL = {"warmup": 30, "samples": 10, "min_samples": 2, "budget_s": 20.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +142,7 @@ class _Live:
 def _case(live: _Live, name: str, meters: tuple[str, ...], axes: Mapping[str, Any]) -> Case:
     tensor = live.tensors[0] if live.tensors else None
     threads = axes.get("threads") or len(available_cores())
-    protocol = {"clock": "perf_counter_ns", "sync": "both edges", "seed": 0, "mode": "capped"}
+    protocol = {"clock": "perf_counter_ns", "sync": "both edges", "seed": 0, "mode": "steady"}
     protocol.update({key: axes.get(key, default) for key, default in _PROTOCOL.items()})
     return Case(
         subject=Spec(plugin="live", name=name),

@@ -6,18 +6,19 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import metrics
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.machine import available_cores
-from speechmeter.core.types import FAILED, Record
-from speechmeter.launch.places import InlinePlace, Place, SubprocessPlace
-from speechmeter.launch.preflight import preflight
+from speechmeter.core.types import FAILED, VARIANT, Case, Record
+from speechmeter.launch.places import BASELINE, THIS, InlinePlace, Place, SubprocessPlace
+from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.sweep import Sweep, Watcher, pending, run_sweep
 from speechmeter.plan.study import Study, study_from_file, study_from_python
 from speechmeter.report import choose, text
@@ -33,7 +34,7 @@ class Options:
 
     output: Path | None = None
     launcher: Launcher = "subprocess"
-    rounds: int | None = None
+    baseline_python: str | None = None
     resume: bool = False
     retry_failed: bool = False
     force: bool = False
@@ -117,9 +118,13 @@ def check_study(study: Study, options: Options) -> Sweep:
     """What a run of this study would do. Raises InputError for anything that can be refused beforehand."""
     _check_options(study, options)
     unavailable = preflight(study.cells.cases, study.plan.limits.value(), place=study.place)
+    if options.baseline_python is not None:
+        check_baseline(options.baseline_python)
+        unavailable = [replace(skip, case=case) for skip in unavailable for case in _variants(skip.case)]
     return Sweep(
-        cases=study.cells.cases,
-        rounds=options.rounds or study.plan.rounds,
+        cases=_cases(study, options),
+        rounds=_rounds(study),
+        run_s=study.plan.limits.run_s,
         skipped=study.cells.skipped,
         unavailable=unavailable,
         retry_failed=options.retry_failed,
@@ -131,6 +136,8 @@ def _check_options(study: Study, options: Options) -> None:
         raise RunDirError("there is nothing to resume without a directory", where="--resume", fix="name it with -o")
     if options.retry_failed and not options.resume:
         raise InputError("only a resumed run has failed cases to repeat", where="--retry-failed", fix="add --resume -o")
+    if options.launcher == "inline" and options.baseline_python is not None:
+        raise InputError("inline has one interpreter", where="--baseline-python", fix="use --launcher subprocess")
     pinned = [case for case in study.cells.cases if case.axes["cores"] != len(available_cores())]
     if options.launcher == "inline" and pinned:
         raise DeviceError(
@@ -142,12 +149,30 @@ def _check_options(study: Study, options: Options) -> None:
         check_output(options.output, study, options)
 
 
-def left_to_do(sweep: Sweep, options: Options) -> list[tuple[Any, int]]:
-    """(case, round) pairs that a run would measure now."""
+def _rounds(study: Study) -> Rounds:
+    plan = study.plan
+    if plan.rounds == "auto":
+        return Rounds(least=plan.min_rounds, most=plan.max_rounds, precision=plan.precision)
+    return Rounds(least=plan.rounds, most=plan.rounds, precision=plan.precision)
+
+
+def _cases(study: Study, options: Options) -> list[Case]:
+    if options.baseline_python is None:
+        return list(study.cells.cases)
+    return [variant for case in study.cells.cases for variant in _variants(case)]
+
+
+def _variants(case: Case) -> list[Case]:
+    """The same case for the other interpreter and for this one, to be measured side by side."""
+    return [replace(case, axes={**case.axes, VARIANT: variant}) for variant in (BASELINE, THIS)]
+
+
+def left_to_do(sweep: Sweep, options: Options) -> list[tuple[Case, int]]:
+    """(case, round) pairs that a run would surely measure now."""
     records: Sequence[Record] = ()
     if options.resume and options.output is not None and is_run(options.output):
         records = RunDir(options.output).records()
-    return list(pending(sweep, {r.key for r in records if not (options.retry_failed and r.status in FAILED)}))
+    return list(pending(sweep, sweep.finished(records)))
 
 
 def default_output(study: Study) -> Path:
@@ -202,7 +227,7 @@ def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 def _place(options: Options, study: Study, store: RunWriter) -> Place:
     if options.launcher == "inline":
         return InlinePlace()
-    return SubprocessPlace(study.plan.limits.value(), store.artifacts_path)
+    return SubprocessPlace(study.plan.limits.value(), store.artifacts_path, options.baseline_python)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from speechmeter.cli import doctor, models, run, show
+from speechmeter.cli import compare, doctor, models, run, show
 from speechmeter.core.errors import InterruptedRun, SpeechmeterError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.command()(run.run)
 app.command()(show.show)
+app.command()(compare.compare)
 app.command()(models.models)
 app.command()(doctor.doctor)
 
@@ -41,7 +42,8 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; exit 0 fine, 1 failed cases under --strict, 2 bad input, 130 interrupted."""
+    """Run the command; exit 0 fine, 1 a regression or failed cases under --strict, 2 bad input,
+    3 cannot tell, 130 interrupted."""
     try:
         app()
     except InterruptedRun as stop:

@@ -36,7 +36,11 @@ def run(
         None, help="What is inside the clock: model, +decode, +features, +copy, +load."
     ),
     meters: str | None = typer.Option(None, help="latency, memory, parameters, …"),
-    rounds: int | None = typer.Option(None, help="Fresh processes a case."),
+    rounds: str | None = typer.Option(None, help="Fresh processes a case: a number, or auto."),
+    precision: str | None = typer.Option(None, help="With auto: half the interval over rounds, such as 5%."),
+    baseline_python: str | None = typer.Option(
+        None, "--baseline-python", help="Measure the same cases with this interpreter too, interleaved."
+    ),
     repeats: int | None = typer.Option(None, help="Exactly so many samples after `discard`."),
     triangle: bool | None = typer.Option(None, "--triangle/--no-triangle", help="Skip the heavy half of the grid."),
     set_: list[str] | None = typer.Option(None, "--set", help="key=value for any key of a plan; repeatable."),
@@ -60,13 +64,21 @@ def run(
     }  # fmt: skip
     if quick and rounds is not None:
         raise typer.BadParameter("--quick is one round: give one of the two", param_hint="--rounds")
-    single = {"audio": audio, "rounds": 1 if quick else rounds, "repeats": repeats, "triangle": triangle}
+    wanted = int(rounds) if rounds is not None and rounds.isdigit() else rounds
+    single = {
+        "audio": audio,
+        "precision": precision,
+        "rounds": 1 if quick else wanted,
+        "repeats": repeats,
+        "triangle": triangle,
+    }
     overrides = _overrides(model, flags, single, set_ or [])
     study = _study(plan, overrides, bool(model), output if resume else None, trust=trust)
     options = Options(
         output=output,
         launcher=_launcher(launcher),
         resume=resume,
+        baseline_python=baseline_python,
         retry_failed=retry_failed,
         force=force,
         offline=offline,
@@ -148,15 +160,16 @@ def _list_cases(study: Study, options: Options) -> None:
     sweep = check_study(study, options)
     pairs = left_to_do(sweep, options)
     left_out = {skip.case.id for skip in sweep.unavailable}
-    for case in study.cells.cases:
+    for case in sweep.cases:
         if case.id not in left_out:
             rounds = sum(1 for other, _ in pairs if other.id == case.id)
-            typer.echo(f"{case.id}  {case.label}  · {counted(rounds, 'round')}")
+            more = f" (up to {sweep.rounds.most})" if sweep.rounds.adaptive else ""
+            typer.echo(f"{case.id}  {case.label}  · {counted(rounds, 'round')}{more}")
     for skip in (*sweep.skipped, *sweep.unavailable):
         typer.echo(f"{skip.case.id}  {skip.case.label}  · left out: {skip.reason}")
     guess = forecast(pairs, study.plan.limits.value(), earlier_walls([Path("runs")]))
     most = "no limit" if guess.most_s is None else duration(guess.most_s)
-    cases = counted(len(study.cells.cases), "case")
+    cases = counted(len(sweep.cases), "case")
     typer.echo(
         f"{cases}, {len(sweep.skipped)} skipped, {len(sweep.unavailable)} unavailable; "
         f"{counted(guess.total, 'measurement')}, between {duration(guess.least_s)} and {most} "

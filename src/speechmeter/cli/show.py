@@ -19,9 +19,13 @@ def show(
         None, help="rtf, rtfx, latency, memory, parameters, cold-start, stages, throughput, …"
     ),
     format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
+    statistic: str = typer.Option(
+        "geomean", "--stat", help="geomean over rounds; mean-sd, mean+3sd, p50, p90, p95 or p99 of all samples."
+    ),
     sci: bool = typer.Option(False, "--sci", help="Exponent notation."),
 ) -> None:
     """Print the tables of a run: by default real-time factor, peak memory and parameters."""
+    from speechmeter.analysis.estimate import STATISTICS
     from speechmeter.core.errors import InputError
     from speechmeter.core.plugins import nearest
     from speechmeter.report.choose import tables
@@ -31,8 +35,12 @@ def show(
     gc.disable()  # a command this short frees nothing by it, and a third of its time would go there
     if format != "table" and format not in FORMATS:
         raise InputError(f"there is no format {format!r}", where="--format", fix=nearest(format, ["table", *FORMATS]))
+    if statistic not in STATISTICS:
+        raise InputError(
+            f"there is no statistic {statistic!r}", where="--stat", fix=nearest(statistic, list(STATISTICS))
+        )
     records = RunDir.existing(run).records()
-    found = tables(records, metric)
+    found = tables(records, metric, statistic)
     if format != "table":
         typer.echo(FORMATS[format](found, sci=sci).rstrip())
         return

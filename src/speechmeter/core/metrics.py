@@ -74,6 +74,8 @@ LATENCY_FIRST_ITEM = _lower(
 LATENCY_ITEM = _lower("latency_item.v1", "s", "time between items", "from one yielded item to the next")
 PHASE = _plain("phase.v1", "s", "phases", "wall time of each phase of a measuring process, named in the notes")
 
+OTHER_BUSY = _lower("other_busy.v1", "1", "used by others", "share of the case's cores in use by other processes")
+
 AUDIO_SECONDS = _plain("audio_seconds.v1", "s", "audio", "true seconds of audio in one call", exact=True)
 ITEMS = _plain("items.v1", "1", "items", "items in one call", exact=True)
 

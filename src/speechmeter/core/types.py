@@ -21,6 +21,9 @@ FAILED: frozenset[str] = frozenset({"oom", "timeout", "crashed", "error"})
 
 Axes = Mapping[str, Any]
 
+VARIANT = "variant"
+"""The axis of cases that are measured by two interpreters: `baseline` and `this`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
@@ -69,6 +72,12 @@ class Case:
         """Sixteen hexadecimal digits that name this case on every machine."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
+    def cell(self) -> str:
+        """What this case shares with those it is measured beside: everything but the subject and its variant."""
+        axes = {name: value for name, value in self.axes.items() if name != VARIANT}
+        return json.dumps([self.workload.to_json(), axes, dict(self.protocol)], sort_keys=True)
 
     @property
     def label(self) -> str:
@@ -290,10 +299,14 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one case may use in one round: wall seconds and GiB of memory; None is no limit."""
+    """What one case may use in one round: wall seconds and GiB of memory; None is no limit.
+
+    After `run_s` seconds of the whole run no adaptive round is begun.
+    """
 
     time_s: float | None = None
     memory_gib: float | None = None
+    run_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.protocols import Meter, Subject, Workload
 from speechmeter.core.types import Case, Environment, Measurement, Status
+from speechmeter.engine.disturbance import Watch, disturbances
 from speechmeter.engine.environment import capture
 from speechmeter.engine.failures import classify
 from speechmeter.engine.session import LoadedSession, Progress, open_session
@@ -56,10 +57,15 @@ def measure(
         warnings += _session_warnings(session)
         if process == "main":
             found += _session_facts(session)
+        before = Watch.now()
         for meter in meters:
             start = perf_counter_ns()
             found += _one_pass(meter, session)
             phases[meter.name] = (perf_counter_ns() - start) / 1e9
+        if process == "main":
+            readings, disturbed = disturbances(case, before, Watch.now())
+            found += readings
+            warnings += disturbed
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit of a model is a failed case, not the end of the run

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
+from statistics import median
 from typing import Any
 
 from speechmeter.core.protocols import Collected
@@ -15,14 +16,16 @@ from speechmeter.core.types import Batch
 Sample = Callable[[Batch], int]
 _WARMUP_SHARE = 0.25
 """Warm-up, the first call included, ends when it has used this share of the budget."""
+WINDOW = 5
+_TOLERANCE = 0.05
 
 
 def collect(sample: Sample, batches: Sequence[Batch], protocol: Mapping[str, Any], first_ns: int) -> Collected:
     """Make the calls that the protocol asks for. Raises ValueError for a mode that is not known."""
     feed = cycle(batches)
     mode = protocol["mode"]
-    if mode == "capped":
-        return _capped(sample, feed, protocol, first_ns)
+    if mode == "steady":
+        return _steady(sample, feed, protocol, first_ns)
     if mode == "repeats":
         return _fixed(sample, feed, [(protocol["discard"], protocol["samples"])], "repeats")
     if mode == "schedule":
@@ -31,19 +34,37 @@ def collect(sample: Sample, batches: Sequence[Batch], protocol: Mapping[str, Any
     raise ValueError(f"unknown protocol mode {mode!r}")
 
 
-def _capped(sample: Sample, feed: Iterable[Batch], protocol: Mapping[str, Any], first_ns: int) -> Collected:
+def _steady(sample: Sample, feed: Iterable[Batch], protocol: Mapping[str, Any], first_ns: int) -> Collected:
+    """Warm up until two adjacent windows agree, within a cap of calls and of time; then take the samples."""
     budget_ns = int(protocol["budget_s"] * 1e9)
     feed = iter(feed)
-    spent_ns, warm = first_ns, 0
-    while warm < protocol["warmup"] and spent_ns < budget_ns * _WARMUP_SHARE:
-        spent_ns += sample(next(feed))
-        warm += 1
+    warm: list[int] = []
+    spent_ns = first_ns
+    while len(warm) < protocol["warmup"] and spent_ns < budget_ns * _WARMUP_SHARE and not is_steady(warm):
+        warm.append(sample(next(feed)))
+        spent_ns += warm[-1]
     spent_ns, count, wanted, least = 0, 0, protocol["samples"], protocol["min_samples"]
     while count < wanted and (count < least or spent_ns < budget_ns):
         spent_ns += sample(next(feed))
         count += 1
     reason = "samples" if count == wanted else "budget"
-    return Collected(kept=(False,) * warm + (True,) * count, stop_reason=reason)
+    ready = "steady" if is_steady(warm) else "warm-up capped"
+    return Collected(kept=(False,) * len(warm) + (True,) * count, stop_reason=f"{reason}, {ready}")
+
+
+def is_steady(times: Sequence[float]) -> bool:
+    """Whether the last two windows of calls agree in level and in spread."""
+    if len(times) < 2 * WINDOW:
+        return False
+    before, after = times[-2 * WINDOW : -WINDOW], times[-WINDOW:]
+    level, spreads = median(before), (_spread(before), _spread(after))
+    same_level = abs(median(after) - level) <= max(_TOLERANCE * level, sum(spreads) / 2)
+    return same_level and spreads[1] <= 2 * spreads[0] + _TOLERANCE * level
+
+
+def _spread(times: Sequence[float]) -> float:
+    centre = median(times)
+    return median(abs(time - centre) for time in times)
 
 
 def _fixed(sample: Sample, feed: Iterable[Batch], rows: Sequence[tuple[int, int]], reason: str) -> Collected:

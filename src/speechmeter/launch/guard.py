@@ -19,8 +19,8 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
-_GRACE_S = 0.2
-"""How long helpers of a model may take to notice its end by themselves."""
+_GRACE_S = 1.0
+"""How long helpers of a model (compiler workers, say) may take to notice its end by themselves."""
 
 _ending = False
 _left_behind: set[int] = set()
@@ -66,12 +66,19 @@ def _wait(child: int) -> int:
             return status
         if pid == child:
             status = os.waitstatus_to_exitcode(wait_status)
-            if not _ending and _children():
-                time.sleep(_GRACE_S)
-                _left_behind.update(_children())
+            if not _ending:
+                _left_behind.update(_after_grace())
             _ending = True
         if _ending:
             _kill_children()
+
+
+def _after_grace() -> list[int]:
+    """Children that are still there after the grace; no wait when there are none."""
+    deadline = time.monotonic() + _GRACE_S
+    while (left := _children()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
 
 
 def _end(number: int, frame: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,12 @@ from typing import Protocol
 from speechmeter.core import plugins
 from speechmeter.core.machine import kib_field
 from speechmeter.core.protocols import Meter, Subject, Workload
-from speechmeter.core.types import Case, Limits, Measurement
+from speechmeter.core.types import VARIANT, Case, Limits, Measurement
 from speechmeter.engine.measure import Outcome, measure
 from speechmeter.launch.job import Job
 from speechmeter.launch.process import MeasuringProcess
 
+BASELINE, THIS = "baseline", "this"
 _SHARE_OF_FREE_MEMORY = 0.95
 _THRESHOLDS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -25,23 +27,24 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS
 class Place(Protocol):
     """Measures one round of a case, whatever becomes of it."""
 
-    def measure(self, case: Case, report: Callable[[str], None]) -> Outcome:
-        """The outcome of all the case's meters, merged."""
+    def measure(self, case: Case, report: Callable[[str], None], *, timing_only: bool = False) -> Outcome:
+        """The outcome of all the case's meters, merged; `timing_only` leaves out those with a process of their own."""
         ...
 
 
 class SubprocessPlace:
     """Fresh processes: one for the meters that share, one for each that needs its own."""
 
-    def __init__(self, limits: Limits, logs: Path) -> None:
+    def __init__(self, limits: Limits, logs: Path, baseline_python: str | None = None) -> None:
         self._limits = limits
         self._logs = logs
+        self._baseline_python = baseline_python
 
-    def measure(self, case: Case, report: Callable[[str], None]) -> Outcome:
+    def measure(self, case: Case, report: Callable[[str], None], *, timing_only: bool = False) -> Outcome:
         """Run the case's processes in order within its time limit; stop after the first that fails."""
         deadline = None if self._limits.time_s is None else monotonic() + self._limits.time_s
         merged: Outcome | None = None
-        for process, meters in processes_of(case):
+        for process, meters in processes_of(case)[: 1 if timing_only else None]:
             left = None if deadline is None else max(0.1, deadline - monotonic())
             outcome = self._one(case, process, meters, left, report)
             merged = outcome if merged is None else _merge(merged, outcome, process)
@@ -70,13 +73,17 @@ class SubprocessPlace:
         if on_cuda and self._limits.memory_gib is not None:
             environ["SPEECHMETER_CUDA_GIB"] = str(self._limits.memory_gib)
         log = self._logs / f"{case.id}-{process}-{os.getpid()}.log"
-        return MeasuringProcess(job, environ, log, report).run(time_s, self._limits.time_s)
+        python = sys.executable
+        if self._baseline_python is not None and case.axes.get(VARIANT) == BASELINE:
+            python = self._baseline_python
+            environ.pop("PYTHONPATH", None)  # it belongs to this environment, not to the other
+        return MeasuringProcess(job, environ, log, report, python).run(time_s, self._limits.time_s)
 
 
 class InlinePlace:
     """This process: quick, for debugging; no limits, and meters that need their own process are unavailable."""
 
-    def measure(self, case: Case, report: Callable[[str], None]) -> Outcome:
+    def measure(self, case: Case, report: Callable[[str], None], *, timing_only: bool = False) -> Outcome:
         """The outcome of the meters that can share this process."""
         return measure_here(
             case,

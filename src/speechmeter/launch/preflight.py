@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
+import subprocess
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -83,6 +85,24 @@ def _check_limits(limits: Limits, cases: Sequence[Case], place: Place) -> None:
             where=place(cases[0], "limits"),
             fix="lower it",
         )
+
+
+def check_baseline(python: str) -> None:
+    """The other interpreter must be there and have Speechmeter. Raises InputError when not."""
+    where = "--baseline-python"
+    code = "import speechmeter; print(speechmeter.__version__)"
+    environ = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    try:
+        answer = subprocess.run(
+            [python, "-c", code], capture_output=True, text=True, timeout=60, env=environ, check=False
+        )
+    except OSError as error:
+        raise InputError(f"{python} cannot be started: {error.strerror}", where=where, fix="name a python") from error
+    except subprocess.TimeoutExpired:
+        raise InputError(f"{python} does not answer", where=where, fix="name a python") from None
+    if answer.returncode != 0:
+        last = (answer.stderr.strip().splitlines() or ["no message"])[-1]
+        raise InputError(f"{python} has no Speechmeter: {last}", where=where, fix="install it in that environment")
 
 
 @cache

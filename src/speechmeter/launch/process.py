@@ -31,8 +31,11 @@ Report = Callable[[str], None]
 class MeasuringProcess:
     """One guarded process from start to end. `run` returns its outcome, whatever becomes of it."""
 
-    def __init__(self, job: Job, environ: Mapping[str, str], log: Path, report: Report) -> None:
+    def __init__(
+        self, job: Job, environ: Mapping[str, str], log: Path, report: Report, python: str = sys.executable
+    ) -> None:
         self._job = job
+        self._python = python
         self._token = uuid.uuid4().hex
         self._environ = {**environ, _TOKEN: self._token, "PYTHONSAFEPATH": "1"}
         self._log = log
@@ -68,7 +71,7 @@ class MeasuringProcess:
         return outcome
 
     def _spawn(self, write_fd: int) -> subprocess.Popen[bytes]:
-        child = [sys.executable, "-m", "speechmeter.launch.child", str(write_fd)]
+        child = [self._python, "-m", "speechmeter.launch.child", str(write_fd)]
         command = [sys.executable, "-I", "-S", guard.__file__, str(write_fd), str(os.getpid()), *child]
         with self._log.open("wb") as log:
             process = subprocess.Popen(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from itertools import count
 from time import monotonic
 from typing import Literal
 
+from speechmeter.analysis.stopping import Rounds, group_settled
 from speechmeter.core.errors import InterruptedRun
 from speechmeter.core.types import FAILED, Case, Environment, Record, Skip
 from speechmeter.engine.measure import Outcome
@@ -37,60 +39,99 @@ Watcher = Callable[[Event], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """What is to be done: cases, rounds, and the cells that get a record without being measured."""
+    """What is to be done: cases, rounds, and the cells that get a record without being measured.
+
+    After `run_s` seconds no further adaptive round is begun.
+    """
 
     cases: Sequence[Case]
-    rounds: int
+    rounds: Rounds
     skipped: Sequence[Skip] = ()
     unavailable: Sequence[Skip] = ()
     retry_failed: bool = False
+    run_s: float | None = None
+
+    def finished(self, records: Iterable[Record]) -> dict[tuple[str, int], Record]:
+        """The records that count as done, by (case id, round)."""
+        return {r.key: r for r in records if not (self.retry_failed and r.status in FAILED)}
 
 
-def run_sweep(sweep: Sweep, place: Place, store: RunWriter, watch: Watcher = lambda event: None) -> list[Record]:
+def run_sweep(sweep: Sweep, place: Place, store: RunWriter, watch: Watcher = lambda event: None) -> None:
     """Measure what the store does not hold yet. Raises InterruptedRun on Ctrl-C, finished records kept."""
     before = store.records()
-    finished = {r.key for r in before if not (sweep.retry_failed and r.status in FAILED)}
-    sequence = max((r.sequence for r in before), default=-1) + 1
-    made: list[Record] = []
-    for record in _unmeasured(sweep, finished, sequence):
+    done = sweep.finished(before)
+    sequence = count(max((r.sequence for r in before), default=-1) + 1)
+    for record in _unmeasured(sweep, done, sequence):
         store.append(record)
-        made.append(record)
-    sequence += len(made)
-    todo = list(pending(sweep, finished))
-    git = git_state()
-    for done, (case, round_) in enumerate(todo):
-        watch(Event(kind="started", case=case, round=round_, done=done, total=len(todo)))
-        started, start = _now(), monotonic()
-        try:
-            outcome = place.measure(case, _phase_reporter(watch, case, round_, done, len(todo)))
-        except KeyboardInterrupt:
-            raise InterruptedRun(f"{done} of {len(todo)} measured, all kept") from None
-        record, environment = _record(case, round_, sequence + done, outcome, git)
-        record = replace(record, started=started, wall_s=monotonic() - start)
-        store.append(record, environment)
-        made.append(record)
-        watch(Event(kind="finished", case=case, round=round_, done=done + 1, total=len(todo), record=record))
-    return made
+    planned = sum(len(list(round_cases(sweep, round_, done))) for round_ in range(sweep.rounds.least))
+    made, git, begun = 0, git_state(), monotonic()
+    for round_ in range(sweep.rounds.most):
+        if round_ >= sweep.rounds.least and sweep.run_s is not None and monotonic() - begun > sweep.run_s:
+            break
+        todo = list(round_cases(sweep, round_, done))
+        for place_in_round, case in enumerate(todo):
+            total = max(planned, made + len(todo) - place_in_round)
+            event = Event(kind="started", case=case, round=round_, done=made, total=total)
+            watch(event)
+            timing_only = round_ >= sweep.rounds.least  # such rounds are added for the precision of timing alone
+            record, environment = _measured(event, place, watch, next(sequence), git, timing_only=timing_only)
+            store.append(record, environment)
+            done[record.key] = record
+            made += 1
+            watch(replace(event, kind="finished", done=made, record=record))
 
 
-def pending(sweep: Sweep, finished: set[tuple[str, int]]) -> Iterator[tuple[Case, int]]:
-    """(case, round) pairs still to do, every other round backwards: A B B A, so that drift hits all cases alike."""
+def _measured(
+    event: Event, place: Place, watch: Watcher, sequence: int, git: str, *, timing_only: bool
+) -> tuple[Record, Environment | None]:
+    started, start = _now(), monotonic()
+    try:
+        outcome = place.measure(
+            event.case, lambda phase: watch(replace(event, kind="phase", phase=phase)), timing_only=timing_only
+        )
+    except KeyboardInterrupt:
+        raise InterruptedRun(f"{event.done} of {event.total} measured, all kept") from None
+    record, environment = _record(event.case, event.round, sequence, outcome, git)
+    return replace(record, started=started, wall_s=monotonic() - start), environment
+
+
+def pending(sweep: Sweep, finished: Mapping[tuple[str, int], Record]) -> Iterator[tuple[Case, int]]:
+    """(case, round) pairs that are sure to be measured: adaptive rounds beyond the least number are not in it."""
+    for round_ in range(sweep.rounds.least):
+        yield from ((case, round_) for case in round_cases(sweep, round_, finished))
+
+
+def round_cases(sweep: Sweep, round_: int, done: Mapping[tuple[str, int], Record]) -> Iterator[Case]:
+    """Cases to measure in one round, those of one cell side by side; every other round runs backwards: A B B A.
+
+    A cell is left alone once the rounds before this one have settled all of its cases.
+    """
     left_out = {skip.case.id for skip in (*sweep.skipped, *sweep.unavailable)}
-    cases = [case for case in sweep.cases if case.id not in left_out]
-    for round_ in range(sweep.rounds):
-        for case in cases if round_ % 2 == 0 else reversed(cases):
-            if (case.id, round_) not in finished:
-                yield case, round_
+    cells: dict[str, list[Case]] = {}
+    for case in sweep.cases:
+        if case.id not in left_out:
+            cells.setdefault(case.cell, []).append(case)
+    ordered = [case for cases in cells.values() if _needs_round(cases, round_, done, sweep.rounds) for case in cases]
+    for case in ordered if round_ % 2 == 0 else reversed(ordered):
+        if (case.id, round_) not in done:
+            yield case
 
 
-def _unmeasured(sweep: Sweep, finished: set[tuple[str, int]], sequence: int) -> Iterator[Record]:
+def _needs_round(cases: Sequence[Case], round_: int, done: Mapping[tuple[str, int], Record], rounds: Rounds) -> bool:
+    if round_ < rounds.least:
+        return True
+    earlier = [[done[case.id, r] for r in range(round_) if (case.id, r) in done] for case in cases]
+    return not group_settled(earlier, rounds)
+
+
+def _unmeasured(sweep: Sweep, finished: Mapping[tuple[str, int], Record], sequence: Iterator[int]) -> Iterator[Record]:
     cells = [("skipped", skip) for skip in sweep.skipped] + [("unavailable", skip) for skip in sweep.unavailable]
     fresh = [(status, skip) for status, skip in cells if (skip.case.id, 0) not in finished]
-    for offset, (status, skip) in enumerate(fresh):
+    for status, skip in fresh:
         yield Record(
             case=skip.case,
             round=0,
-            sequence=sequence + offset,
+            sequence=next(sequence),
             status="skipped" if status == "skipped" else "unavailable",
             reason=skip.reason,
             host=platform.node(),
@@ -131,10 +172,6 @@ def git_state() -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return found.stdout.strip() if found.returncode == 0 else ""
-
-
-def _phase_reporter(watch: Watcher, case: Case, round_: int, done: int, total: int) -> Callable[[str], None]:
-    return lambda phase: watch(Event(kind="phase", case=case, round=round_, done=done, total=total, phase=phase))
 
 
 def _now() -> str:

@@ -103,6 +103,12 @@ def _check_schedule(plan: Plan, source: Source) -> None:
             where=source.place(("repeats",)),
             fix="keep one of them",
         )
+    if plan.min_rounds > plan.max_rounds:
+        raise PlanError(
+            f"min_rounds {plan.min_rounds} is more than max_rounds {plan.max_rounds}",
+            where=source.place(("max_rounds",)) or source.place(("min_rounds",)),
+            fix="raise max_rounds",
+        )
     if plan.min_samples > plan.samples:
         raise PlanError(
             f"min_samples {plan.min_samples} is more than samples {plan.samples}",

@@ -98,7 +98,7 @@ def _protocol(plan: Plan) -> dict[str, Any]:
         return {**shared, "mode": "repeats", "discard": plan.discard, "samples": plan.repeats}
     return {
         **shared,
-        "mode": "capped",
+        "mode": "steady",
         "warmup": plan.warmup,
         "samples": plan.samples,
         "min_samples": plan.min_samples,

@@ -53,6 +53,10 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
         return (f"{key} must be finite, not {value!r}", fix)
     if kind == "greater_than":
         return (f"{key} must be greater than {context['gt']:g}, not {value!r}", fix)
+    if path[0] == "rounds":
+        return (f"rounds takes `auto` or a whole number from 1 on, not {value!r}", "for example `rounds: 5`")
+    if path[0] == "precision":
+        return (f"precision takes a share between 0 and 1, not {value!r}", "for example `precision: 5%`")
     if kind == "less_than":
         return (f"{key} must be less than {context['lt']:g}, not {value!r}", fix)
     if kind == "greater_than_equal":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -12,6 +12,13 @@ from speechmeter.core.types import Limits
 
 def _as_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
+
+
+def _share(value: Any) -> Any:
+    """`5%` as 0.05."""
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return float(value.strip()[:-1]) / 100
+    return value
 
 
 Count = Annotated[int, Field(strict=True, ge=1)]
@@ -66,14 +73,15 @@ class ScheduleEntry(_Part):
 
 
 class LimitsEntry(_Part):
-    """`limits:` of one case in one round."""
+    """`limits:` of one case in one round, and of the whole run (`run_s`: no adaptive round is begun after it)."""
 
     time_s: Positive | None = 600.0
     memory_gib: Positive | None = None
+    run_s: Positive | None = None
 
     def value(self) -> Limits:
         """The limits as the core's type."""
-        return Limits(time_s=self.time_s, memory_gib=self.memory_gib)
+        return Limits(time_s=self.time_s, memory_gib=self.memory_gib, run_s=self.run_s)
 
 
 class Plan(_Part):
@@ -88,8 +96,11 @@ class Plan(_Part):
         "memory",
         "parameters",
     )
-    rounds: Count = 3
-    warmup: CountOrZero = 2
+    rounds: Count | Literal["auto"] = "auto"
+    precision: Annotated[float, BeforeValidator(_share), Field(gt=0, le=1)] = 0.05
+    min_rounds: Annotated[int, Field(strict=True, ge=5)] = 5
+    max_rounds: Annotated[int, Field(strict=True, ge=5)] = 20
+    warmup: CountOrZero = 30
     samples: Count = 10
     min_samples: Count = 2
     budget_s: Positive = 20.0

@@ -32,11 +32,11 @@ class Source:
         return self.places.get((key,), "").startswith("--")
 
     def place(self, path: KeyPath) -> str | None:
-        """Where a key stands, or its nearest parent that is known, or the first key below it."""
+        """Where a key stands, or its nearest parent that is known, or the first that stands below it."""
         for length in range(len(path), 0, -1):
             if path[:length] in self.places:
                 return self.places[path[:length]]
-        return next((where for known, where in self.places.items() if known[: len(path)] == path), None)
+        return next((where for known, where in self.places.items() if known[:1] == path[:1]), None)
 
 
 def read_plan_file(path: Path) -> Source:

@@ -24,20 +24,25 @@ _MEMORY = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMOR
 _FIRST = ("latency", "memory", "parameters")
 
 
-def tables(records: Sequence[Record], metric: str | None) -> list[Table]:
+def tables(records: Sequence[Record], metric: str | None, statistic: str = "geomean") -> list[Table]:
     """The tables of one metric; without one the recipe's two grids, the parameters, and what plug-ins measured."""
     asked = dict.fromkeys(name for record in records for name in record.case.meters)
     own = _definitions(asked)
     if metric is None:
         words = {"latency": "rtf" if _has_audio(records) else "latency", "memory": "memory", "parameters": "parameters"}
         shown = [words[name] for name in _FIRST if name in asked]
-        return [table for word in [*shown, *own] for table in tables(records, word)]
+        return [table for word in [*shown, *own] for table in tables(records, word, statistic)]
     if metric in _LISTS:
         return _LISTS[metric](records)
     if metric == "memory":
-        return [table for found in _memory_metrics(records) for table in grids(_of(records, found), found)]
+        return [
+            table
+            for found in _memory_metrics(records)
+            for table in grids(_of(records, found), found, statistic=statistic)
+        ]
     definition = _metric(records, metric)
-    return [table for scope in _scopes(records, definition) for table in grids(records, definition, scope=scope)]
+    scopes = _scopes(records, definition)
+    return [table for scope in scopes for table in grids(records, definition, scope=scope, statistic=statistic)]
 
 
 def _definitions(meters: Iterable[str]) -> list[str]:

@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from speechmeter.analysis.warnings import case_warnings
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case, Record
 from speechmeter.report.numbers import counted
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
 
+_TIMED = (metrics.RTF.id, metrics.RTFX.id, metrics.THROUGHPUT.id)
 _ROW_AXIS, _COLUMN_AXIS = "seconds", "batch"
 
+_STATISTICS = {
+    "mean-sd": "mean ± standard deviation of all samples",
+    "mean+3sd": "mean + 3 standard deviations of all samples",
+    "p50": "median of all samples",
+    "p90": "90th percentile of all samples",
+    "p95": "95th percentile of all samples",
+    "p99": "99th percentile of all samples",
+}
 _SAMPLING = {
-    "capped": "up to {samples} samples (at least {min_samples}) in {budget_s} s",
+    "steady": "up to {samples} samples (at least {min_samples}) in {budget_s} s",
     "repeats": "{samples} samples after {discard} discarded",
     "schedule": "schedule {wait}/{warmup}/{active} × {repeat}",
 }
@@ -23,21 +33,24 @@ _NO_RULE = dict.fromkeys(("samples", "min_samples", "budget_s", "discard", "wait
 Group = list[list[Record]]
 
 
-def grids(records: Sequence[Record], metric: Metric, *, scope: str = "total") -> list[Table]:
+def grids(
+    records: Sequence[Record], metric: Metric, *, scope: str = "total", statistic: str = "geomean"
+) -> list[Table]:
     """One table for each group of cases that differ in seconds and batch alone."""
     cases = list(by_case(records).values())
     varying = varying_axes([group[0].case for group in cases])
     groups: dict[str, Group] = {}
     for group in cases:
         groups.setdefault(_title(group[0].case, varying), []).append(group)
-    return [_grid(title, group, metric, scope) for title, group in groups.items()]
+    return [_grid(title, group, metric, scope, statistic) for title, group in groups.items()]
 
 
-def _grid(title: str, group: Group, metric: Metric, scope: str) -> Table:
-    cells = {_position(records[0].case): cell_of(records, metric, scope) for records in group}
+def _grid(title: str, group: Group, metric: Metric, scope: str, statistic: str) -> Table:
+    cells = {_position(records[0].case): cell_of(records, metric, scope, statistic) for records in group}
     rows = _ordered(position[0] for position in cells)
     columns = _ordered(position[1] for position in cells)
     heading = metric.title + (f", {scope.partition(':')[2]}" if scope != "total" else "")
+    heading += "" if statistic == "geomean" else f" ({_STATISTICS[statistic]})"
     return Table(
         title=f"{title}: {heading}",
         metric=metric,
@@ -107,8 +120,23 @@ def _notes(group: Group, cells: dict[tuple[Any, Any], Cell], metric: Metric) -> 
             reasons.setdefault(f"{cell.word}: {cell.reason}", []).append(f"{_label(row)} s × {_label(column)}")
     notes += [f"{', '.join(places)}: {what}" for what, places in reasons.items()]
     notes += dict.fromkeys(note for records in group for record in records for note in _model_notes(record))
-    notes += [f"warning: {text}" for text in dict.fromkeys(w for rs in group for r in rs for w in r.warnings)]
-    return notes
+    return notes + _warning_notes(group, metric)
+
+
+def _warning_notes(group: Group, metric: Metric) -> list[str]:
+    """Warnings of records and of the samples' own behaviour, with the cells they are about."""
+    places: dict[str, list[str]] = {}
+    for records in group:
+        found = dict.fromkeys(text for record in records for text in record.warnings)
+        if metric.unit == "s" or metric.id in _TIMED:
+            found.update(dict.fromkeys(case_warnings(records)))
+        for text in found:
+            places.setdefault(text, []).append(" ".join(_cell_place(records[0].case)))
+    everywhere = len(group)
+    return [
+        f"warning: {text}" + ("" if len(cells) == everywhere else f" [{', '.join(cells)}]")
+        for text, cells in places.items()
+    ]
 
 
 def protocol_note(case: Case, group: Group) -> str:
@@ -118,7 +146,11 @@ def protocol_note(case: Case, group: Group) -> str:
     low, high = min(rounds), max(rounds)
     text = _SAMPLING.get(str(rule.get("mode")), "").format_map({**_NO_RULE, **rule})
     rounds_text = counted(high, "round") if low == high else f"{low}–{high} rounds"
-    only = " (one round: no interval, spread between processes unknown)" if high == 1 else ""
+    only = (
+        " (one round: no interval, spread between processes unknown; leave out --quick or raise rounds)"
+        if high == 1
+        else ""
+    )
     threads = counted(axes.get("threads"), "thread")
     return (
         f"{rounds_text}{only}; {text}; boundary {axes.get('boundary')}; {axes.get('dtype')}; {threads}; "

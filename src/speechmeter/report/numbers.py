@@ -26,6 +26,8 @@ def number(value: float, unit: str, *, sci: bool = False) -> str:
 def figure(estimate: Estimate, *, sci: bool = False) -> str:
     """An estimate with its relative interval: `0.123 ±4%`."""
     text = number(estimate.value, estimate.metric.unit, sci=sci)
+    if estimate.statistic == "mean-sd" and estimate.high is not None:
+        return f"{text} ± {number(estimate.high - estimate.value, estimate.metric.unit, sci=sci)}"
     spread = half_width_percent(estimate)
     return text if spread is None else f"{text} ±{spread}"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from speechmeter.analysis.derived import why_absent
-from speechmeter.analysis.estimate import Estimate, estimate, real_time
+from speechmeter.analysis.derived import sample_values, why_absent
+from speechmeter.analysis.estimate import Estimate, estimate, real_time, samples_needed
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
@@ -54,11 +54,11 @@ class Table:
     notes: tuple[str, ...] = field(default=())
 
 
-def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total") -> Cell:
+def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total", statistic: str = "geomean") -> Cell:
     """The cell of one case's records: its figure, or what became of it."""
     if not records:
         return Cell(word=NOT_MEASURED, reason="not measured")
-    found = estimate(records, metric, scope)
+    found = estimate(records, metric, scope, statistic)
     if found is not None:
         return Cell(
             estimate=found,
@@ -69,6 +69,9 @@ def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total") -> 
     if reason is not None:
         return Cell(word="unavailable", reason=reason)
     last = records[-1]
+    if statistic != "geomean" and (have := sum(len(sample_values(r, metric, scope)) for r in records)):
+        need = samples_needed(statistic)
+        return Cell(word=f"too few (n={have})", reason=f"{statistic} needs {need} samples, {have} are here; add rounds")
     if last.status == "ok":
         return Cell(word=NOT_MEASURED, reason=f"{metric.name} was not asked for")
     return Cell(word=last.status, reason=last.reason)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from speechmeter.analysis.estimate import Estimate, estimate, real_time, t_quantile
+from speechmeter.analysis.estimate import Estimate, estimate, real_time, samples_needed, t_quantile
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
 
@@ -74,6 +74,25 @@ def test_an_exact_metric_has_no_interval():
     records = [make_record(make_case(), Measurement.of(metrics.PARAMETERS, [94371712.0]), round=n) for n in range(3)]
     found = estimate(records, metrics.PARAMETERS)
     assert (found.value, found.low) == (94371712, None)
+
+
+def test_the_classic_statistics_are_over_all_samples():
+    records = rounds([1.0, 2.0, 3.0], [4.0, 5.0, 9.0])
+    values = np.array([1, 2, 3, 4, 5, 9.0])
+    found = estimate(records, metrics.LATENCY, statistic="mean-sd")
+    assert found.value == pytest.approx(values.mean())
+    assert found.high - found.value == pytest.approx(values.std(ddof=1))
+    three = estimate(records, metrics.LATENCY, statistic="mean+3sd")
+    assert three.value == pytest.approx(values.mean() + 3 * values.std(ddof=1))
+
+
+@pytest.mark.parametrize(("statistic", "needed"), [("p90", 29), ("p95", 59), ("p99", 299)])
+def test_a_percentile_needs_enough_samples(statistic, needed):
+    assert samples_needed(statistic) == needed
+    values = list(np.random.default_rng(0).permutation(np.arange(1.0, needed + 1)))
+    assert estimate(rounds(values[:-1]), metrics.LATENCY, statistic=statistic) is None
+    found = estimate(rounds(values), metrics.LATENCY, statistic=statistic)
+    assert found.value == pytest.approx(np.percentile(values, int(statistic[1:]), method="inverted_cdf"))
 
 
 def test_two_cases_are_never_mixed():

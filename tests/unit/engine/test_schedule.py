@@ -1,7 +1,7 @@
 import pytest
 
 from speechmeter.core.types import Batch
-from speechmeter.engine.schedule import collect
+from speechmeter.engine.schedule import WINDOW, collect, is_steady
 
 BATCHES = [Batch(data=n, items=1) for n in range(3)]
 SECOND = 10**9
@@ -19,24 +19,53 @@ def count(protocol, call_s=0.001, first_s=0.001):
     return found, fed
 
 
-CAPPED = {"mode": "capped", "warmup": 2, "samples": 10, "min_samples": 2, "budget_s": 20.0}
+STEADY = {"mode": "steady", "warmup": 30, "samples": 10, "min_samples": 2, "budget_s": 20.0}
 
 
-def test_quick_calls_get_all_samples_after_the_warm_up():
-    found, _ = count(CAPPED)
-    assert found.kept == (False,) * 2 + (True,) * 10
-    assert found.stop_reason == "samples"
+def test_steady_calls_are_warm_after_two_windows():
+    found, _ = count(STEADY)
+    assert found.kept == (False,) * 2 * WINDOW + (True,) * 10
+    assert found.stop_reason == "samples, steady"
+
+
+def test_a_slow_start_stays_in_the_warm_up():
+    calls = iter([0.2, 0.19, 0.17, 0.14, 0.12, 0.11, 0.105, 0.101] + [0.1] * 100)
+    found = collect(lambda batch: int(next(calls) * SECOND), BATCHES, STEADY, SECOND // 5)
+    warm = found.kept.count(False)
+    assert 2 * WINDOW <= warm <= 20
+    assert found.stop_reason == "samples, steady"
+
+
+def test_calls_that_never_settle_are_capped_and_it_says_so():
+    growing = iter(0.001 * 1.2**n for n in range(100))
+    found = collect(lambda batch: int(next(growing) * SECOND), BATCHES, {**STEADY, "budget_s": 1e9}, 1)
+    assert found.kept == (False,) * 30 + (True,) * 10
+    assert found.stop_reason == "samples, warm-up capped"
 
 
 def test_a_heavy_call_gets_two_samples_after_the_first_and_no_warm_up():
-    found, _ = count(CAPPED, call_s=35, first_s=36)
+    found, _ = count(STEADY, call_s=35, first_s=36)
     assert found.kept == (True, True)
-    assert found.stop_reason == "budget"
+    assert found.stop_reason == "budget, warm-up capped"
 
 
 def test_the_budget_ends_the_samples():
-    found, _ = count(CAPPED, call_s=4.5, first_s=4.5)
+    found, _ = count(STEADY, call_s=4.5, first_s=4.5)
     assert found.kept == (False,) + (True,) * 5
+
+
+@pytest.mark.parametrize(
+    ("times", "steady"),
+    [
+        ([1.0] * 10, True),
+        ([1.0] * 9, False),
+        ([1.2] * 5 + [1.0] * 5, False),
+        ([1.0, 1.3, 0.8, 1.1, 0.9] * 2, True),
+        ([1.0] * 5 + [1.0, 1.5, 0.6, 1.4, 0.7], False),
+    ],
+)
+def test_two_windows_are_compared_by_level_and_spread(times, steady):
+    assert is_steady(times) is steady
 
 
 def test_repeats_count_the_first_call_as_discarded():

@@ -6,15 +6,18 @@ import json
 import os
 import re
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 from conftest import make_case, make_record
 from rich.console import Console
 
+from speechmeter.analysis.compare import verdict
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Measurement
 from speechmeter.report import choose
+from speechmeter.report.comparison import comparison_json, comparison_table, github
 from speechmeter.report.terminal import draw
 from speechmeter.report.text import FORMATS
 
@@ -87,6 +90,27 @@ def test_all_formats_show_the_same_digits():
     assert len(set(map(tuple, shown.values()))) == 1, shown
     assert shown["csv"]
     assert digits(render("table", "rtf", sci=True)) == shown["csv"]
+
+
+def test_statistics_on_request():
+    rows = list(csv.DictReader(io.StringIO(FORMATS["csv"](choose.tables(RECORDS, "latency", "mean-sd")))))
+    samples_ms = [100 * scale * factor for scale in (1, 1.05, 0.98) for factor in (1, 1.1, 1.2)]
+    assert rows[0]["text"] == f"{mean(samples_ms):.0f} ms ± {stdev(samples_ms):.2f} ms"
+    assert "mean ± standard deviation" in rows[0]["table"]
+    rows = list(csv.DictReader(io.StringIO(FORMATS["csv"](choose.tables(RECORDS, "latency", "p95")))))
+    assert rows[0]["text"] == "too few (n=9)"
+    assert "p95 needs 59 samples, 9 are here; add rounds" in rows[0]["reason"]
+
+
+def test_compare_shows_the_digits_of_show():
+    base, new = [measured(1.0, 1, n, scale=1 + n / 50) for n in range(4)], [measured(1.0, 8, n) for n in range(4)]
+    found = verdict(base, new, metrics.LATENCY, 0.05, together=False)
+    table = comparison_table([found], [], "5%")
+    shown = [choose.tables(records, "latency")[0].rows[0].cells[0].text() for records in (base, new)]
+    assert [cell.text() for cell in table.rows[0].cells][1:3] == shown
+    data = json.loads(comparison_json([found], []))["verdicts"][0]
+    assert [data["base"]["text"], data["new"]["text"]] == shown
+    assert all(text in github(table, [found]) for text in shown)
 
 
 def test_a_cell_that_failed_says_so():

@@ -1,0 +1,148 @@
+"""What a series of samples says against its own figure: each warning names the cause and the fix.
+
+The thresholds were set by simulation: on independent samples with up to 10 % spread nothing fires in 98 of 100 series;
+`tests/unit/analysis/test_warnings.py` holds them to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, median, pstdev
+from typing import Literal
+
+from speechmeter.core import metrics
+from speechmeter.core.types import Record
+
+Kind = Literal["slow start", "drift", "bimodal", "autocorrelation", "outliers", "spread"]
+
+_LEAST_SAMPLES = 30
+"""Fewer samples than this cannot tell any of these apart; only a wide spread is seen."""
+_DRIFT = 0.05
+_SLOW_START = 0.10
+_SPREAD = 0.15
+_TWO_MODES = 4.5
+_SMALLEST_MODE = 0.15
+_AUTOCORRELATION = 0.35
+
+_WORDS: dict[Kind, str] = {
+    "slow start": "the first samples are slower than the rest: warm-up was too short; raise warmup",
+    "drift": "samples drift from the first to the last: clock or temperature change; add rounds, steady the machine",
+    "bimodal": "samples fall into two groups: two states of the machine (clock, cores, memory); pin cores, add rounds",
+    "autocorrelation": "neighbouring samples are alike: fewer independent samples than it looks; rely on rounds",
+    "outliers": "a few samples are far above the rest: another program or the system cut in; close what else runs",
+    "spread": "samples spread widely: the machine is noisy or the work varies; close what else runs, add rounds",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is wrong with a series."""
+
+    kind: Kind
+
+    @property
+    def text(self) -> str:
+        """Cause and fix in one line."""
+        return f"unstable ({self.kind}): {_WORDS[self.kind]}"
+
+
+def findings(values: Sequence[float]) -> list[Finding]:
+    """What is wrong with one process's samples, in the order they were taken; at most one cause of a trend is named."""
+    if len(values) < 5 or min(values) <= 0:
+        return []
+    if len(values) < _LEAST_SAMPLES:
+        return [Finding(kind="spread")] if _robust_spread(values) > 2 * _SPREAD else []
+    logs = [math.log(value) for value in values]
+    found = [Finding(kind=kind)] if (kind := _shape(logs)) else []
+    if not found and _has_outliers(values):
+        found.append(Finding(kind="outliers"))
+    if not found and _robust_spread(values) > _SPREAD:
+        found.append(Finding(kind="spread"))
+    return found
+
+
+def case_warnings(records: Sequence[Record]) -> list[str]:
+    """Warnings on the latency of one case, over its rounds; each at most once."""
+    rounds = [list(m.values) for record in records if (m := record.find(metrics.LATENCY.id)) is not None and m.values]
+    texts = dict.fromkeys(finding.text for values in rounds for finding in findings(values))
+    trend = _common_trend([values for values in rounds if len(values) < _LEAST_SAMPLES and min(values) > 0])
+    if trend:
+        texts[Finding(kind=trend).text] = None
+    return list(texts)
+
+
+def _shape(logs: Sequence[float]) -> Kind | None:
+    """The one shape that a series has, if any: two groups, a trend, or memory."""
+    if _is_bimodal(logs):
+        return "bimodal"
+    if (trend := _trend(logs)) is not None:
+        return trend
+    return "autocorrelation" if _autocorrelation(logs) > max(_AUTOCORRELATION, 3.3 / math.sqrt(len(logs))) else None
+
+
+def _common_trend(rounds: Sequence[Sequence[float]]) -> Literal["slow start", "drift"] | None:
+    """A trend that short rounds share: every sample as a share of its round's median, ordered by place in the round."""
+    shares = [[math.log(value / median(values)) for value in values] for values in rounds]
+    longest = max(map(len, shares), default=0)
+    together = [values[place] for place in range(longest) for values in shares if place < len(values)]
+    return _trend(together) if len(together) >= _LEAST_SAMPLES and longest >= 5 else None
+
+
+def _trend(logs: Sequence[float]) -> Literal["slow start", "drift"] | None:
+    """A slow start is a trend that goes away with the first quarter; a drift is one that stays."""
+    n = len(logs)
+    head, rest = logs[: max(3, n // 10)], logs[n // 4 :]
+    rest_drifts = _drifts(rest)
+    if not rest_drifts and median(head) - median(rest) > max(_SLOW_START, 3 * _robust_sd(rest)):
+        return "slow start"
+    return "drift" if _drifts(logs) and rest_drifts else None
+
+
+def _drifts(logs: Sequence[float]) -> bool:
+    """Kendall's trend test at about 1 in 2,000, and a change of level that matters."""
+    n = len(logs)
+    pairs = sum((b > a) - (b < a) for i, a in enumerate(logs) for b in logs[i + 1 :])
+    z = abs(pairs) / math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    third = max(1, n // 3)
+    return z > 3.5 and abs(median(logs[-third:]) - median(logs[:third])) > _DRIFT
+
+
+def _is_bimodal(logs: Sequence[float]) -> bool:
+    """Ashman's D of the best split in two: above 4.5 the groups do not touch."""
+    ordered = sorted(logs)
+    n = len(ordered)
+    least = max(3, math.ceil(_SMALLEST_MODE * n))
+    gaps = [(ordered[i] - ordered[i - 1], i) for i in range(least, n - least + 1)]
+    if not gaps:
+        return False
+    cut = max(gaps)[1]
+    low, high = ordered[:cut], ordered[cut:]
+    spread = math.sqrt(pstdev(low) ** 2 + pstdev(high) ** 2)
+    distance = fmean(high) - fmean(low)
+    return distance > _DRIFT and (spread == 0 or math.sqrt(2) * distance / spread > _TWO_MODES)
+
+
+def _autocorrelation(logs: Sequence[float]) -> float:
+    centre = fmean(logs)
+    total = sum((value - centre) ** 2 for value in logs)
+    if total == 0:
+        return 0.0
+    return sum((a - centre) * (b - centre) for a, b in pairwise(logs)) / total
+
+
+def _has_outliers(values: Sequence[float]) -> bool:
+    centre = median(values)
+    limit = max(1.5 * centre, centre * (1 + 8 * _robust_spread(values)))
+    return any(value > limit for value in values)
+
+
+def _robust_spread(values: Sequence[float]) -> float:
+    return _robust_sd(values) / median(values)
+
+
+def _robust_sd(values: Sequence[float]) -> float:
+    centre = median(values)
+    return 1.4826 * median(abs(value - centre) for value in values)

@@ -1,0 +1,174 @@
+"""Compare two selections of records: runs, filters of a run, or two subjects of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from speechmeter.analysis.compare import Verdict, case_differences, environment_differences, verdict
+from speechmeter.core import metrics
+from speechmeter.core.errors import InputError
+from speechmeter.core.metrics import Metric
+from speechmeter.core.plugins import nearest
+from speechmeter.core.types import VARIANT, Record
+from speechmeter.report.tables import by_case
+from speechmeter.store.run_dir import RunDir
+
+_MODEL = "model"
+_LOOSE = ("seconds", "batch", "device", "dtype")
+"""Axes that tell cells apart; a difference in any other axis is a difference of protocol, and is named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Some cases of a run: `RUN`, or `RUN@model=a,threads=2`."""
+
+    path: Path
+    filters: Mapping[str, str]
+    groups: tuple[tuple[Record, ...], ...]
+    environments: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """All verdicts, and notes on what differs or is missing."""
+
+    verdicts: tuple[Verdict, ...]
+    notes: tuple[str, ...]
+
+
+def select(text: str) -> Selection:
+    """Read a selection. Raises InputError for a missing run, a filter that is none, or one that fits nothing."""
+    path, at, rest = (text, "", "") if Path(text).exists() else text.rpartition("@")
+    if not at and not Path(text).exists():
+        path = text
+    filters = dict(_pair(part, text) for part in rest.split(",")) if at else {}
+    run = RunDir.existing(Path(path))
+    measured = [record for record in run.records() if record.status != "skipped"]
+    groups = [tuple(group) for group in by_case(measured).values()]
+    chosen = tuple(group for group in groups if _fits(group[0], filters))
+    if not chosen:
+        models = sorted({group[0].case.subject.name for group in groups})
+        raise InputError(f"{text} holds no records", where=text, fix=f"it has the models {', '.join(models) or 'none'}")
+    return Selection(path=Path(path), filters=filters, groups=chosen, environments=run.environments())
+
+
+def compare(
+    base: Selection, new: Selection, thresholds: Mapping[str, float], *, allow_different: bool = False
+) -> Comparison:
+    """Verdicts on every cell that both selections have, for each metric in `thresholds` (its smallest effect).
+
+    Raises InputError when protocol, environment or machine differ, unless `allow_different`; then the notes say how.
+    """
+    ignored = {*base.filters, *new.filters, VARIANT}
+    notes: list[str] = []
+    verdicts: list[Verdict] = []
+    together = base.path.resolve() == new.path.resolve()
+    matched, alone = _matched(base, new, ignored)
+    for old, fresh in matched:
+        differences = case_differences(old[0].case, fresh[0].case, sorted(ignored))
+        machine, code = _environments(base, new, old, fresh)
+        _refuse(differences + machine, old, allow_different)
+        notes += [*(f"different: {text}" for text in differences + machine), *(f"code: {text}" for text in code)]
+        for name, min_effect in thresholds.items():
+            verdicts.append(verdict(old, fresh, _metric(name, old), min_effect, together=together))
+    if not verdicts:
+        raise InputError("BASE and NEW have no cell in common", where=str(new.path), fix="compare runs of one plan")
+    return Comparison(verdicts=tuple(verdicts), notes=tuple(dict.fromkeys([*notes, *alone])))
+
+
+def read_thresholds(path: Path) -> dict[str, float]:
+    """Smallest effects by metric from a YAML file such as `latency: 5%`."""
+    try:
+        data = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(
+            f"cannot be read: {' '.join(str(error).split())}", where=str(path), fix="latency: 5%"
+        ) from error
+    if not isinstance(data, dict) or not data:
+        raise InputError("holds no thresholds", where=str(path), fix="write lines such as `latency: 5%`")
+    return {str(name): share(value, f"{path}: {name}") for name, value in data.items()}
+
+
+def share(value: Any, where: str) -> float:
+    """`5%` or 0.05 as 0.05. Raises InputError for anything that is no share above 0."""
+    text = str(value).strip()
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if not 0 < number < float("inf"):
+        raise InputError(f"{value!r} is not a share above 0", where=where, fix="for example 5%")
+    return number
+
+
+def _pair(part: str, text: str) -> tuple[str, str]:
+    key, equals, value = part.partition("=")
+    if not equals:
+        raise InputError(f"{part!r} is not key=value", where=text, fix="for example RUN@model=wav2vec2,batch=1")
+    return key.strip(), value.strip()
+
+
+def _fits(record: Record, filters: Mapping[str, str]) -> bool:
+    labels = {_MODEL: record.case.subject.name, **record.case.axes}
+    return all(key in labels and _same(labels[key], value) for key, value in filters.items())
+
+
+def _same(actual: Any, wanted: str) -> bool:
+    return str(actual) == wanted or actual == yaml.safe_load(wanted)
+
+
+def _matched(
+    base: Selection, new: Selection, ignored: set[str]
+) -> tuple[list[tuple[tuple[Record, ...], tuple[Record, ...]]], list[str]]:
+    """Pairs of cases of the same cell; cells that only one side has are named."""
+    strict = {_key(group[0], ignored, loose=False): group for group in base.groups}
+    loose = {_key(group[0], ignored, loose=True): group for group in base.groups}
+    pairs, used, alone = [], set(), []
+    for group in new.groups:
+        old = strict.get(_key(group[0], ignored, loose=False)) or loose.get(_key(group[0], ignored, loose=True))
+        if old is None:
+            alone.append(f"only in NEW: {group[0].case.label}")
+            continue
+        used.add(old[0].case.id)
+        pairs.append((old, group))
+    alone += [f"only in BASE: {g[0].case.label}" for g in base.groups if g[0].case.id not in used]
+    return pairs, alone
+
+
+def _key(record: Record, ignored: set[str], *, loose: bool) -> str:
+    case = record.case
+    names = sorted(name for name in case.axes if name not in ignored and (not loose or name in _LOOSE))
+    model = "" if _MODEL in ignored else case.subject.name
+    return repr((model, [(name, case.axes[name]) for name in names]))
+
+
+def _environments(
+    base: Selection, new: Selection, old: Sequence[Record], fresh: Sequence[Record]
+) -> tuple[list[str], list[str]]:
+    first = base.environments.get(old[0].environment, {}).get("facts", {})
+    second = new.environments.get(fresh[0].environment, {}).get("facts", {})
+    return environment_differences(first, second) if first and second else ([], [])
+
+
+def _refuse(differences: Sequence[str], old: Sequence[Record], allowed: bool) -> None:
+    if differences and not allowed:
+        raise InputError(
+            f"{old[0].case.label}: BASE and NEW were not measured alike: {'; '.join(differences[:3])}",
+            fix="measure both alike, or add --allow-different",
+        )
+
+
+def _metric(name: str, records: Sequence[Record]) -> Metric:
+    if name == "memory":
+        on_cuda = str(records[0].case.axes.get("device", "")).startswith("cuda")
+        return metrics.MEMORY_CUDA_ALLOCATED if on_cuda else metrics.MEMORY_CPU_PEAK
+    found = metrics.find(name)
+    if found is None:
+        choices = ["memory", *sorted({metric.name for metric in metrics.known()})]
+        raise InputError(f"there is no metric {name!r}", where="--metric", fix=nearest(name, choices))
+    return found

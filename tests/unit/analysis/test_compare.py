@@ -1,0 +1,170 @@
+import math
+
+import numpy as np
+import pytest
+from conftest import make_case, make_record
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from speechmeter.analysis.compare import case_differences, environment_differences, overall_exit, verdict
+from speechmeter.core import metrics
+from speechmeter.core.types import Measurement
+
+
+def rounds(values, *, name="a", offset=0, step=2, metric=metrics.LATENCY, **fields):
+    case = make_case(name)
+    return [
+        make_record(case, Measurement.of(metric, [float(v)]), round=n, sequence=n * step + offset, **fields)
+        for n, v in enumerate(values)
+    ]
+
+
+def judge(base, new, effect=0.05, together=True, metric=metrics.LATENCY):
+    return verdict(
+        rounds(base, metric=metric), rounds(new, name="b", offset=1, metric=metric), metric, effect, together=together
+    )
+
+
+def noisy(truth, n, seed, shared=0.15, own=0.03):
+    """Rounds of two cases: what both share (the machine's drift) and what each has of its own."""
+    g = np.random.default_rng(seed)
+    drift = g.normal(0, shared, n)
+    return np.exp(drift + g.normal(0, own, n)), truth * np.exp(drift + g.normal(0, own, n))
+
+
+def test_a_paired_ratio_is_t_on_log_ratios():
+    base, new = noisy(1.2, 10, 0)
+    found = judge(base, new)
+    logs = np.log(new / base)
+    low, high = stats.t.interval(0.95, 9, loc=logs.mean(), scale=stats.sem(logs))
+    assert found.paired
+    assert (found.ratio, found.low, found.high) == pytest.approx(tuple(np.exp([logs.mean(), low, high])))
+    assert (found.word, found.regression) == ("SLOWER", True)
+
+
+def test_an_unpaired_ratio_is_welchs():
+    base, new = noisy(1.0, 12, 1)
+    found = judge(base, new, together=False)
+    reference = stats.ttest_ind(np.log(new), np.log(base), equal_var=False).confidence_interval(0.95)
+    assert not found.paired
+    # degrees of freedom are rounded down, so ours is a little wider
+    assert found.low <= math.exp(reference.low) * 1.0001
+    assert found.low == pytest.approx(math.exp(reference.low), rel=0.01)
+
+
+def test_pairing_sees_what_independent_rounds_cannot():
+    base, new = noisy(1.10, 12, 2)
+    assert judge(base, new).word == "SLOWER"
+    assert judge(base, new, together=False).word == "CANNOT TELL"
+
+
+def test_distant_measurements_of_one_run_are_not_paired():
+    base, new = noisy(1.1, 8, 3)
+    far = rounds(new, name="b", offset=50)
+    assert not verdict(rounds(base), far, metrics.LATENCY, 0.05, together=True).paired
+
+
+@pytest.mark.parametrize(
+    ("new", "effect", "word", "regression"),
+    [
+        ([1.2, 1.21, 1.19, 1.2], 0.05, "SLOWER", True),
+        ([0.8, 0.81, 0.79, 0.8], 0.05, "FASTER", False),
+        ([1.0, 1.01, 0.99, 1.0], 0.05, "SAME", False),
+        ([1.03, 1.031, 1.029, 1.03], 0.05, "SAME", False),
+        ([1.2, 0.9, 1.1, 1.0], 0.05, "CANNOT TELL", False),
+        ([1.06, 1.061, 1.059, 1.06], 0.10, "SAME", False),
+    ],
+)
+def test_words(new, effect, word, regression):
+    found = judge([1.0, 1.0, 1.0, 1.0], new, effect)
+    assert (found.word, found.regression) == (word, regression)
+
+
+def test_it_says_how_many_rounds_would_settle_it():
+    found = judge([1.0] * 5, [1.10, 0.95, 1.15, 1.02, 1.2], 0.05)
+    assert found.word == "CANNOT TELL"
+    assert found.rounds_to_settle > 0
+    assert f"about {found.rounds_to_settle} more rounds" in found.reason
+
+
+def test_one_round_cannot_tell():
+    found = judge([1.0], [2.0])
+    assert found.word == "CANNOT TELL"
+    assert "1 round" in found.reason
+    assert found.ratio == 2
+
+
+def test_higher_is_better_for_rtfx():
+    def records(values, name, offset):
+        case = make_case(name)
+        return [
+            make_record(
+                case, Measurement.of(metrics.LATENCY, [v]), Measurement.of(metrics.AUDIO_SECONDS, [1.0]), round=n,
+                sequence=2 * n + offset,
+            )
+            for n, v in enumerate(values)
+        ]  # fmt: skip
+
+    found = verdict(
+        records([1.0] * 4, "a", 0), records([2.0, 2.01, 2.0, 2.0], "b", 1), metrics.RTFX, 0.05, together=True
+    )
+    assert (found.word, found.regression) == ("SLOWER", True)
+    assert found.ratio == pytest.approx(0.5, rel=0.01)
+
+
+def test_memory_has_words_of_its_own():
+    assert judge([100.0] * 4, [150, 151, 150, 150], metric=metrics.MEMORY_CPU_PEAK).word == "MORE"
+
+
+@pytest.mark.parametrize(("new", "word"), [(68, "SAME"), (69, "MORE"), (67, "LESS")])
+def test_parameters_are_compared_exactly(new, word):
+    found = judge([68] * 2, [new] * 2, effect=0.5, metric=metrics.PARAMETERS)
+    assert (found.word, found.regression) == (word, word == "MORE")
+
+
+def test_a_case_that_fails_now_is_a_regression():
+    broken = [make_record(make_case("b"), round=n, status="oom", reason="no memory") for n in range(3)]
+    found = verdict(rounds([1, 1, 1]), broken, metrics.LATENCY, 0.05, together=False)
+    assert (found.word, found.regression) == ("FAILED", True)
+    assert "no memory" in found.reason
+
+
+def test_exit_codes():
+    slower, same, open_ = judge([1] * 4, [2, 2, 2.01, 2]), judge([1] * 4, [1, 1, 1.001, 1]), judge([1], [1])
+    assert overall_exit([same]) == 0
+    assert overall_exit([same, open_, slower]) == 1
+    assert overall_exit([same, open_]) == 3
+    assert overall_exit([]) == 3
+
+
+def test_differences_are_named():
+    base, new = make_case(threads=1), make_case(threads=2, protocol={"samples": 7})
+    assert case_differences(base, new, []) == ["threads: 1 in BASE, 2 in NEW", "samples: 3 in BASE, 7 in NEW"]
+    assert case_differences(make_case(threads=1), make_case(threads=2), ["threads"]) == []
+    machine, code = environment_differences({"cpu": "x", "git": "1"}, {"cpu": "y", "git": "2"})
+    assert (len(machine), len(code)) == (1, 1)
+    _, code = environment_differences(
+        {"packages": {"torch": "1", "numpy": "2"}}, {"packages": {"torch": "3", "numpy": "2"}}
+    )
+    assert code == ["packages torch: '1' in BASE, '3' in NEW"]
+
+
+def test_identical_cases_are_rarely_called_different_and_intervals_cover():
+    false, covered = 0, 0
+    for seed in range(1000):
+        found = judge(*noisy(1.0, 8, seed), effect=0.02)
+        false += found.word in ("SLOWER", "FASTER")
+        covered += found.low <= 1 <= found.high
+    assert false <= 70
+    assert covered >= 930
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.floats(0.5, 2), st.floats(0.5, 2)), min_size=2, max_size=12))
+def test_swapping_sides_inverts_the_ratio(pairs):
+    base, new = zip(*pairs, strict=True)
+    there, back = judge(base, new), judge(new, base)
+    assert there.ratio * back.ratio == pytest.approx(1)
+    opposite = {"SLOWER": "FASTER", "FASTER": "SLOWER"}
+    assert back.word == opposite.get(there.word, there.word)

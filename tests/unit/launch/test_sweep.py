@@ -1,0 +1,70 @@
+from conftest import make_case
+
+from speechmeter.analysis.stopping import Rounds
+from speechmeter.core import metrics
+from speechmeter.core.types import Measurement, Skip
+from speechmeter.engine.measure import Outcome
+from speechmeter.launch.sweep import Sweep, run_sweep
+from speechmeter.store.run_dir import RunWriter
+
+
+class Given:
+    """A place that measures nothing: latency by case name and how often it was asked."""
+
+    def __init__(self, times):
+        self._times = times
+        self.asked = []
+        self.timing_only = []
+
+    def measure(self, case, report, *, timing_only=False):
+        self.timing_only.append(timing_only)
+        name = case.subject.name
+        turn = sum(label.startswith(name) for label in self.asked)
+        self.asked.append(f"{name}{case.axes['seconds']:g}")
+        series = self._times.get(name, [1.0])
+        return Outcome(status="ok", measurements=(Measurement.of(metrics.LATENCY, [series[turn % len(series)]]),))
+
+
+def swept(tmp_path, cases, rounds, times=None, **fields):
+    place = Given(times or {})
+    with RunWriter(tmp_path / "run") as store:
+        store.begin("")
+        run_sweep(Sweep(cases=cases, rounds=rounds, **fields), place, store)
+        assert place.timing_only == [r.round >= rounds.least for r in store.records() if r.status == "ok"]
+        return place.asked, store.records()
+
+
+def test_cases_of_one_cell_stand_side_by_side_and_every_other_round_runs_backwards(tmp_path):
+    cases = [make_case(name, seconds=float(s)) for name in "AB" for s in (1, 2)]
+    asked, records = swept(tmp_path, cases, Rounds(least=2, most=2))
+    assert asked == ["A1", "B1", "A2", "B2", "B2", "A2", "B1", "A1"]
+    assert [r.sequence for r in records] == list(range(8))
+    assert [r.round for r in records] == [0] * 4 + [1] * 4
+
+
+def test_adaptive_rounds_are_added_to_noisy_cells_alone(tmp_path):
+    quiet, noisy = make_case("Q", seconds=1.0), make_case("N", seconds=2.0)
+    rounds = Rounds(least=5, most=9, precision=0.05)
+    asked, _ = swept(tmp_path, [quiet, noisy], rounds, {"N": [1.0, 2.0]})
+    assert asked.count("Q1") == 5
+    assert asked.count("N2") == 9
+
+
+def test_cases_beside_a_noisy_one_go_on_with_it(tmp_path):
+    rounds = Rounds(least=5, most=7, precision=0.05)
+    asked, _ = swept(tmp_path, [make_case("Q"), make_case("N")], rounds, {"N": [1.0, 2.0]})
+    assert asked.count("Q1") == asked.count("N1") == 7
+
+
+def test_the_budget_of_the_run_ends_adaptive_rounds_only(tmp_path):
+    asked, _ = swept(tmp_path, [make_case("N")], Rounds(least=5, most=9), {"N": [1.0, 2.0]}, run_s=0.0)
+    assert len(asked) == 5
+
+
+def test_skipped_and_unavailable_cells_get_one_record_each(tmp_path):
+    cases = [make_case("A"), make_case("B"), make_case("C")]
+    left_out = {"skipped": [Skip(case=cases[0], reason="why")], "unavailable": [Skip(case=cases[1], reason="no")]}
+    asked, records = swept(tmp_path, cases, Rounds(least=2, most=2), **left_out)
+    assert asked == ["C1", "C1"]
+    assert [(r.status, r.reason) for r in records[:2]] == [("skipped", "why"), ("unavailable", "no")]
+    assert len(records) == 4
