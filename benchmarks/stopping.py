@@ -18,7 +18,7 @@ from typing import Any
 
 import speechmeter
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.stopping import Rounds, half_width, settled
+from speechmeter.analysis.stopping import Rounds, settled
 from speechmeter.core import metrics
 from speechmeter.core.types import Record
 
@@ -56,7 +56,7 @@ def measured(model: Any, folder: Path, **keys: Any) -> Outcome:
         wall_s=sum(record.wall_s for record in records),
         rounds=figure.rounds,
         samples=figure.rounds * figure.samples_per_round,
-        precision=half_width(figure) or 0.0,
+        precision=figure.half_width or 0.0,
         records=records,
     )
 
@@ -68,7 +68,7 @@ def reason(adaptive: Outcome, fixed: Outcome) -> str | None:
     if adaptive.rounds > fixed.rounds:
         ended = settled(adaptive.records, ADAPTIVE)
         at_five = estimate(adaptive.records[:FIXED_ROUNDS], metrics.LATENCY)
-        spread = half_width(at_five) if at_five else None
+        spread = at_five.half_width if at_five else None
         return f"longer: after 5 rounds the interval was ±{spread or 0:.1%}; it stopped at {ended}"
     starts = [sum(o.wall_s for o in (side,)) / side.rounds for side in (adaptive, fixed)]
     if starts[0] <= 1.25 * starts[1]:

@@ -136,11 +136,11 @@ def test_adaptive_rounds_go_on_where_the_spread_is(workshop, cli):
         "def chain(low, high):\n"
         "    pause = random.SystemRandom().uniform(low, high)\n"
         "    return Prepared(stages=(Stage(name='model', fn=lambda batch: time.sleep(pause)),))\n"
-        "def quiet():\n    return chain(0.02, 0.0201)\n"
-        "def wild():\n    return chain(0.01, 0.06)\n"
+        "def quiet():\n    return chain(0.1, 0.1001)\n"
+        "def wild():\n    return chain(0.01, 0.4)\n"
     )
     (workshop / "plan.yaml").write_text(
-        "models: [python:noise.py:quiet]\nmax_rounds: 8\nprecision: 10%\nmeters: [latency]\nsamples: 2\nwarmup: 0\n"
+        "models: [python:noise.py:quiet]\nmax_rounds: 8\nprecision: 30%\nmeters: [latency]\nsamples: 2\nwarmup: 0\n"
     )
     assert cli("run", "plan.yaml", "--trust", "-o", "quiet").returncode == 0
     done = cli("run", "plan.yaml", "--trust", "--model", "python:noise.py:wild", "-o", "wild")

@@ -35,6 +35,13 @@ class Estimate:
     samples_per_round: int
     statistic: str = "geomean"
 
+    @property
+    def half_width(self) -> float | None:
+        """Half the interval as a share of the figure; None without an interval or for a figure of zero."""
+        if self.low is None or self.high is None or not self.value:
+            return None
+        return (self.high - self.low) / 2 / self.value
+
 
 STATISTICS = ("geomean", "mean-sd", "mean+3sd", "p50", "p90", "p95", "p99")
 """What a figure may be: our own over rounds, the classic ones over all samples, or a percentile of all samples."""

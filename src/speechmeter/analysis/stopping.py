@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
 from speechmeter.core.types import FAILED, Record
 
@@ -42,16 +42,9 @@ def settled(records: Sequence[Record], rounds: Rounds) -> Reason | None:
     if all(record.status in FAILED for record in records):
         return "failed"
     figure = estimate(records, metrics.LATENCY)
-    if figure is None or (half_width(figure) or 0.0) <= rounds.precision:
+    if figure is None or (figure.half_width or 0.0) <= rounds.precision:
         return "precision"
     return None
-
-
-def half_width(figure: Estimate) -> float | None:
-    """Half the interval as a share of the figure; None without an interval."""
-    if figure.low is None or figure.high is None or figure.value <= 0:
-        return None
-    return (figure.high - figure.low) / 2 / figure.value
 
 
 def group_settled(groups: Iterable[Sequence[Record]], rounds: Rounds) -> bool:

@@ -28,18 +28,13 @@ def figure(estimate: Estimate, *, sci: bool = False) -> str:
     text = number(estimate.value, estimate.metric.unit, sci=sci)
     if estimate.statistic == "mean-sd" and estimate.high is not None:
         return f"{text} ± {number(estimate.high - estimate.value, estimate.metric.unit, sci=sci)}"
-    spread = half_width_percent(estimate)
-    return text if spread is None else f"{text} ±{spread}"
+    return text if estimate.half_width is None else f"{text} ±{_percent(estimate.half_width)}"
 
 
-def half_width_percent(estimate: Estimate) -> str | None:
-    """Half the interval as a share of the figure; None without an interval or for a figure of zero."""
-    if estimate.low is None or estimate.high is None or not estimate.value:
-        return None
-    share = (estimate.high - estimate.low) / 2 / estimate.value * 100
-    if share > _WIDEST_PERCENT:
+def _percent(share: float) -> str:
+    if share * 100 > _WIDEST_PERCENT:
         return f">{_WIDEST_PERCENT}%"
-    return f"{share:.0f}%" if share >= 1 or share == 0 else f"{share:.1f}%"
+    return f"{share:.0%}" if share >= 0.01 or share == 0 else f"{share:.1%}"
 
 
 def counted(count: Any, word: str) -> str:
