@@ -1,6 +1,6 @@
 """What a series of samples says against its own figure: each warning names the cause and the fix.
 
-The thresholds were set by simulation: on independent samples with up to 10 % spread nothing fires in 98 of 100 series;
+The thresholds were set by simulation: on independent samples with 5 % spread nothing fires in 98 of 100 series;
 `tests/unit/analysis/test_warnings.py` holds them to it.
 """
 
