@@ -10,7 +10,7 @@ PACKAGE = """
 from types import MappingProxyType
 from speechmeter.core.axes import Axis
 from speechmeter.core.metrics import Metric
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import ORDINARY, Installed, Prepared
 from speechmeter.core.types import Batch, Measurement, Stage
 
 
@@ -49,8 +49,10 @@ class Loudness:
     metrics = (Metric(id="loudness.v1", unit="dB", direction="lower", title="loudness", formula="output / 10"),)
     environ = MappingProxyType({"LOUDNESS_PROCESS": "1"})
 
-    def own_process(self, case):
-        return True
+    ways = ORDINARY
+
+    def process(self, case):
+        return "loudness"
 
     def unavailable(self, case):
         return None

@@ -7,7 +7,7 @@ import pytest
 from conftest import make_case
 
 from speechmeter.core.metrics import Metric
-from speechmeter.core.protocols import Installed, Meter, Prepared, Subject, Workload
+from speechmeter.core.protocols import MAIN, ORDINARY, Installed, Meter, Prepared, Subject, Workload
 from speechmeter.core.types import Batch, Measurement, Spec, Stage
 from speechmeter.engine.measure import measure
 from speechmeter.launch.places import measure_here
@@ -136,11 +136,13 @@ class Reading:
     metrics = (Metric(id="depth.v1", unit="1", direction="lower", title="depth", formula="stages in the chain"),)
     environ = MappingProxyType({"DEPTH": "1"})
 
-    def __init__(self, own_process=False, unavailable=None):
-        self._own, self._why = own_process, unavailable
+    ways = ORDINARY
 
-    def own_process(self, case):
-        return self._own
+    def __init__(self, process=MAIN, unavailable=None):
+        self._process, self._why = process, unavailable
+
+    def process(self, case):
+        return self._process
 
     def unavailable(self, case):
         return self._why
@@ -164,7 +166,7 @@ def test_an_unavailable_meter_gives_its_reason_and_no_value():
 
 def test_a_meter_with_its_own_process_is_unavailable_inline():
     case, subject = make_case(), Fixed(Stage(name="a", fn=str))
-    outcome = measure_here(case, subject, Feed(), [LatencyMeter(), Reading(own_process=True)], "way out")
+    outcome = measure_here(case, subject, Feed(), [LatencyMeter(), Reading(process="depth")], "way out")
     found = {m.metric: m for m in outcome.measurements}
     assert "process of its own: way out" in found["depth.v1"].unavailable
 

@@ -17,7 +17,7 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.machine import available_cores
 from speechmeter.core.types import FAILED, VARIANT, Case, Record
-from speechmeter.launch.places import BASELINE, THIS, InlinePlace, Place, SubprocessPlace
+from speechmeter.launch.places import BASELINE, THIS, InlinePlace, Place, SubprocessPlace, all_exact
 from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.sweep import Sweep, Watcher, pending, run_sweep
 from speechmeter.plan.study import Study, study_from_file, study_from_python
@@ -151,6 +151,8 @@ def _check_options(study: Study, options: Options) -> None:
 
 def _rounds(study: Study) -> Rounds:
     plan = study.plan
+    if all_exact({name for case in study.cells.cases for name in case.meters}):  # a second count is the first again
+        return Rounds(least=1, most=1, precision=plan.precision)
     if plan.rounds == "auto":
         return Rounds(least=plan.min_rounds, most=plan.max_rounds, precision=plan.precision)
     return Rounds(least=plan.rounds, most=plan.rounds, precision=plan.precision)

@@ -7,6 +7,7 @@ class without constructor arguments; built-ins are registered the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -24,7 +25,8 @@ class Prepared:
     """A subject that is loaded and ready: a chain of stages, its torch modules by name, device sync, and an end.
 
     `notes` are facts a reader must know (random weights, a pinned length). `data_dependent` says that the cost of a
-    call depends on what it hears, so that figures on noise mislead.
+    call depends on what it hears, so that figures on noise mislead. `tokens` tells from the outputs of the stages how
+    many tokens a call generated; `pinned_tokens` is that number for each item where it is fixed beforehand.
     """
 
     stages: tuple[Stage, ...]
@@ -33,6 +35,8 @@ class Prepared:
     close: Callable[[], None] = _nothing
     notes: tuple[str, ...] = ()
     data_dependent: bool = False
+    tokens: Callable[[Sequence[Any]], int] | None = None
+    pinned_tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +128,12 @@ class Session(Protocol):
 
     @property
     def first_ns(self) -> int:
-        """How long the first call took; meters judge by it what a call costs."""
+        """How long the first call took; meters judge by it what a call costs. 0 when none was made."""
+        ...
+
+    @property
+    def refused(self) -> str:
+        """Why an earlier way of opening the case failed; empty when the first way did."""
         ...
 
     @property
@@ -149,6 +158,22 @@ class Session(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """How a case may be opened: a context that holds while the subject is built and called.
+
+    A way that is not `warm` makes no first call before the meters.
+    """
+
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    warm: bool = True
+
+
+ORDINARY = (Way(),)
+MAIN = "main"
+"""The process that meters share when they disturb each other no more than passes after one another do."""
+
+
 @runtime_checkable
 class Meter(Protocol):
     """What is read off."""
@@ -157,10 +182,12 @@ class Meter(Protocol):
     metrics: tuple[Metric, ...]
     """Definitions of everything it can return."""
     environ: Mapping[str, str]
-    """Environment variables its own process must be started with."""
+    """Environment variables that its process must be started with; it can then not be measured inline."""
+    ways: tuple[Way, ...]
+    """Ways to open the case in a process of its own, tried in order; those that share it have the same ones."""
 
-    def own_process(self, case: Case) -> bool:
-        """Whether it must run in a process that nothing else is read from."""
+    def process(self, case: Case) -> str:
+        """The process it runs in: `MAIN`, or a name; meters that give the same name share it."""
         ...
 
     def unavailable(self, case: Case) -> str | None:

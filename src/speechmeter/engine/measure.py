@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter_ns
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import Meter, Subject, Workload
+from speechmeter.core.protocols import MAIN, ORDINARY, Meter, Subject, Way, Workload
 from speechmeter.core.types import Case, Environment, Measurement, Status
 from speechmeter.engine.disturbance import Watch, disturbances
 from speechmeter.engine.environment import capture
@@ -36,50 +36,91 @@ def measure(
     meters: Sequence[Meter],
     *,
     report: Progress = lambda _: None,
-    process: str = "main",
+    process: str = MAIN,
+    leads: bool = True,
     start_s: float | None = None,
+    ways: Sequence[Way] | None = None,
 ) -> Outcome:
     """All readings of the given meters. A failure keeps what was read before it; it never raises for one.
 
-    `process` names the measuring process in the scope of its phases, and `start_s` is what its start took.
+    The case is opened in the first of the meters' ways that works. `process` names the measuring process in the scope
+    of its phases, `leads` makes it the one that tells what was fed, and `start_s` is what its start took.
     KeyboardInterrupt passes through.
     """
-    found: list[Measurement] = []
-    phases: dict[str, float] = {} if start_s is None else {"start": start_s}
-    warnings: list[str] = []
-    status: Status = "ok"
-    reason = ""
-    session: LoadedSession | None = None
-    try:
-        _seed(int(case.protocol.get("seed", 0)))
-        session = open_session(case, subject, workload, report)
-        phases.update(data=session.data_ns / 1e9, load=session.load_ns / 1e9, first=session.first_ns / 1e9)
-        warnings += _session_warnings(session)
-        if process == "main":
-            found += _session_facts(session)
-        before = Watch.now()
-        for meter in meters:
-            start = perf_counter_ns()
-            found += _one_pass(meter, session)
-            phases[meter.name] = (perf_counter_ns() - start) / 1e9
-        if process == "main":
-            readings, disturbed = disturbances(case, before, Watch.now())
-            found += readings
-            warnings += disturbed
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # SystemExit of a model is a failed case, not the end of the run
-        status, reason = classify(error)
-    finally:
-        if session is not None:
-            session.prepared.close()
-    return Outcome(
-        status=status,
-        reason=reason,
-        measurements=(*found, *_phases(phases, process)),
-        warnings=tuple(warnings),
-        environment=capture(case),
-    )
+    *earlier, last = ways or (meters[0].ways if meters and process != MAIN else ORDINARY)
+    attempt = _Attempt(case, subject, workload, meters, report, process=process, leads=leads, start_s=start_s)
+    refused = ""
+    for way in earlier:
+        outcome = attempt.measure(way, refused)
+        if outcome.status == "ok":
+            return outcome
+        refused = outcome.reason
+    return attempt.measure(last, refused)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    case: Case
+    subject: Subject
+    workload: Workload
+    meters: Sequence[Meter]
+    report: Progress
+    _: KW_ONLY
+    process: str
+    leads: bool
+    start_s: float | None
+
+    def measure(self, way: Way, refused: str) -> Outcome:
+        """Open the case in one way and take every reading."""
+        found: list[Measurement] = []
+        phases: dict[str, float] = {} if self.start_s is None else {"start": self.start_s}
+        warnings: list[str] = []
+        status: Status = "ok"
+        reason = ""
+        session: LoadedSession | None = None
+        try:
+            with way.around():
+                _seed(int(self.case.protocol.get("seed", 0)))
+                session = open_session(
+                    self.case, self.subject, self.workload, self.report, warm=way.warm, refused=refused
+                )
+                phases.update(data=session.data_ns / 1e9, load=session.load_ns / 1e9, first=session.first_ns / 1e9)
+                warnings += _session_warnings(session)
+                found += self._session_facts(session)
+                before = Watch.now()
+                for meter in self.meters:
+                    start = perf_counter_ns()
+                    found += _one_pass(meter, session)
+                    phases[meter.name] = (perf_counter_ns() - start) / 1e9
+                if self.process == MAIN:
+                    readings, disturbed = disturbances(self.case, before, Watch.now())
+                    found += readings
+                    warnings += disturbed
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit of a model is a failed case, not the end of the run
+            status, reason = classify(error)
+        finally:
+            if session is not None:
+                session.prepared.close()
+        return Outcome(
+            status=status,
+            reason=reason,
+            measurements=(*found, *_phases(phases, self.process)),
+            warnings=tuple(warnings),
+            environment=capture(self.case),
+        )
+
+    def _session_facts(self, session: LoadedSession) -> list[Measurement]:
+        facts = _workload_facts(session) if self.leads else []
+        if self.process != MAIN:
+            return facts
+        return [
+            Measurement.of(metrics.LATENCY_LOAD, [session.load_ns / 1e9]),
+            Measurement.of(metrics.LATENCY_FIRST, [session.first_ns / 1e9]),
+            *_load_row(session),
+            *facts,
+        ]
 
 
 def _seed(seed: int) -> None:
@@ -95,16 +136,6 @@ def _one_pass(meter: Meter, session: LoadedSession) -> list[Measurement]:
     return meter.measure(session)
 
 
-def _session_facts(session: LoadedSession) -> list[Measurement]:
-    notes = {"notes": list(session.prepared.notes)} if session.prepared.notes else {}
-    return [
-        Measurement.of(metrics.LATENCY_LOAD, [session.load_ns / 1e9], notes=notes),
-        Measurement.of(metrics.LATENCY_FIRST, [session.first_ns / 1e9]),
-        *_load_row(session),
-        *_workload_facts(session),
-    ]
-
-
 def _load_row(session: LoadedSession) -> list[Measurement]:
     """Data loading is a row of its own whatever the boundary is."""
     if any(stage.name == "load" for stage in session.stages):
@@ -113,15 +144,18 @@ def _load_row(session: LoadedSession) -> list[Measurement]:
 
 
 def _workload_facts(session: LoadedSession) -> list[Measurement]:
-    facts = [Measurement.of(metrics.ITEMS, [float(batch.items) for batch in session.batches])]
+    notes = {"notes": list(session.prepared.notes)} if session.prepared.notes else {}
+    facts = [Measurement.of(metrics.ITEMS, [float(batch.items) for batch in session.batches], notes=notes)]
     seconds = [batch.audio_s for batch in session.batches if batch.audio_s is not None]
     if seconds:
         facts.append(Measurement.of(metrics.AUDIO_SECONDS, seconds))
+    if session.prepared.tokens is not None and session.first_outputs:
+        facts.append(Measurement.of(metrics.TOKENS, [float(session.prepared.tokens(session.first_outputs))]))
     return facts
 
 
 def _session_warnings(session: LoadedSession) -> list[str]:
-    decodes = session.prepared.data_dependent or _is_text(session.first_output)
+    decodes = session.prepared.data_dependent or _is_text(session.first_outputs[-1] if session.first_outputs else None)
     if decodes and session.case.workload.source == "noise":
         return [
             "decoding on noise: the cost depends on what is heard, so time and RTF mislead; "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter_ns
 from typing import Any
@@ -30,9 +30,10 @@ class LoadedSession:
     data_ns: int
     reload_ns: int
     first_ns: int
-    first_output: Any
+    first_outputs: Sequence[Any]
     resident_loaded_bytes: int | None
     report: Progress
+    refused: str = ""
 
     def call(self, batch: Batch) -> list[Any]:
         """Run the chain once; outputs per stage."""
@@ -53,8 +54,10 @@ class LoadedSession:
         self.report(what)
 
 
-def open_session(case: Case, subject: Subject, workload: Workload, report: Progress) -> LoadedSession:
-    """Make the batches, load the subject and call it once, each timed on its own."""
+def open_session(
+    case: Case, subject: Subject, workload: Workload, report: Progress, *, warm: bool = True, refused: str = ""
+) -> LoadedSession:
+    """Make the batches, load the subject and, if `warm`, call it once; each timed on its own."""
     report("data")
     batches, data_ns = _made_batches(case, workload)
     if not batches:
@@ -70,11 +73,7 @@ def open_session(case: Case, subject: Subject, workload: Workload, report: Progr
     stages = bounded_stages(prepared, case, workload)
     resident = resident_bytes()
 
-    report("first call")
-    start = perf_counter_ns()
-    outputs = run_chain(stages, batches[0])
-    prepared.sync()
-    first_ns = perf_counter_ns() - start
+    outputs, first_ns = _first_call(prepared, stages, batches[0], report) if warm else ([], 0)
     return LoadedSession(
         case=case,
         prepared=prepared,
@@ -84,10 +83,19 @@ def open_session(case: Case, subject: Subject, workload: Workload, report: Progr
         data_ns=data_ns,
         reload_ns=reload_ns,
         first_ns=first_ns,
-        first_output=outputs[-1] if outputs else None,
+        first_outputs=outputs,
         resident_loaded_bytes=resident,
         report=report,
+        refused=refused,
     )
+
+
+def _first_call(prepared: Prepared, stages: Sequence[Stage], batch: Batch, report: Progress) -> tuple[list[Any], int]:
+    report("first call")
+    start = perf_counter_ns()
+    outputs = run_chain(stages, batch)
+    prepared.sync()
+    return outputs, perf_counter_ns() - start
 
 
 def _made_batches(case: Case, workload: Workload) -> tuple[tuple[Batch, ...], int]:

@@ -33,6 +33,7 @@ def main() -> None:
         [plugins.meter(name) for name in job.meters],
         report=lambda phase: _send(messages, {"phase": phase}),
         process=job.process,
+        leads=job.leads,
         start_s=(started_ns - job.spawned_ns) / 1e9,
     )
     _send(messages, {"outcome": outcome_to_json(outcome)})

@@ -14,12 +14,14 @@ from speechmeter.engine.measure import Outcome
 class Job:
     """One process's work: the case, the meters it runs, and the name of the process in scopes of phases.
 
+    The one that `leads` tells what the case was fed.
     `spawned_ns` is the launcher's monotonic clock at the start, so that the start-up time can be told.
     """
 
     case: Case
     meters: tuple[str, ...]
     process: str
+    leads: bool
     spawned_ns: int
     memory_bytes: int | None = None
 
@@ -29,6 +31,7 @@ class Job:
             "case": self.case.to_json(),
             "meters": list(self.meters),
             "process": self.process,
+            "leads": self.leads,
             "spawned_ns": self.spawned_ns,
             "memory_bytes": self.memory_bytes,
         }
@@ -40,6 +43,7 @@ class Job:
             case=Case.from_json(data["case"]),
             meters=tuple(data["meters"]),
             process=data["process"],
+            leads=data["leads"],
             spawned_ns=data["spawned_ns"],
             memory_bytes=data["memory_bytes"],
         )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, perf_counter_ns
-from typing import Protocol
+from typing import Literal, Protocol
 
 from speechmeter.core import plugins
 from speechmeter.core.machine import kib_field
-from speechmeter.core.protocols import Meter, Subject, Workload
+from speechmeter.core.protocols import MAIN, ORDINARY, Meter, Subject, Workload
 from speechmeter.core.types import VARIANT, Case, Limits, Measurement
 from speechmeter.engine.measure import Outcome, measure
 from speechmeter.launch.job import Job
@@ -24,11 +24,17 @@ _THRESHOLDS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
+Extent = Literal["all", "repeat", "timing"]
+
+
 class Place(Protocol):
     """Measures one round of a case, whatever becomes of it."""
 
-    def measure(self, case: Case, report: Callable[[str], None], *, timing_only: bool = False) -> Outcome:
-        """The outcome of all the case's meters, merged; `timing_only` leaves out those with a process of their own."""
+    def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
+        """The outcome of the case's meters, merged.
+
+        `repeat` leaves out processes that only count exact things, `timing` all but the main process.
+        """
         ...
 
 
@@ -40,13 +46,14 @@ class SubprocessPlace:
         self._logs = logs
         self._baseline_python = baseline_python
 
-    def measure(self, case: Case, report: Callable[[str], None], *, timing_only: bool = False) -> Outcome:
+    def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
         """Run the case's processes in order within its time limit; stop after the first that fails."""
         deadline = None if self._limits.time_s is None else monotonic() + self._limits.time_s
         merged: Outcome | None = None
-        for process, meters in processes_of(case)[: 1 if timing_only else None]:
+        todo = processes_of(case, repeated=extent != "all")
+        for process, meters in todo[: 1 if extent == "timing" else None]:
             left = None if deadline is None else max(0.1, deadline - monotonic())
-            outcome = self._one(case, process, meters, left, report)
+            outcome = self._one(case, process, meters, left, report, leads=merged is None)
             merged = outcome if merged is None else _merge(merged, outcome, process)
             if outcome.status != "ok":
                 break
@@ -60,16 +67,19 @@ class SubprocessPlace:
         meters: tuple[str, ...],
         time_s: float | None,
         report: Callable[[str], None],
+        *,
+        leads: bool,
     ) -> Outcome:
         on_cuda = str(case.axes.get("device", "")).startswith("cuda")
         job = Job(
             case=case,
             meters=meters,
             process=process,
+            leads=leads,
             spawned_ns=perf_counter_ns(),
             memory_bytes=_memory_bytes(self._limits, on_cuda),
         )
-        environ = _environ(case, meters, own_process=process != "main")
+        environ = _environ(case, meters, own_process=process != MAIN)
         if on_cuda and self._limits.memory_gib is not None:
             environ["SPEECHMETER_CUDA_GIB"] = str(self._limits.memory_gib)
         log = self._logs / f"{case.id}-{process}-{os.getpid()}.log"
@@ -83,7 +93,7 @@ class SubprocessPlace:
 class InlinePlace:
     """This process: quick, for debugging; no limits, and meters that need their own process are unavailable."""
 
-    def measure(self, case: Case, report: Callable[[str], None], *, timing_only: bool = False) -> Outcome:
+    def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
         """The outcome of the meters that can share this process."""
         return measure_here(
             case,
@@ -105,21 +115,30 @@ def measure_here(
     report: Callable[[str], None] = lambda phase: None,
 ) -> Outcome:
     """Measure in this process; a meter that needs its own is unavailable, with the way out."""
-    shared = [meter for meter in meters if not meter.own_process(case)]
-    outcome = measure(case, subject, workload, shared, report=report)
+    apart = [meter for meter in meters if meter.environ and meter.process(case) != MAIN]
+    shared = [meter for meter in meters if meter not in apart]
+    outcome = measure(case, subject, workload, shared, report=report, ways=ORDINARY)
     absent = tuple(
-        Measurement.absent(meter.metrics[0], f"{meter.name} needs a process of its own: {way_out}")
-        for meter in meters
-        if meter.own_process(case)
+        Measurement.absent(meter.metrics[0], f"{meter.name} needs a process of its own: {way_out}") for meter in apart
     )
     return replace(outcome, measurements=(*outcome.measurements, *absent))
 
 
-def processes_of(case: Case) -> list[tuple[str, tuple[str, ...]]]:
-    """(process name, meters) in the order they run: timing first, in a process shared with what does not disturb."""
-    own = [name for name in case.meters if plugins.meter(name).own_process(case)]
-    shared = tuple(name for name in case.meters if name not in own)
-    return [("main", shared), *((name, (name,)) for name in own)]
+def processes_of(case: Case, *, repeated: bool = False) -> list[tuple[str, tuple[str, ...]]]:
+    """(process name, meters) in the order they run, the main one with the timing first.
+
+    `repeated` leaves out processes in which every metric is exact: what was counted once is not counted again.
+    """
+    groups: dict[str, list[str]] = {}
+    for name in case.meters:
+        groups.setdefault(plugins.meter(name).process(case), []).append(name)
+    ordered = sorted(groups.items(), key=lambda group: group[0] != MAIN)
+    return [(process, tuple(names)) for process, names in ordered if not (repeated and all_exact(names))]
+
+
+def all_exact(meters: Iterable[str]) -> bool:
+    """Whether nothing that these meters read varies between rounds."""
+    return all(metric.exact for name in meters for metric in plugins.meter(name).metrics)
 
 
 def _environ(case: Case, meters: tuple[str, ...], *, own_process: bool) -> dict[str, str]:
@@ -130,7 +149,8 @@ def _environ(case: Case, meters: tuple[str, ...], *, own_process: bool) -> dict[
     if case.axes.get("deterministic"):
         environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     if own_process:
-        environ.update(plugins.meter(meters[0]).environ)
+        for name in meters:
+            environ.update(plugins.meter(name).environ)
     return environ
 
 

@@ -15,7 +15,7 @@ from speechmeter.analysis.stopping import Rounds, group_settled
 from speechmeter.core.errors import InterruptedRun
 from speechmeter.core.types import FAILED, Case, Environment, Record, Skip
 from speechmeter.engine.measure import Outcome
-from speechmeter.launch.places import Place
+from speechmeter.launch.places import Extent, Place
 from speechmeter.store.run_dir import RunWriter
 
 EventKind = Literal["started", "phase", "finished"]
@@ -73,8 +73,7 @@ def run_sweep(sweep: Sweep, place: Place, store: RunWriter, watch: Watcher = lam
             total = max(planned, made + len(todo) - place_in_round)
             event = Event(kind="started", case=case, round=round_, done=made, total=total)
             watch(event)
-            timing_only = round_ >= sweep.rounds.least  # such rounds are added for the precision of timing alone
-            record, environment = _measured(event, place, watch, next(sequence), git, timing_only=timing_only)
+            record, environment = _measured(event, place, watch, next(sequence), git, _extent(round_, sweep.rounds))
             store.append(record, environment)
             done[record.key] = record
             made += 1
@@ -82,17 +81,22 @@ def run_sweep(sweep: Sweep, place: Place, store: RunWriter, watch: Watcher = lam
 
 
 def _measured(
-    event: Event, place: Place, watch: Watcher, sequence: int, git: str, *, timing_only: bool
+    event: Event, place: Place, watch: Watcher, sequence: int, git: str, extent: Extent
 ) -> tuple[Record, Environment | None]:
     started, start = _now(), monotonic()
     try:
-        outcome = place.measure(
-            event.case, lambda phase: watch(replace(event, kind="phase", phase=phase)), timing_only=timing_only
-        )
+        outcome = place.measure(event.case, lambda phase: watch(replace(event, kind="phase", phase=phase)), extent)
     except KeyboardInterrupt:
         raise InterruptedRun(f"{event.done} of {event.total} measured, all kept") from None
     record, environment = _record(event.case, event.round, sequence, outcome, git)
     return replace(record, started=started, wall_s=monotonic() - start), environment
+
+
+def _extent(round_: int, rounds: Rounds) -> Extent:
+    """Rounds beyond the least are added for the precision of timing alone."""
+    if round_ == 0:
+        return "all"
+    return "repeat" if round_ < rounds.least else "timing"
 
 
 def pending(sweep: Sweep, finished: Mapping[tuple[str, int], Record]) -> Iterator[tuple[Case, int]]:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import Session
+from speechmeter.core.protocols import MAIN, ORDINARY, Session
 from speechmeter.core.stages import drain, is_stream
 from speechmeter.core.types import Batch, Case, Measurement, Stage
 
@@ -31,10 +31,11 @@ class LatencyMeter:
         metrics.LATENCY_ITEM,
     )
     environ: Mapping[str, str] = MappingProxyType({})
+    ways = ORDINARY
 
-    def own_process(self, case: Case) -> bool:
+    def process(self, case: Case) -> str:
         """Shares the main process; timing shares a pass with nothing."""
-        return False
+        return MAIN
 
     def unavailable(self, case: Case) -> str | None:
         """Always possible."""

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from speechmeter.core import metrics
 from speechmeter.core.machine import kib_field, resident_bytes
-from speechmeter.core.protocols import Session
+from speechmeter.core.protocols import MAIN, ORDINARY, Session
 from speechmeter.core.types import Case, Measurement
 
 _CLEAR_REFS = Path("/proc/self/clear_refs")
@@ -42,9 +42,11 @@ class MemoryMeter:
         {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
     )
 
-    def own_process(self, case: Case) -> bool:
-        """On the CPU, because of the allocator; CUDA's counters can be reset in any process."""
-        return not _on_cuda(case)
+    ways = ORDINARY
+
+    def process(self, case: Case) -> str:
+        """Its own on the CPU, because of the allocator; CUDA's counters can be reset in any process."""
+        return MAIN if _on_cuda(case) else self.name
 
     def unavailable(self, case: Case) -> str | None:
         """Needs the kernel's high-water mark on the CPU."""

@@ -8,8 +8,9 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
-from speechmeter.core.protocols import Session
+from speechmeter.core.protocols import MAIN, Session
 from speechmeter.core.types import Case, Measurement
+from speechmeter.meters.shapes import SHAPES, SHAPES_THEN_REAL
 
 Named = tuple[str, Any]
 
@@ -20,10 +21,12 @@ class ParametersMeter:
     name = "parameters"
     metrics = (metrics.PARAMETERS, metrics.PARAMETERS_TIED, metrics.PARAMETER_BYTES)
     environ: Mapping[str, str] = MappingProxyType({})
+    ways = SHAPES_THEN_REAL
 
-    def own_process(self, case: Case) -> bool:
-        """Counting disturbs nothing."""
-        return False
+    def process(self, case: Case) -> str:
+        """Beside the FLOPs when they are asked for, or alone: shapes are enough. Else it rides with the timing."""
+        alone = case.meters == (self.name,)
+        return SHAPES if alone or "flops" in case.meters else MAIN
 
     def unavailable(self, case: Case) -> str | None:
         """Only the loaded subject can say."""

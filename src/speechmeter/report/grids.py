@@ -167,8 +167,8 @@ def _real_time_note(cells: dict[tuple[Any, Any], Cell]) -> list[str]:
 
 
 def _model_notes(record: Record) -> list[str]:
-    loaded = record.find(metrics.LATENCY_LOAD.id)
-    return [str(note) for note in loaded.notes.get("notes", ())] if loaded is not None else []
+    fed, loaded = record.find(metrics.ITEMS.id), record.find(metrics.LATENCY_LOAD.id)  # older records: at the load
+    return [str(note) for found in (fed, loaded) if found is not None for note in found.notes.get("notes", ())]
 
 
 def summary(records: Sequence[Record]) -> str:

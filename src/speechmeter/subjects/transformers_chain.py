@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,23 @@ def prepare_chain(case: Case, device: str) -> Prepared:
         sync=runtime.sync_for(device),
         notes=tuple(_notes(loaded, pinned)),
         data_dependent=loaded.head == "seq2seq" and pinned is None,
+        tokens=_token_counter(loaded, pinned) if loaded.head == "seq2seq" else None,
+        pinned_tokens=pinned,
     )
+
+
+def _token_counter(loaded: _Loaded, pinned: int | None) -> Callable[[Sequence[Any]], int]:
+    """Counts what the model stage made: start and padding tokens are not among it."""
+    config = loaded.model.generation_config
+
+    def tokens(outputs: Sequence[Any]) -> int:
+        ids = outputs[-2]  # the model's, before decode
+        given = int(ids[0, 0]) == config.decoder_start_token_id
+        made = ids[:, 1:] if given else ids
+        padding = None if pinned else config.pad_token_id
+        return int(made.numel() if padding is None else (made != padding).sum())
+
+    return tokens
 
 
 def _load(case: Case, device: str, dtype: torch.dtype) -> _Loaded:

@@ -14,10 +14,10 @@ class Given:
     def __init__(self, times):
         self._times = times
         self.asked = []
-        self.timing_only = []
+        self.extents = []
 
-    def measure(self, case, report, *, timing_only=False):
-        self.timing_only.append(timing_only)
+    def measure(self, case, report, extent="all"):
+        self.extents.append(extent)
         name = case.subject.name
         turn = sum(label.startswith(name) for label in self.asked)
         self.asked.append(f"{name}{case.axes['seconds']:g}")
@@ -30,7 +30,8 @@ def swept(tmp_path, cases, rounds, times=None, **fields):
     with RunWriter(tmp_path / "run") as store:
         store.begin("")
         run_sweep(Sweep(cases=cases, rounds=rounds, **fields), place, store)
-        assert place.timing_only == [r.round >= rounds.least for r in store.records() if r.status == "ok"]
+        measured = [r.round for r in store.records() if r.status == "ok"]
+        assert place.extents == ["all" if r == 0 else "repeat" if r < rounds.least else "timing" for r in measured]
         return place.asked, store.records()
 
 

@@ -1,0 +1,1 @@
+"""How much arithmetic a call does: formulas by operator, the counter, and running on shapes alone."""

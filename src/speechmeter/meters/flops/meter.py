@@ -1,0 +1,188 @@
+"""The FLOPs meter: counts every stage, on shapes alone where the model allows it. Imports torch when it measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
+from speechmeter.core.protocols import Session
+from speechmeter.core.stages import run_chain
+from speechmeter.core.types import Batch, Case, Measurement, Stage
+from speechmeter.meters.shapes import SHAPES, SHAPES_THEN_REAL
+
+if TYPE_CHECKING:
+    from speechmeter.meters.flops.count import Count, Tally
+
+_DEEPEST_MODULE = 4
+"""Levels of modules that get a row: `model.encoder.layers.0` is the fourth."""
+_NOT_TORCH = "no torch operator ran in it: what runs outside torch cannot be counted"
+
+
+class FlopsMeter:
+    """Matrix arithmetic, element operations and bytes: total, by stage, module and operator."""
+
+    name = "flops"
+    metrics = (metrics.FLOPS, metrics.FLOPS_BACKWARD, metrics.ELEMENT_OPS, metrics.BYTES_MOVED)
+    environ: Mapping[str, str] = MappingProxyType({})
+    ways = SHAPES_THEN_REAL
+
+    def process(self, case: Case) -> str:
+        """The one in which models are built from shapes alone."""
+        return SHAPES
+
+    def unavailable(self, case: Case) -> str | None:
+        """Needs torch, whose operators it counts."""
+        return None if find_spec("torch") else "FLOPs are counted by torch operators, and torch is not installed"
+
+    def measure(self, session: Session) -> list[Measurement]:
+        """One count of every batch: values are per call, in the order of the batches."""
+        how = _how(session)
+        counts = [_count_stages(session, batch) for batch in session.batches]
+        _check_tokens(session, [outputs for _, outputs in counts])
+        stages = [counted for counted, _ in counts]
+        return [
+            *_totals(session.stages, stages, how),
+            *_stages(session.stages, stages),
+            *_parts("module", [_modules(s) for s in stages]),
+            *_parts("op", [_operators(s) for s in stages]),
+            *_tokens(session, [outputs for _, outputs in counts]),
+        ]
+
+
+def _how(session: Session) -> dict[str, Any]:
+    """How the count was taken, for the notes; on shapes, whether decisions may be made on invented values."""
+    from speechmeter.meters.flops.shapes_only import NeedsValuesError, active
+
+    mode = active()
+    if mode is None:
+        return {"counted on": "a real run", **({"because": session.refused} if session.refused else {})}
+    if session.prepared.data_dependent:
+        raise NeedsValuesError("how long its output gets depends on what it hears")
+    mode.building = False
+    mode.pinned = session.prepared.pinned_tokens is not None
+    return {"counted on": "shapes alone"}
+
+
+def _count_stages(session: Session, batch: Batch) -> tuple[list[Count], list[Any]]:
+    from speechmeter.meters.flops.count import count
+
+    counts: list[Count] = []
+    outputs: list[Any] = []
+    state: Any = batch
+    for stage in session.stages:
+        session.progress(f"flops: {stage.name}")
+        counts.append(count(partial(_run_into, outputs, stage, state), session.prepared.modules))
+        state = outputs[-1]
+    session.sync()
+    return counts, outputs
+
+
+def _run_into(outputs: list[Any], stage: Stage, state: Any) -> None:
+    outputs += run_chain([stage], state)
+
+
+def _check_tokens(session: Session, outputs: Sequence[Sequence[Any]]) -> None:
+    """On shapes alone a decoder is steered by invented values: it must still have made what it was pinned to."""
+    from speechmeter.meters.flops.shapes_only import NeedsValuesError, active
+
+    pinned, tokens = session.prepared.pinned_tokens, session.prepared.tokens
+    if active() is None or pinned is None or tokens is None:
+        return
+    for batch, made in zip(session.batches, outputs, strict=True):
+        if tokens(made) != pinned * batch.items:
+            raise NeedsValuesError(
+                f"{tokens(made)} tokens were made on shapes alone where {pinned * batch.items} are pinned"
+            )
+
+
+def _totals(stages: Sequence[Stage], counts: Sequence[Sequence[Count]], how: Mapping[str, Any]) -> list[Measurement]:
+    """Over the clocked stages, as the latency is."""
+    clocked = [[c for stage, c in zip(stages, row, strict=True) if stage.clocked] for row in counts]
+    if not any(c.tallies for row in clocked for c in row):
+        return [Measurement.absent(metrics.FLOPS, _NOT_TORCH.replace(" in it", ""))]
+    unseen = [stage.name for stage, c in zip(stages, counts[0], strict=True) if stage.clocked and not c.tallies]
+    notes = {**how, "unknown": _unknown(counts), **({"no torch operator in": unseen} if unseen else {})}
+    found = [
+        Measurement.of(metrics.FLOPS, [_sum(row, "forward") for row in clocked], source="torch", notes=notes),
+        Measurement.of(metrics.ELEMENT_OPS, [_sum(row, "element_ops") for row in clocked]),
+        Measurement.of(metrics.BYTES_MOVED, [_sum(row, "bytes") for row in clocked]),
+    ]
+    backward = [_sum(row, "backward") for row in clocked]
+    if any(backward):
+        again = [_sum(row, "recompute") for row in clocked]
+        attention = sorted({op for row in clocked for c in row for op in c.by_operator() if _is_attention_backward(op)})
+        found.append(
+            Measurement.of(metrics.FLOPS_BACKWARD, backward, notes={"recompute": again, "attention": attention})
+        )
+    return found
+
+
+def _is_attention_backward(operator: str) -> bool:
+    return "attention" in operator and "backward" in operator
+
+
+def _sum(counts: Iterable[Count], what: str) -> float:
+    return float(sum(getattr(count, what) for count in counts))
+
+
+def _unknown(counts: Sequence[Sequence[Count]]) -> dict[str, int]:
+    return {name: calls for row in counts for count in row for name, calls in count.unknown().items()}
+
+
+def _stages(stages: Sequence[Stage], counts: Sequence[Sequence[Count]]) -> list[Measurement]:
+    if len(stages) == 1:
+        return []
+    found: list[Measurement] = []
+    for index, stage in enumerate(stages):
+        scope, notes = f"stage:{stage.name}", {"clocked": stage.clocked}
+        column = [row[index] for row in counts]
+        if not any(count.tallies for count in column):
+            found.append(Measurement.absent(metrics.FLOPS, _NOT_TORCH, scope=scope))
+            continue
+        for metric, what in ((metrics.FLOPS, "forward"), (metrics.BYTES_MOVED, "bytes")):
+            found.append(Measurement.of(metric, [_sum([c], what) for c in column], scope=scope, notes=notes))
+    return found
+
+
+def _modules(counts: Iterable[Count]) -> dict[str, Tally]:
+    rows: dict[str, Tally] = {}
+    for count in counts:
+        rows.update({path: tally for path, tally in count.by_module().items() if path and tally.flops})
+    return {path: tally for path, tally in rows.items() if path.count(".") < _DEEPEST_MODULE}
+
+
+def _operators(counts: Iterable[Count]) -> dict[str, Tally]:
+    rows: dict[str, Tally] = {}
+    for count in counts:
+        for name, tally in count.by_operator().items():
+            known = rows.setdefault(name, tally)
+            if known is not tally:
+                known.merge(tally)
+    return rows
+
+
+def _parts(kind: str, rows: Sequence[Mapping[str, Tally]]) -> list[Measurement]:
+    """One row for each module or operator, the mean over the batches."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    found: list[Measurement] = []
+    for name in names:
+        tallies = [row[name] for row in rows if name in row]
+        notes = {"kind": tallies[0].kind, "calls": sum(t.calls for t in tallies)} if kind == "op" else {}
+        readings: list[tuple[Metric, int]] = [
+            (metrics.FLOPS, sum(t.flops for t in tallies)),
+            (metrics.ELEMENT_OPS, sum(t.element_ops for t in tallies) if kind == "op" else 0),
+        ]
+        shown = [(metric, total) for metric, total in readings if total] or ([readings[1]] if kind == "op" else [])
+        found += [Measurement.of(m, [total / len(rows)], scope=f"{kind}:{name}", notes=notes) for m, total in shown]
+    return found
+
+
+def _tokens(session: Session, outputs: Sequence[Sequence[Any]]) -> list[Measurement]:
+    if session.prepared.tokens is None:
+        return []
+    return [Measurement.of(metrics.TOKENS, [float(session.prepared.tokens(made)) for made in outputs])]
