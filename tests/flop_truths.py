@@ -22,6 +22,9 @@ from speechmeter.subjects.log_mel import build_log_mel
 
 Call = Callable[[], object]
 Build = Callable[[str], Call]
+Parts = Callable[[str], tuple[nn.Module, torch.Tensor]]
+Module = Callable[[], nn.Module]
+Input = Callable[[], torch.Tensor]
 
 RATE = 16_000
 FUSED_ATTENTION = (SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION)
@@ -32,16 +35,15 @@ class Truth:
     """A call and what it costs by formula, in operations (2 × multiply-accumulate).
 
     `backward` is None where the call has no backward pass, and `backward_cuda` where CUDA's kernels do the same work
-    as the CPU's. `module` gives the model and its arguments to counters that take those rather than a call; None where
-    no single forward call is the work.
+    as the CPU's. `parts` builds the model and its argument alone, for counters that take those rather than a call.
     """
 
     name: str
     build: Build
+    parts: Parts
     forward: float
     backward: float | None = None
     backward_cuda: float | None = None
-    module: Callable[[str], tuple[nn.Module, tuple[Any, ...]]] | None = None
     devices: tuple[str, ...] = ("cpu", "cuda")
     note: str = ""
 
@@ -52,14 +54,10 @@ class Truth:
         return self.backward
 
 
-Module = Callable[[], nn.Module]
-Input = Callable[[], torch.Tensor]
-
-
 def forward(name: str, cost: Cost, module: Module, inputs: Input, **fields: Any) -> Truth:
     """The forward pass of a module in inference mode."""
     parts = partial(_place, module, inputs)
-    return Truth(name=name, build=partial(_infer, parts), forward=cost.forward, module=parts, **fields)
+    return Truth(name=name, build=partial(_infer, parts), parts=parts, forward=cost.forward, **fields)
 
 
 def training(name: str, cost: Cost, module: Module, inputs: Input, **fields: Any) -> Truth:
@@ -68,39 +66,40 @@ def training(name: str, cost: Cost, module: Module, inputs: Input, **fields: Any
     return Truth(
         name=f"{name}, training",
         build=partial(_train, parts),
+        parts=parts,
         forward=cost.forward,
         backward=cost.backward,
-        module=parts,
         **fields,
     )
 
 
-def _place(module: Module, inputs: Input, device: str) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
-    return module().eval().to(device), (inputs().to(device),)
+def _place(module: Module, inputs: Input, device: str) -> tuple[nn.Module, torch.Tensor]:
+    return module().eval().to(device), inputs().to(device)
 
 
-def _infer(parts: Callable[[str], tuple[nn.Module, tuple[Any, ...]]], device: str) -> Call:
-    model, arguments = parts(device)
+def _infer(parts: Parts, device: str) -> Call:
+    model, argument = parts(device)
 
     @torch.inference_mode()
     def call() -> object:
-        return model(*arguments)
+        return model(argument)
 
     return call
 
 
-def _train(parts: Callable[[str], tuple[nn.Module, tuple[Any, ...]]], device: str) -> Call:
-    model, arguments = parts(device)
+def _train(parts: Parts, device: str) -> Call:
+    model, argument = parts(device)
 
     def call() -> object:
         model.zero_grad(set_to_none=True)
-        _first_tensor(model(*arguments)).sum().backward()
+        first_tensor(model(argument)).sum().backward()
         return model
 
     return call
 
 
-def _first_tensor(output: Any) -> torch.Tensor:
+def first_tensor(output: Any) -> torch.Tensor:
+    """A model's output, or the first of several."""
     return output if isinstance(output, torch.Tensor) else output[0]
 
 
@@ -112,9 +111,9 @@ class Pinned(nn.Module):
         self.module = module
         self.kernels = list(kernels)
 
-    def forward(self, *arguments: Any) -> Any:
+    def forward(self, argument: torch.Tensor) -> Any:
         with sdpa_kernel(self.kernels):
-            return self.module(*arguments)
+            return self.module(argument)
 
 
 def _noise(*shape: int) -> Input:
@@ -178,10 +177,11 @@ def _whisper_truths() -> list[Truth]:
             _noise(1, 80, 3000),
         ),
         *(
-            Truth(
-                name=f"whisper-tiny generate, prompt {prompt}, {tokens} tokens",
-                build=partial(_generate, config, prompt, tokens),
-                forward=formulas.whisper_generate(config, prompt=prompt, tokens=tokens).forward,
+            forward(
+                f"whisper-tiny generate, prompt {prompt}, {tokens} tokens",
+                formulas.whisper_generate(config, prompt=prompt, tokens=tokens),
+                partial(Generate, config, prompt, tokens),
+                _noise(1, 80, 3000),
                 note="greedy, with a cache; the encoder runs once, the decoder once a token",
             )
             for prompt in (1, 4)
@@ -189,20 +189,20 @@ def _whisper_truths() -> list[Truth]:
     ]
 
 
-def _generate(config: transformers.WhisperConfig, prompt: int, tokens: int, device: str) -> Call:
-    model = transformers.WhisperForConditionalGeneration(config).eval().to(device)
-    # A configuration made by hand knows no languages: without a prompt, `generate` starts from this one token alone.
-    prompts = torch.full((1, prompt), config.decoder_start_token_id, device=device)
-    features = torch.randn(1, config.num_mel_bins, 2 * config.max_source_positions, device=device)
-    model.generation_config.update(
-        max_length=None, min_new_tokens=tokens, max_new_tokens=tokens, num_beams=1, do_sample=False
-    )
+class Generate(nn.Module):
+    """A whole `generate`, pinned to a prompt and a number of tokens."""
 
-    @torch.inference_mode()
-    def call() -> object:
-        return model.generate(features, decoder_input_ids=prompts)
+    def __init__(self, config: transformers.WhisperConfig, prompt: int, tokens: int) -> None:
+        super().__init__()
+        self.model = transformers.WhisperForConditionalGeneration(config)
+        # A configuration made by hand knows no languages: without a prompt, `generate` starts from this token alone.
+        self.register_buffer("prompt", torch.full((1, prompt), config.decoder_start_token_id))
+        self.model.generation_config.update(
+            max_length=None, min_new_tokens=tokens, max_new_tokens=tokens, num_beams=1, do_sample=False
+        )
 
-    return call
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        return self.model.generate(features, decoder_input_ids=self.prompt)
 
 
 # Conformers
