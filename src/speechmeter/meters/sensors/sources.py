@@ -72,6 +72,10 @@ def choose(device: str, domains: Sequence[Domain], sources: Sequence[Source]) ->
                 sensor.close()
         for domain in open_domains:
             if not choice.has(domain):
-                why = found.reason or f"no sensor for the {domain}"
-                choice.reasons.setdefault(domain, []).append(f"{source.name}: {why}")
+                choice.reasons.setdefault(domain, []).append(_why(source, found, domain))
     return choice
+
+
+def _why(source: Source, found: Found, domain: Domain) -> str:
+    why = found.reason or f"no sensor for the {domain}"
+    return why if why.startswith(source.name) else f"{source.name}: {why}"

@@ -1,5 +1,6 @@
 """NVML played by a small module: which device, counter or power, and what is said without it."""
 
+import os
 import sys
 from types import SimpleNamespace
 
@@ -133,6 +134,18 @@ def test_without_the_library_the_way_to_get_it_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert find("cuda").reason == "nvidia-ml-py is not installed: pip install speechmeter[gpu]"
     assert "NVML does not know cpu" in find("cpu").reason
+
+
+def test_the_memory_meter_finds_its_process_on_the_same_device(install, monkeypatch):
+    pytest.importorskip("torch", reason="the CUDA memory meter imports torch")
+    from speechmeter.meters.cuda_memory import _used_bytes
+
+    driver = install()
+    processes = {2: [SimpleNamespace(pid=1, usedGpuMemory=5), SimpleNamespace(pid=os.getpid(), usedGpuMemory=7)]}
+    driver.nvmlDeviceGetComputeRunningProcesses = processes.get
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-cccc3333")
+    assert _used_bytes("cuda:0") == [7]
+    assert driver.open == 0
 
 
 def test_the_real_library_on_a_machine_without_a_driver_gives_a_reason():
