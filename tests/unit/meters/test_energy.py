@@ -62,21 +62,26 @@ def test_calls_of_unlike_batches_are_averaged_over_whole_passes():
     assert found["energy_cpu.v1", "total"].notes["window_calls"] % 3 == 0
 
 
-def test_ticks_beat_start_and_stop_readings():
-    """Over many phases of the tick, the worst error of either way, with idle before the window and after it."""
-    aligned, naive = [], []
-    for phase_s in (0.0, 0.02, 0.04, 0.06, 0.08):
-        world = World(idle_w=100, extra_w=500)
-        sensor = Simulated(world, phase_s=phase_s)
-        found = readings(world, Works(world, 0.03), source(sensor))
-        aligned += [abs(value / 18 - 1) for value in found["energy_cpu.v1", "total"].values]
+def errors_of(call_s, phase_s):
+    """Worst relative errors of gross, of net, and of one reading before and one after about 2.1 s of calls."""
+    world = World(idle_w=100, extra_w=500)
+    sensor = Simulated(world, phase_s=phase_s)
+    found = readings(world, Works(world, call_s), source(sensor))
+    gross = max(abs(value / (600 * call_s) - 1) for value in found["energy_cpu.v1", "total"].values)
+    net = max(abs(value / (500 * call_s) - 1) for value in found["energy_cpu_net.v1", "total"].values)
+    world.pass_time(0.35)
+    before_j, calls = sensor.read().energy_j, round(2.1 / call_s)
+    world.work(call_s * calls)
+    return gross, net, abs((sensor.read().energy_j - before_j) / calls / (600 * call_s) - 1)
 
-        world.pass_time(0.35)
-        before_j = sensor.read().energy_j
-        world.work(0.03 * 70)
-        naive.append(abs((sensor.read().energy_j - before_j) / 70 / 18 - 1))
-    assert max(aligned) < 0.005
-    assert max(naive) > 0.02
+
+def test_ticks_beat_start_and_stop_readings():
+    """The figures of docs/metrics/energy.md: four lengths of a call, ten positions of the tick."""
+    errors = [errors_of(call_s, 0.0101 * step) for call_s in (0.007, 0.033, 0.25, 1.3) for step in range(10)]
+    gross, net, naive = map(max, zip(*errors, strict=True))
+    assert round(100 * gross, 1) == 0.3
+    assert round(100 * net, 1) == 0.4
+    assert round(100 * naive, 1) == 4.1
 
 
 def test_windows_are_at_least_two_seconds_between_ticks():
