@@ -1,5 +1,6 @@
 """Ticks, trapezoids, and the threads that take readings."""
 
+from itertools import count
 from threading import Event
 
 import pytest
@@ -68,16 +69,14 @@ def test_a_counter_that_cannot_be_trusted_is_refused(readings, window, says):
 
 
 def test_sensors_are_read_in_the_background_until_they_fail_or_the_watch_ends():
-    ending, endless = Fixed(counter((0, 0), (1, 1), (2, 2))), Fixed(counter(*[(i, i) for i in range(10**6)]))
+    ending, endless = Fixed(counter((0, 0), (1, 1), (2, 2))), Fixed(Reading(at_s=i, energy_j=i) for i in count())
     tracks = [SensorTrack(sensor=ending), SensorTrack(sensor=endless)]
     with watching(tracks):
         assert ending.exhausted.wait(timeout=60)
     assert len(tracks[0].readings) == 3
     assert tracks[0].failure == "no more"
-    taken = len(tracks[1].readings)
-    assert taken >= 1
+    assert tracks[1].readings
     assert not tracks[1].failure
-    assert len(tracks[1].readings) == taken
 
 
 def test_any_exception_of_a_sensor_is_its_failure():
