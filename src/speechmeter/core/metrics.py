@@ -111,6 +111,32 @@ MEMORY_CUDA_PROCESS = _lower(
     "device memory of the process after one call, by NVML",
 )
 
+
+def _energy(domain: str, what: str) -> Metric:
+    return _lower(f"energy_{domain}.v1", "J", f"energy, {what}", f"energy of the {what} for one call, idle included")
+
+
+def _energy_net(domain: str, what: str) -> Metric:
+    formula = f"energy of the {what} for one call minus its idle power times the time of a call"
+    return _lower(f"energy_{domain}_net.v1", "J", f"net energy, {what}", formula)
+
+
+def _power(domain: str, what: str) -> Metric:
+    return _plain(f"power_{domain}.v1", "W", f"power, {what}", f"mean power of the {what} during the calls")
+
+
+def _power_idle(domain: str, what: str) -> Metric:
+    formula = f"mean power of the {what} before the calls, the subject loaded"
+    return _plain(f"power_{domain}_idle.v1", "W", f"idle power, {what}", formula)
+
+
+ENERGY_GPU, ENERGY_GPU_NET = _energy("gpu", "GPU"), _energy_net("gpu", "GPU")
+ENERGY_CPU, ENERGY_CPU_NET = _energy("cpu", "processor"), _energy_net("cpu", "processor")
+ENERGY_SYSTEM, ENERGY_SYSTEM_NET = _energy("system", "system"), _energy_net("system", "system")
+POWER_GPU, POWER_GPU_IDLE = _power("gpu", "GPU"), _power_idle("gpu", "GPU")
+POWER_CPU, POWER_CPU_IDLE = _power("cpu", "processor"), _power_idle("cpu", "processor")
+POWER_SYSTEM, POWER_SYSTEM_IDLE = _power("system", "system"), _power_idle("system", "system")
+
 PARAMETERS = _plain(
     "parameters.v1", "1", "parameters", "elements of all parameters, shared ones counted once", exact=True
 )

@@ -8,8 +8,10 @@ import os
 import torch
 
 from speechmeter.core import metrics
+from speechmeter.core.errors import SensorError
 from speechmeter.core.protocols import Session
 from speechmeter.core.types import Measurement
+from speechmeter.meters.nvml_device import device_handle, load_nvml
 
 
 def measure_cuda(session: Session) -> list[Measurement]:
@@ -39,20 +41,12 @@ def _reset(session: Session, device: torch.device) -> None:
 
 
 def _process(session: Session, device: torch.device) -> Measurement:
-    try:
-        import pynvml
-    except ImportError:
-        return Measurement.absent(
-            metrics.MEMORY_CUDA_PROCESS, "nvidia-ml-py is not installed: pip install speechmeter[gpu]"
-        )
     session.call(session.batches[0])
+    index = device.index if device.index is not None else torch.cuda.current_device()
     try:
-        pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByIndex(_physical_index(device))
-        processes = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
-    except pynvml.NVMLError as error:
-        return Measurement.absent(metrics.MEMORY_CUDA_PROCESS, f"NVML: {error}")
-    mine = [p.usedGpuMemory for p in processes if p.pid == os.getpid() and p.usedGpuMemory]
+        mine = _used_bytes(f"cuda:{index}")
+    except SensorError as error:
+        return Measurement.absent(metrics.MEMORY_CUDA_PROCESS, str(error))
     if not mine:
         return Measurement.absent(
             metrics.MEMORY_CUDA_PROCESS, "NVML does not list this process (a container hides process numbers)"
@@ -60,7 +54,13 @@ def _process(session: Session, device: torch.device) -> Measurement:
     return Measurement.of(metrics.MEMORY_CUDA_PROCESS, [float(mine[0])], source="NVML")
 
 
-def _physical_index(device: torch.device) -> int:
-    index = device.index if device.index is not None else torch.cuda.current_device()
-    visible = [part for part in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if part.strip()]
-    return int(visible[index]) if visible and visible[index].isdigit() else index
+def _used_bytes(device: str) -> list[int]:
+    """This process's memory on the device, by NVML; empty when it is not listed."""
+    nvml = load_nvml()
+    try:
+        processes = nvml.nvmlDeviceGetComputeRunningProcesses(device_handle(nvml, device))
+    except nvml.NVMLError as error:
+        raise SensorError(f"NVML: {error}") from error
+    finally:
+        nvml.nvmlShutdown()
+    return [p.usedGpuMemory for p in processes if p.pid == os.getpid() and p.usedGpuMemory]

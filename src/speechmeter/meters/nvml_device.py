@@ -1,0 +1,64 @@
+"""The NVML handle of a CUDA device, as the process sees it: CUDA_VISIBLE_DEVICES may renumber or name devices."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from speechmeter.core.errors import SensorError
+
+
+def load_nvml() -> Any:
+    """The initialised `pynvml` module; SensorError when the library or the driver is missing.
+
+    Each call needs one `nvmlShutdown`.
+    """
+    try:
+        import pynvml
+    except ImportError as error:
+        raise SensorError("nvidia-ml-py is not installed: pip install speechmeter[gpu]") from error
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise SensorError(f"NVML: {error}") from error
+    return pynvml
+
+
+def cuda_index(device: str) -> int:
+    """The number in `cuda:1`; 0 for `cuda`."""
+    return int(device.partition(":")[2] or 0)
+
+
+def device_handle(nvml: Any, device: str) -> Any:
+    """The handle of `cuda:N` as numbered inside this process; SensorError when NVML does not know it."""
+    index = cuda_index(device)
+    named = _visible(index)
+    try:
+        if named is None:
+            return nvml.nvmlDeviceGetHandleByIndex(index)
+        if named.isdigit():
+            return nvml.nvmlDeviceGetHandleByIndex(int(named))
+        return _handle_by_uuid(nvml, named)
+    except nvml.NVMLError as error:
+        raise SensorError(f"NVML: {error}") from error
+
+
+def _visible(index: int) -> str | None:
+    """What CUDA_VISIBLE_DEVICES calls that device; None when the variable is not set."""
+    setting = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if setting is None:
+        return None
+    names = [name.strip() for name in setting.split(",") if name.strip()]
+    if index >= len(names):
+        raise SensorError(f"CUDA_VISIBLE_DEVICES={setting!r} has no device {index}")
+    return names[index]
+
+
+def _handle_by_uuid(nvml: Any, prefix: str) -> Any:
+    """CUDA accepts the beginning of a UUID, NVML does not: compare with every device."""
+    for index in range(nvml.nvmlDeviceGetCount()):
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        if str(nvml.nvmlDeviceGetUUID(handle)).lower().startswith(prefix.lower()):
+            return handle
+    slice_hint = " (a MIG slice has no sensor of its own)" if prefix.startswith("MIG") else ""
+    raise SensorError(f"NVML knows no device {prefix}{slice_hint}")

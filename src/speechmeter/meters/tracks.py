@@ -1,0 +1,150 @@
+"""Readings over time, and the energy between two moments of them.
+
+A counter that ticks is trusted at its ticks alone: between two ticks it tells nothing new, so a start/stop reading
+errs by up to one tick of power at either end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from threading import Event, Thread
+from time import monotonic
+from typing import Protocol
+
+from speechmeter.core.errors import SensorError
+from speechmeter.meters.sensors.base import Reading, Sensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """Joules between two moments of the monotonic clock."""
+
+    start_s: float
+    end_s: float
+    energy_j: float
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return self.end_s - self.start_s
+
+    @property
+    def mean_w(self) -> float:
+        """Its mean power."""
+        return self.energy_j / self.seconds
+
+
+class Track(Protocol):
+    """Something that knows the energy of a past window."""
+
+    @property
+    def name(self) -> str:
+        """For records."""
+        ...
+
+    @property
+    def period_s(self) -> float:
+        """Time between two readings."""
+        ...
+
+    def energy(self, start_s: float, end_s: float) -> Span:
+        """The longest span inside the window that it can vouch for; SensorError when there is none."""
+        ...
+
+
+@dataclass(kw_only=True)
+class SensorTrack:
+    """What one sensor said, and whether it stopped."""
+
+    sensor: Sensor
+    readings: list[Reading] = field(default_factory=list)
+    failure: str = ""
+
+    @property
+    def name(self) -> str:
+        """The sensor's."""
+        return self.sensor.name
+
+    @property
+    def period_s(self) -> float:
+        """The sensor's."""
+        return self.sensor.period_s
+
+    def poll(self) -> bool:
+        """Take one reading; False, and the reason kept, when the sensor fails."""
+        try:
+            self.readings.append(self.sensor.read())
+        except Exception as error:  # in a thread of its own nobody else would see it
+            self.failure = str(error) if isinstance(error, SensorError) else f"{type(error).__name__}: {error}"
+        return not self.failure
+
+    def energy(self, start_s: float, end_s: float) -> Span:
+        """From the first knot at or after the start to the last one at or before the end."""
+        if self.failure:
+            raise SensorError(f"{self.name} failed: {self.failure}")
+        curve = counter_knots(self.readings) if self.sensor.counter else power_knots(self.readings)
+        inside = [knot for knot in curve if start_s <= knot[0] <= end_s]
+        if len(inside) < 2:
+            what = "the counter did not move" if self.sensor.counter else "too few readings"
+            raise SensorError(f"{self.name}: {what} in {end_s - start_s:.1f} s")
+        (first_s, first_j), (last_s, last_j) = inside[0], inside[-1]
+        if last_j < first_j:
+            raise SensorError(f"{self.name}: the counter ran backwards")
+        return Span(start_s=first_s, end_s=last_s, energy_j=last_j - first_j)
+
+
+Knot = tuple[float, float]
+
+
+def counter_knots(readings: Sequence[Reading]) -> list[Knot]:
+    """(time, joules) where a counter moved: its ticks.
+
+    A tick lies between two readings, so it is put in their middle. A counter that moved at the reading before as well
+    ticks faster than it is read, and then the reading itself is the best knowledge.
+    """
+    knots: list[Knot] = []
+    moving = False
+    for before, after in pairwise(readings):
+        moved = after.energy_j != before.energy_j
+        if moved and after.energy_j is not None:
+            knots.append((after.at_s if moving else (before.at_s + after.at_s) / 2, after.energy_j))
+        moving = moved
+    return knots
+
+
+def power_knots(readings: Sequence[Reading]) -> list[Knot]:
+    """(time, joules since the first reading), by trapezoids over the watts."""
+    knots: list[Knot] = []
+    total_j, last_s, last_w = 0.0, 0.0, 0.0
+    for reading in readings:
+        if reading.power_w is None:
+            continue
+        if knots:
+            total_j += (reading.at_s - last_s) * (reading.power_w + last_w) / 2
+        last_s, last_w = reading.at_s, reading.power_w
+        knots.append((last_s, total_j))
+    return knots
+
+
+@contextmanager
+def watching(tracks: Sequence[SensorTrack]) -> Iterator[None]:
+    """Poll every sensor at its period, each in a thread of its own: a slow one holds no other up."""
+    stop = Event()
+    threads = [Thread(target=_watch, args=(track, stop), name=track.name, daemon=True) for track in tracks]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def _watch(track: SensorTrack, stop: Event) -> None:
+    begun_s = monotonic()
+    while track.poll() and not stop.wait(max(0.0, begun_s + track.period_s - monotonic())):
+        begun_s = monotonic()
