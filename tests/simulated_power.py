@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from speechmeter.core.errors import SensorError
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Stage
-from speechmeter.meters.energy import EnergyMeter
-from speechmeter.meters.sensors.base import Found, Reading
-from speechmeter.meters.sensors.sources import Source
+from speechmeter.meters.energy.meter import EnergyMeter
+from speechmeter.meters.energy.sensors.base import Found, Reading
+from speechmeter.meters.energy.sensors.sources import Source
 
 STEP_S = 0.001
 EPOCH_S = 1_760_000_000.0

@@ -11,8 +11,8 @@ pynvml = pytest.importorskip("pynvml", reason="needs nvidia-ml-py")
 from speechmeter.core.protocols import Prepared  # noqa: E402
 from speechmeter.core.types import Batch, Stage  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
-from speechmeter.meters.energy import EnergyMeter  # noqa: E402
-from speechmeter.meters.sensors import nvml  # noqa: E402
+from speechmeter.meters.energy.meter import EnergyMeter  # noqa: E402
+from speechmeter.meters.energy.sensors import nvml  # noqa: E402
 from speechmeter.subjects.torch_runtime import sync_for  # noqa: E402
 
 if nvml.find("cuda").reason:

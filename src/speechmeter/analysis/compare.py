@@ -185,14 +185,14 @@ def _pairs(base: Sequence[Record], new: Sequence[Record], metric: Metric) -> lis
         partner = others.get(record.round)
         if partner is None or abs(partner.sequence - record.sequence) > _NEIGHBOURS:
             continue
-        values = round_value(record, metric), round_value(partner, metric)
+        values = round_value(record, metric, others=base), round_value(partner, metric, others=new)
         if values[0] is not None and values[1] is not None and values[0][0] > 0 and values[1][0] > 0:
             pairs.append((values[0][0], values[1][0]))
     return pairs
 
 
 def _logs(records: Sequence[Record], metric: Metric) -> list[float]:
-    found = [value for record in records if (value := round_value(record, metric)) is not None]
+    found = [value for record in records if (value := round_value(record, metric, others=records)) is not None]
     return [math.log(value) for value, _ in found if value > 0]
 
 

@@ -1,23 +1,53 @@
-"""Metrics that follow from others by definition: real-time factors and throughput, per round."""
+"""Metrics that follow from others by definition, per round: real-time factors, rates, utilisation, energy per hour."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from statistics import median
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
 
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
-from speechmeter.core.types import Record
+from speechmeter.core.types import Measurement, Record
+
+_HOUR_S = 3600.0
 
 
-def round_value(record: Record, metric: Metric, scope: str = "total") -> tuple[float, int] | None:
+@dataclass(frozen=True, kw_only=True)
+class _Round:
+    """One record, and the others of its case: exact figures are counted in the first round and hold for all."""
+
+    record: Record
+    others: Sequence[Record] = ()
+
+    def values(self, metric: Metric, scope: str = "total") -> tuple[float, ...]:
+        found = self.find(metric, scope)
+        return found.values if found is not None else ()
+
+    def mean(self, metric: Metric, scope: str = "total") -> float | None:
+        values = self.values(metric, scope)
+        return fmean(values) if values else None
+
+    def find(self, metric: Metric, scope: str = "total") -> Measurement | None:
+        own = self.record.find(metric.id, scope)
+        if own is not None or not metric.exact:
+            return own
+        return next((m for other in self.others if (m := other.find(metric.id, scope)) is not None), None)
+
+
+Derive = Callable[[_Round, str], tuple[float, int] | None]
+
+
+def round_value(
+    record: Record, metric: Metric, scope: str = "total", others: Sequence[Record] = ()
+) -> tuple[float, int] | None:
     """(one figure for this round, samples behind it): the median of raw values, or a derived figure.
 
-    None when the record does not hold what it needs.
+    None when the records do not hold what it needs. `others` are rounds of the same case.
     """
-    derive = _DERIVED.get(metric.id)
-    if derive is not None:
-        return derive(record, scope)
+    derivation = _DERIVED.get(metric.id)
+    if derivation is not None:
+        return derivation.derive(_Round(record=record, others=others), scope)
     measurement = record.find(metric.id, scope)
     if measurement is None or not measurement.values:
         return None
@@ -29,8 +59,11 @@ def sample_values(record: Record, metric: Metric, scope: str = "total") -> list[
     if metric.id not in _DERIVED:
         measurement = record.find(metric.id, scope)
         return list(measurement.values) if measurement is not None else []
-    amount = metrics.ITEMS if metric.id == metrics.THROUGHPUT.id else metrics.AUDIO_SECONDS
-    pairs = _paired(record, amount.id, scope)
+    amount = _AMOUNTS.get(metric.id)
+    if amount is None:
+        found = round_value(record, metric, scope)
+        return [found[0]] if found is not None else []
+    pairs = _paired(_Round(record=record), amount, scope)
     if metric.id == metrics.RTF.id:
         return [time / audio for time, audio in pairs]
     return [amount / time for time, amount in pairs if time > 0]
@@ -38,39 +71,103 @@ def sample_values(record: Record, metric: Metric, scope: str = "total") -> list[
 
 def why_absent(record: Record, metric: Metric, scope: str = "total") -> str | None:
     """The reason a record gives for not having a metric; None when it gives none."""
-    source = metrics.LATENCY.id if metric.id in _DERIVED else metric.id
-    measurement = record.find(source, scope)
-    if measurement is not None and measurement.unavailable:
-        return measurement.unavailable
-    if metric.id in (metrics.RTF.id, metrics.RTFX.id) and record.find(metrics.AUDIO_SECONDS.id) is None:
+    derivation = _DERIVED.get(metric.id)
+    sources = derivation.needs if derivation is not None else (metric,)
+    for source in sources:
+        own_scope = "total" if source.id in _ONLY_TOTAL else scope
+        measurement = record.find(source.id, own_scope)
+        if measurement is not None and measurement.unavailable:
+            return measurement.unavailable
+    if metrics.AUDIO_SECONDS in sources and record.find(metrics.AUDIO_SECONDS.id) is None:
         return "the workload is not audio" if record.status == "ok" else None
     return None
 
 
-def _rtf(record: Record, scope: str) -> tuple[float, int] | None:
-    pairs = _paired(record, metrics.AUDIO_SECONDS.id, scope)
+def _rtf(this: _Round, scope: str) -> tuple[float, int] | None:
+    pairs = _paired(this, metrics.AUDIO_SECONDS, scope)
     return (median(time / audio for time, audio in pairs), len(pairs)) if pairs else None
 
 
-def _rate(amount: Metric) -> Callable[[Record, str], tuple[float, int] | None]:
-    def rate(record: Record, scope: str) -> tuple[float, int] | None:
-        pairs = _paired(record, amount.id, scope)
+def _rate(amount: Metric) -> Derive:
+    def rate(this: _Round, scope: str) -> tuple[float, int] | None:
+        pairs = _paired(this, amount, scope)
         total_time = sum(time for time, _ in pairs)
         return (sum(amount for _, amount in pairs) / total_time, len(pairs)) if total_time > 0 else None
 
     return rate
 
 
-def _paired(record: Record, amount_id: str, scope: str) -> list[tuple[float, float]]:
+def _paired(this: _Round, amount: Metric, scope: str) -> list[tuple[float, float]]:
     """(seconds, amount) of every sample; amounts repeat as batches were fed, in turn."""
-    time, amount = record.find(metrics.LATENCY.id, scope), record.find(amount_id)
-    if time is None or amount is None or not amount.values:
-        return []
-    return [(t, amount.values[index % len(amount.values)]) for index, t in enumerate(time.values)]
+    times, amounts = this.values(metrics.LATENCY, scope), this.values(amount)
+    return [(time, amounts[index % len(amounts)]) for index, time in enumerate(times)] if amounts else []
 
 
-_DERIVED: dict[str, Callable[[Record, str], tuple[float, int] | None]] = {
-    metrics.RTF.id: _rtf,
-    metrics.RTFX.id: _rate(metrics.AUDIO_SECONDS),
-    metrics.THROUGHPUT.id: _rate(metrics.ITEMS),
+def _quotient(above: Metric, below: Metric, factor: float = 1.0) -> Derive:
+    """Mean of one metric over the mean of another; the one below may be known for the whole call alone."""
+
+    def quotient(this: _Round, scope: str) -> tuple[float, int] | None:
+        top = this.mean(above, scope)
+        bottom = this.mean(below, "total" if below.id in _ONLY_TOTAL else scope)
+        return (factor * top / bottom, len(this.values(above, scope))) if top is not None and bottom else None
+
+    return quotient
+
+
+def _energy_per_hour(energy: Metric) -> Derive:
+    return _quotient(energy, metrics.AUDIO_SECONDS, _HOUR_S)
+
+
+def _utilisation(work: Sequence[Metric], peak: Metric | None) -> Derive:
+    """Work of a call over its time, as a share of the peak where one is given."""
+
+    def utilisation(this: _Round, scope: str) -> tuple[float, int] | None:
+        done = [amount for metric in work if (amount := this.mean(metric, scope)) is not None]
+        times = this.values(metrics.LATENCY, scope)
+        best = 1.0 if peak is None else this.mean(peak)
+        if not done or not times or not best or median(times) <= 0:
+            return None
+        return sum(done) / median(times) / best, len(times)
+
+    return utilisation
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Derivation:
+    derive: Derive
+    needs: tuple[Metric, ...]
+
+
+def _of(derive: Derive, *needs: Metric) -> _Derivation:
+    return _Derivation(derive=derive, needs=needs)
+
+
+_ONLY_TOTAL = {m.id for m in (metrics.AUDIO_SECONDS, metrics.TOKENS, metrics.PEAK_FLOPS, metrics.PEAK_BANDWIDTH)}
+_AMOUNTS = {
+    metrics.RTF.id: metrics.AUDIO_SECONDS,
+    metrics.RTFX.id: metrics.AUDIO_SECONDS,
+    metrics.THROUGHPUT.id: metrics.ITEMS,
+}
+_FLOPS = (metrics.FLOPS, metrics.FLOPS_BACKWARD)
+_DERIVED: dict[str, _Derivation] = {
+    metrics.RTF.id: _of(_rtf, metrics.LATENCY, metrics.AUDIO_SECONDS),
+    metrics.RTFX.id: _of(_rate(metrics.AUDIO_SECONDS), metrics.LATENCY, metrics.AUDIO_SECONDS),
+    metrics.THROUGHPUT.id: _of(_rate(metrics.ITEMS), metrics.LATENCY),
+    metrics.FLOPS_PER_AUDIO_SECOND.id: _of(
+        _quotient(metrics.FLOPS, metrics.AUDIO_SECONDS), metrics.FLOPS, metrics.AUDIO_SECONDS
+    ),
+    metrics.FLOPS_PER_TOKEN.id: _of(_quotient(metrics.FLOPS, metrics.TOKENS), metrics.FLOPS),
+    metrics.MFU.id: _of(_utilisation(_FLOPS, metrics.PEAK_FLOPS), metrics.FLOPS, metrics.LATENCY, metrics.PEAK_FLOPS),
+    metrics.BANDWIDTH.id: _of(_utilisation((metrics.BYTES_MOVED,), None), metrics.FLOPS, metrics.LATENCY),
+    metrics.BANDWIDTH_SHARE.id: _of(
+        _utilisation((metrics.BYTES_MOVED,), metrics.PEAK_BANDWIDTH),
+        metrics.FLOPS,
+        metrics.LATENCY,
+        metrics.PEAK_BANDWIDTH,
+    ),
+    metrics.LAUNCH_BOUND.id: _of(_quotient(metrics.LATENCY, metrics.TIME_GPU), metrics.LATENCY, metrics.TIME_GPU),
+    **{
+        per_hour.id: _of(_energy_per_hour(energy), energy, metrics.AUDIO_SECONDS)
+        for energy, per_hour in metrics.ENERGY_PER_AUDIO_HOUR.items()
+    },
 }

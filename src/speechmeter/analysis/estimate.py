@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Literal
 
@@ -42,6 +42,11 @@ class Estimate:
             return None
         return (self.high - self.low) / 2 / self.value
 
+    def scaled(self, metric: Metric, factor: float) -> Estimate:
+        """The same figure times a constant, as another metric."""
+        low, high = (None if bound is None else bound * factor for bound in (self.low, self.high))
+        return replace(self, metric=metric, value=self.value * factor, low=low, high=high)
+
 
 STATISTICS = ("geomean", "mean-sd", "mean+3sd", "p50", "p90", "p95", "p99")
 """What a figure may be: our own over rounds, the classic ones over all samples, or a percentile of all samples."""
@@ -55,7 +60,7 @@ def estimate(
         raise ValueError("an estimate is made of the rounds of one case")
     if statistic != "geomean" and not metric.exact:
         return _pooled(records, metric, scope, statistic)
-    found = [pair for record in records if (pair := round_value(record, metric, scope)) is not None]
+    found = [pair for record in records if (pair := round_value(record, metric, scope, records)) is not None]
     if not found:
         return None
     values = [value for value, _ in found]

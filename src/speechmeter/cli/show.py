@@ -16,15 +16,19 @@ if TYPE_CHECKING:
 def show(
     run: Path = typer.Argument(..., help="A run directory."),
     metric: str | None = typer.Option(
-        None, help="rtf, rtfx, latency, memory, parameters, cold-start, stages, throughput, …"
+        None, help="rtf, rtfx, latency, memory, parameters, flops, energy, operators, modules, utilisation, stages, …"
     ),
     format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
     statistic: str = typer.Option(
         "geomean", "--stat", help="geomean over rounds; mean-sd, mean+3sd, p50, p90, p95 or p99 of all samples."
     ),
     sci: bool = typer.Option(False, "--sci", help="Exponent notation."),
+    assume: list[str] = typer.Option(
+        [], "--assume", help="A rate for the energy table: tdp_w=65, co2_g_per_kwh=400, price_per_kwh=0.30. Repeatable."
+    ),
 ) -> None:
-    """Print the tables of a run: by default real-time factor, peak memory and parameters."""
+    """Print the tables of a run: by default the first figure of each meter."""
+    from speechmeter.analysis.assumed import read_assumptions
     from speechmeter.analysis.estimate import STATISTICS
     from speechmeter.core.errors import InputError
     from speechmeter.core.plugins import nearest
@@ -40,7 +44,7 @@ def show(
             f"there is no statistic {statistic!r}", where="--stat", fix=nearest(statistic, list(STATISTICS))
         )
     records = RunDir.existing(run).records()
-    found = tables(records, metric, statistic)
+    found = tables(records, metric, statistic, read_assumptions(assume))
     if format != "table":
         typer.echo(FORMATS[format](found, sci=sci).rstrip())
         return

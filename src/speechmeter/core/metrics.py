@@ -136,6 +136,26 @@ ENERGY_SYSTEM, ENERGY_SYSTEM_NET = _energy("system", "system"), _energy_net("sys
 POWER_GPU, POWER_GPU_IDLE = _power("gpu", "GPU"), _power_idle("gpu", "GPU")
 POWER_CPU, POWER_CPU_IDLE = _power("cpu", "processor"), _power_idle("cpu", "processor")
 POWER_SYSTEM, POWER_SYSTEM_IDLE = _power("system", "system"), _power_idle("system", "system")
+ENERGY_PER_AUDIO_HOUR = {
+    energy: _lower(
+        f"{energy.name}_per_audio_hour.v1",
+        "J",
+        f"{energy.title} per audio hour",
+        "energy of a call / true seconds of audio in it × 3600",
+    )
+    for energy in (ENERGY_GPU, ENERGY_GPU_NET, ENERGY_CPU, ENERGY_CPU_NET, ENERGY_SYSTEM, ENERGY_SYSTEM_NET)
+}
+ENERGY_TDP = _lower(
+    "energy_tdp.v1", "J", "energy at the rated power",
+    "latency × a rated power (TDP) that the reader stated: an estimate, no sensor was read",
+)  # fmt: skip
+CO2_PER_AUDIO_HOUR = _lower(
+    "co2_per_audio_hour.v1", "g", "CO2 per audio hour", "energy per audio hour × a stated g CO2 per kWh"
+)
+COST_PER_1000_AUDIO_HOURS = _lower(
+    "cost_per_1000_audio_hours.v1", "currency", "cost per 1,000 audio hours",
+    "energy per audio hour × 1,000 × a stated price per kWh",
+)  # fmt: skip
 
 PARAMETERS = _plain(
     "parameters.v1", "1", "parameters", "elements of all parameters, shared ones counted once", exact=True
@@ -175,6 +195,14 @@ TIME_OPERATOR = _lower(
     "time_operator.v1", "s", "time in operator",
     "time of an operator in one call of a profiled pass, kernels below it included: for shares, not for latency",
 )  # fmt: skip
+TIME_GPU = _lower(
+    "time_gpu.v1", "s", "GPU busy time", "time in which at least one kernel ran, in one call of a profiled pass"
+)
+LAUNCH_BOUND = _plain(
+    "launch_bound.v1", "1", "latency / GPU busy time", "how much longer a call takes than its kernels: above 1, waiting"
+)
+GPU_CLOCK = _plain("gpu_clock.v1", "MHz", "GPU clock", "clock of the multiprocessors before and after the passes")
+GPU_TEMPERATURE = _plain("gpu_temperature.v1", "°C", "GPU temperature", "before and after the passes")
 PEAK_FLOPS = Metric(
     id="peak_flops.v1", unit="flop/s", direction="higher", title="peak arithmetic",
     formula="fastest of several large square matrix products in the case's dtype on its device",
@@ -207,3 +235,4 @@ THROUGHPUT = Metric(
 )  # fmt: skip
 
 register(value for value in list(globals().values()) if isinstance(value, Metric))
+register(ENERGY_PER_AUDIO_HOUR.values())

@@ -109,6 +109,7 @@ class Plan(_Part):
     schedule: ScheduleEntry | None = None
     limits: LimitsEntry = LimitsEntry()
     triangle: Flag = False
+    power_log: Word | None = None
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
     axes: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
+from speechmeter.report.arithmetic import coverage, flops, modules, operators, utilisation
+from speechmeter.report.energy import energy
 from speechmeter.report.grids import grids
 from speechmeter.report.lists import cold_start, parameters, stages
 from speechmeter.report.tables import Table
@@ -17,21 +19,46 @@ _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
     "parameters": parameters,
     "cold-start": cold_start,
     "stages": stages,
+    "flops": flops,
+    "modules": modules,
+    "operators": operators,
+    "coverage": coverage,
+    "utilisation": utilisation,
+    "energy": energy,
 }
 _MEMORY = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED)
 
 
-_FIRST = ("latency", "memory", "parameters")
+_WORDS = {
+    "latency": "rtf",
+    "memory": "memory",
+    "parameters": "parameters",
+    "flops": "flops",
+    "operators": "coverage",
+    "peaks": "utilisation",
+    "energy": "energy",
+}
+"""What is shown of each built-in meter when nothing is asked for, in this order."""
 
 
-def tables(records: Sequence[Record], metric: str | None, statistic: str = "geomean") -> list[Table]:
-    """The tables of one metric; without one the recipe's two grids, the parameters, and what plug-ins measured."""
+def tables(
+    records: Sequence[Record],
+    metric: str | None,
+    statistic: str = "geomean",
+    assumed: Mapping[str, float] | None = None,
+) -> list[Table]:
+    """The tables of one metric; without one a table of each meter's first figure, plug-ins last.
+
+    `assumed` are rates that the reader states for figures of energy (see `analysis.assumed`).
+    """
     asked = dict.fromkeys(name for record in records for name in record.case.meters)
     own = _definitions(asked)
     if metric is None:
-        words = {"latency": "rtf" if _has_audio(records) else "latency", "memory": "memory", "parameters": "parameters"}
-        shown = [words[name] for name in _FIRST if name in asked]
-        return [table for word in [*shown, *own] for table in tables(records, word, statistic)]
+        words = _WORDS if _has_audio(records) else {**_WORDS, "latency": "latency"}
+        shown = [word for name, word in words.items() if name in asked]
+        return [table for word in [*shown, *own] for table in tables(records, word, statistic, assumed)]
+    if metric == "energy":
+        return energy(records, assumed)
     if metric in _LISTS:
         return _LISTS[metric](records)
     if metric == "memory":
@@ -49,7 +76,7 @@ def _definitions(meters: Iterable[str]) -> list[str]:
     """Register what installed plug-in meters define; the name of the first metric of each."""
     found = []
     for name in meters:
-        if name not in _FIRST and name in plugins.names(plugins.METERS):
+        if name not in _WORDS and name in plugins.names(plugins.METERS):
             with contextlib.suppress(InputError):
                 found.append(plugins.meter(name).metrics[0].name)
     return found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from speechmeter.core import metrics
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
-from speechmeter.report.tables import Row, Table, by_case, cell_of
+from speechmeter.report.tables import NOT_MEASURED, Row, Table, by_case, cell_of
 
 
 def parameters(records: Sequence[Record]) -> list[Table]:
@@ -22,7 +22,7 @@ def parameters(records: Sequence[Record]) -> list[Table]:
     rows = tuple(
         Row(labels=(name,), cells=tuple(cell_of(group, metric) for metric in shown)) for name, group in firsts.items()
     )
-    return [_list("parameters", ("model",), shown, rows)]
+    return [list_table("parameters", ("model",), shown, rows)]
 
 
 def cold_start(records: Sequence[Record]) -> list[Table]:
@@ -33,7 +33,7 @@ def cold_start(records: Sequence[Record]) -> list[Table]:
         Row(labels=(labels[group[0].case.id],), cells=tuple(cell_of(group, metric) for metric in shown))
         for group in by_case(records).values()
     )
-    return [_list("cold start", ("case",), shown, rows)]
+    return [list_table("cold start", ("case",), shown, rows)]
 
 
 def stages(records: Sequence[Record]) -> list[Table]:
@@ -50,18 +50,33 @@ def stages(records: Sequence[Record]) -> list[Table]:
         for scope, clocked in sorted(scopes.items(), key=lambda item: item[0] == "total"):
             name = scope.removeprefix("stage:") + ("" if clocked else " (outside the clock)")
             rows.append(Row(labels=(labels[group[0].case.id], name), cells=(cell_of(group, metrics.LATENCY, scope),)))
-    return [_list("stages", ("case", "stage"), (metrics.LATENCY,), tuple(rows))]
+    return [list_table("stages", ("case", "stage"), (metrics.LATENCY,), tuple(rows))]
 
 
-def _list(title: str, labels: tuple[str, ...], shown: Sequence[metrics.Metric], rows: tuple[Row, ...]) -> Table:
-    reasons = dict.fromkeys(
-        f"{row.labels[0]}: {cell.word}: {cell.reason}" for row in rows for cell in row.cells if cell.reason
-    )
+def list_table(
+    title: str,
+    labels: tuple[str, ...],
+    shown: Sequence[metrics.Metric],
+    rows: tuple[Row, ...],
+    notes: Sequence[str] = (),
+    *,
+    columns: Sequence[str] = (),
+) -> Table:
+    """A table with one column a metric; below it the definitions, notes, and why figures are missing."""
+    missing: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for cell in row.cells:
+            if cell.reason and cell.word != NOT_MEASURED:
+                missing.setdefault(f"{cell.word}: {cell.reason}", {})[row.labels[0]] = None
     return Table(
         title=title,
         metric=None,
         labels=labels,
-        columns=tuple(metric.title for metric in shown),
+        columns=tuple(columns) or tuple(metric.title for metric in shown),
         rows=rows,
-        notes=(*(f"{m.id} [{m.unit}]: {m.formula}." for m in shown), *reasons),
+        notes=(
+            *(f"{m.id} [{m.unit}]: {m.formula}." for m in shown),
+            *notes,
+            *(f"{', '.join(names)}: {what}" for what, names in missing.items()),
+        ),
     )

@@ -8,6 +8,8 @@ from speechmeter.analysis.estimate import Estimate
 
 _BYTES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _WIDEST_PERCENT = 999
+_DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_COUNTED = {"flop": "FLOP", "flop/s": "FLOP/s", "op": "op"}
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -17,8 +19,12 @@ def number(value: float, unit: str, *, sci: bool = False) -> str:
         return f"{value:.2E}" + (f" {unit}" if unit != "1" else "")
     if unit == "bytes":
         return _scaled(value, _BYTES)
+    if unit == "bytes/s":
+        return _scaled(value, _BYTES) + "/s"
     if unit == "s":
         return _scaled(value, _SECONDS)
+    if unit in _COUNTED:
+        return _scaled(value, tuple((factor, prefix + _COUNTED[unit]) for factor, prefix in _DECIMAL))
     text = f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 1000 else _three(value)
     return text if unit == "1" else f"{text} {unit}"
 

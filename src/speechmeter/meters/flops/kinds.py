@@ -22,6 +22,7 @@ _OF_INPUT = {
     "_weight_norm_interface": 4, "_weight_norm_interface_backward": 6, "renorm": 3, "bincount": 1, "histc": 1,
     "sort": 1, "topk": 1, "kthvalue": 1, "median": 1, "unique_dim": 1, "_unique2": 1, "multinomial": 1,
     "nll_loss_forward": 1, "nll_loss2d_forward": 1, "_ctc_loss": 3, "_cudnn_ctc_loss": 3, "mse_loss": 3,
+    "glu": 3, "glu_backward": 5,
     "smooth_l1_loss": 3, "max_pool2d_with_indices": 1, "avg_pool2d": 1, "avg_pool1d": 1, "adaptive_max_pool2d": 1,
     "_adaptive_avg_pool2d": 1, "native_dropout": 2, "_thnn_fused_lstm_cell": 8, "_thnn_fused_gru_cell": 8,
     "searchsorted": 1, "_foreach_norm": 2, "trapezoid": 2, "max_pool1d": 1, "_scaled_dot_product_attention_math": 0,
@@ -69,7 +70,7 @@ _MOVES = frozenset({
     "detach_", "transpose_", "t_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_",
 })  # fmt: skip
 
-MATRIX, ELEMENTS, MOVES, UNKNOWN = "matrix", "elements", "moves", "unknown"
+MATRIX, ELEMENTS, MOVES, WRAPS, UNKNOWN = "matrix", "elements", "moves", "wraps", "unknown"
 
 
 @cache

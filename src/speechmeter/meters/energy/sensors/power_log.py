@@ -7,7 +7,7 @@ from pathlib import Path
 
 from speechmeter.core.errors import SensorError
 from speechmeter.core.power_log import PowerLog, read_log
-from speechmeter.meters.tracks import Span
+from speechmeter.meters.energy.tracks import Span
 
 PATIENCE_S = 5.0
 """How long a log may lag behind the end of a window."""

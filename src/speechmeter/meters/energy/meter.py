@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 
 from speechmeter.core.errors import SensorError
-from speechmeter.core.protocols import Session
+from speechmeter.core.protocols import MAIN, ORDINARY, Session
 from speechmeter.core.types import Case, Measurement
-from speechmeter.meters.energy_figures import METRICS, Run, absent, domain_figures, side_rows
-from speechmeter.meters.load import run_load
-from speechmeter.meters.sensors import power_log
-from speechmeter.meters.sensors.sources import SOURCES, Choice, Source, choose, domains_of
-from speechmeter.meters.tracks import SensorTrack, Track, watching
+from speechmeter.meters.energy.figures import METRICS, Run, absent, domain_figures, side_rows
+from speechmeter.meters.energy.load import run_load
+from speechmeter.meters.energy.sensors import power_log
+from speechmeter.meters.energy.sensors.sources import SOURCES, Choice, Source, choose, domains_of
+from speechmeter.meters.energy.tracks import SensorTrack, Track, watching
 
 WINDOW_S = 2.0
 """Seconds between the first and the last tick of a window."""
@@ -33,6 +33,7 @@ class EnergyMeter:
     name = "energy"
     metrics = tuple(metric for m in METRICS.values() for metric in (m.gross, m.net, m.power, m.idle))
     environ: Mapping[str, str] = MappingProxyType({})
+    ways = ORDINARY
 
     def __init__(
         self,
@@ -49,9 +50,9 @@ class EnergyMeter:
         self._sleep = sleep
         self._watching = watching
 
-    def own_process(self, case: Case) -> bool:
+    def process(self, case: Case) -> str:
         """Shares the main process, in a pass of its own after timing."""
-        return False
+        return MAIN
 
     def unavailable(self, case: Case) -> str | None:
         """None when any domain of the case can be measured; else the reasons of all sources in one line."""

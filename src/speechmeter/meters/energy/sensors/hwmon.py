@@ -8,7 +8,7 @@ from pathlib import Path
 
 from speechmeter.core.errors import SensorError
 from speechmeter.core.machine import read_text
-from speechmeter.meters.sensors.base import Domain, Found, Reading, stamped
+from speechmeter.meters.energy.sensors.base import Domain, Found, Reading, stamped
 
 ROOT = Path("/sys/class/hwmon")
 _CHANNEL = re.compile(r"(?:power(\d+)_input|in(\d+)_label)")

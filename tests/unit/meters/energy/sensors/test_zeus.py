@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.sensors import zeus
+from speechmeter.meters.energy.sensors import zeus
 
 
 class Gpus:

@@ -11,9 +11,9 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import SensorError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Measurement
-from speechmeter.meters.load import Load
-from speechmeter.meters.sensors.base import Domain
-from speechmeter.meters.tracks import SensorTrack, Span, Track
+from speechmeter.meters.energy.load import Load
+from speechmeter.meters.energy.sensors.base import Domain
+from speechmeter.meters.energy.tracks import SensorTrack, Span, Track
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.sensors.raspberry import find, rails_watts
+from speechmeter.meters.energy.sensors.raspberry import find, rails_watts
 
 
 def test_watts_are_summed_over_rails_with_both(recorded):

@@ -6,8 +6,8 @@ from threading import Event
 import pytest
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.sensors.base import Reading
-from speechmeter.meters.tracks import SensorTrack, counter_knots, power_knots, watching
+from speechmeter.meters.energy.sensors.base import Reading
+from speechmeter.meters.energy.tracks import SensorTrack, counter_knots, power_knots, watching
 
 
 def counter(*pairs):

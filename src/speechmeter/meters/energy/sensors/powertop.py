@@ -13,7 +13,7 @@ from typing import Literal
 from speechmeter.core.errors import SensorError
 from speechmeter.core.machine import read_text
 from speechmeter.core.power_log import powertop_watts
-from speechmeter.meters.sensors.base import Found, Reading
+from speechmeter.meters.energy.sensors.base import Found, Reading
 
 SUPPLIES = Path("/sys/class/power_supply")
 _SECONDS = 1

@@ -3,7 +3,7 @@
 import pytest
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.sensors.hwmon import domain_of, find
+from speechmeter.meters.energy.sensors.hwmon import domain_of, find
 
 
 def rails(found):

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Protocol
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.sensors.base import Reading, Sensor
+from speechmeter.meters.energy.sensors.base import Reading, Sensor
 
 
 @dataclass(frozen=True, kw_only=True)

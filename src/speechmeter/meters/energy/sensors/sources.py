@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from speechmeter.core.types import Case
-from speechmeter.meters.sensors import hwmon, nvml, powercap, powertop, raspberry, zeus
-from speechmeter.meters.sensors.base import Domain, Found, Sensor
+from speechmeter.meters.energy.sensors import hwmon, nvml, powercap, powertop, raspberry, zeus
+from speechmeter.meters.energy.sensors.base import Domain, Found, Sensor
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from speechmeter.core.errors import SensorError
+from speechmeter.meters.energy.sensors.base import Found, Reading, stamped
 from speechmeter.meters.nvml_device import cuda_index, device_handle, load_nvml
-from speechmeter.meters.sensors.base import Found, Reading, stamped
 
 _PERIOD_S = 0.02
 """A tick of the counter is looked for this often; the counter itself moves about ten times a second."""

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from speechmeter.core.errors import SensorError
+from speechmeter.meters.energy.sensors.base import Domain, Found, Reading, stamped
 from speechmeter.meters.nvml_device import cuda_index
-from speechmeter.meters.sensors.base import Domain, Found, Reading, stamped
 
 _DAEMON = ("ZEUSD_SOCK_PATH", "ZEUSD_HOST_PORT")
 

@@ -9,7 +9,7 @@ from shutil import which
 from typing import Literal
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.sensors.base import Found, Reading, stamped
+from speechmeter.meters.energy.sensors.base import Found, Reading, stamped
 
 _LINE = re.compile(r"(\w+)_([AV]) (?:current|volt)\(\d+\)=([\d.]+)\s*[AV]")
 _TIMEOUT_S = 5

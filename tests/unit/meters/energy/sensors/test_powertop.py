@@ -5,7 +5,7 @@ import os
 import pytest
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.sensors.powertop import PowertopSensor, find
+from speechmeter.meters.energy.sensors.powertop import PowertopSensor, find
 
 WRITE = 'for a in "$@"; do case $a in --csv=*) cp {report} "${{a#--csv=}}";; esac; done'
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from speechmeter.meters.sensors.sources import SOURCES, choose
+from speechmeter.meters.energy.sensors.sources import SOURCES, choose
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

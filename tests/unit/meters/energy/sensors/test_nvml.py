@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from speechmeter.core.errors import SensorError
+from speechmeter.meters.energy.sensors.nvml import find
 from speechmeter.meters.nvml_device import device_handle
-from speechmeter.meters.sensors.nvml import find
 
 UUIDS = ("GPU-aaaa1111", "GPU-bbbb2222", "GPU-cccc3333")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from speechmeter.core.errors import SensorError
 from speechmeter.core.machine import read_text
-from speechmeter.meters.sensors.base import Domain, Found, Reading, Sensor, stamped
+from speechmeter.meters.energy.sensors.base import Domain, Found, Reading, Sensor, stamped
 
 ROOT = Path("/sys/class/powercap")
 PERMIT = f"sudo chmod a+r {ROOT}/intel-rapl:*/energy_uj"

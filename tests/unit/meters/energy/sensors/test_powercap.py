@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.sensors.powercap import find
+from speechmeter.meters.energy.sensors.powercap import find
 
 RANGE_J = 262143.328850
 

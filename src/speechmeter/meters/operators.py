@@ -1,0 +1,149 @@
+"""Where a call's time goes by operator, from a profiled pass: for shares, never for latency. Imports torch late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Any
+
+from speechmeter.core import metrics
+from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.types import Case, Measurement
+
+_CALLS = 3
+_SLOW_NS = 5 * 10**9
+_MICROSECOND = 1e-6
+
+
+class OperatorsMeter:
+    """Time in each operator and its kind: matrix arithmetic, elements, moving data, or unknown to the FLOP count."""
+
+    name = "operators"
+    metrics = (metrics.TIME_OPERATOR, metrics.TIME_GPU)
+    environ: Mapping[str, str] = MappingProxyType({})
+    ways = ORDINARY
+
+    def process(self, case: Case) -> str:
+        """Shares the main process; list it last, because it profiles."""
+        return MAIN
+
+    def unavailable(self, case: Case) -> str | None:
+        """Needs torch, and operators that can be told apart."""
+        if find_spec("torch") is None:
+            return "operators are torch's, and torch is not installed"
+        if case.axes.get("compile"):
+            return "compiled code runs fused kernels that carry no operator's name"
+        return None
+
+    def measure(self, session: Session) -> list[Measurement]:
+        """A count of the first batch for the kinds of its operators, then a profiled pass over the same batch."""
+        from speechmeter.meters.flops.count import count
+
+        batch = session.batches[0]
+        counted = count(lambda: session.call(batch)).by_operator()
+        if not counted:
+            return [Measurement.absent(metrics.TIME_OPERATOR, "no torch operator ran")]
+        calls = _CALLS if session.first_ns < _SLOW_NS else 1
+        events = _profiled(session, calls)
+        on_cuda = str(session.case.axes["device"]).startswith("cuda")
+        rows = _credited(events, {name: tally.kind for name, tally in counted.items()}, on_cuda)
+        return [*_rows(rows, calls), *(_gpu_time(events, calls) if on_cuda else [])]
+
+
+@dataclass
+class _Row:
+    kind: str
+    seconds: float = 0.0
+
+
+def _profiled(session: Session, calls: int) -> list[Any]:
+    from torch.profiler import ProfilerActivity, profile
+
+    on_cuda = str(session.case.axes["device"]).startswith("cuda")
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_cuda else [])]
+    session.call(session.batches[0])
+    with profile(activities=activities) as profiled:
+        for _ in range(calls):
+            session.call(session.batches[0])
+    return list(profiled.events())
+
+
+def _credited(events: Iterable[Any], kinds: Mapping[str, str], on_cuda: bool) -> dict[str, _Row]:
+    """Own time of every event, given to the nearest operator above it that the count knows."""
+    from torch.autograd import DeviceType
+
+    rows: dict[str, _Row] = {}
+    for event in events:
+        own = (event.self_device_time_total if on_cuda else event.self_cpu_time_total) * _MICROSECOND
+        if event.device_type != DeviceType.CPU or not own:
+            continue
+        name = _counted_above(event, kinds)
+        if name is None:
+            if "::" not in event.name or event.name.startswith(("autograd::", "cuda")):
+                continue  # a range, a backward node, a call of the runtime: what they hold are events of their own
+            name = event.name
+        rows.setdefault(name, _Row(kind=kinds.get(name) or _kind(name))).seconds += own
+    return rows
+
+
+def _counted_above(event: Any, kinds: Mapping[str, str]) -> str | None:
+    while event is not None:
+        if event.name in kinds:
+            return str(event.name)
+        event = event.cpu_parent
+    return None
+
+
+def _kind(name: str) -> str:
+    """The kind of an operator that the count did not meet, because it only calls others."""
+    import torch
+
+    from speechmeter.meters.flops.kinds import UNKNOWN, WRAPS, kind_of
+
+    namespace, _, operator = name.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), operator, None)
+    if packet is None or not hasattr(packet, "overloads"):
+        return UNKNOWN
+    kind = kind_of(packet)[0]
+    return WRAPS if kind == UNKNOWN and _only_calls_others(packet) else kind
+
+
+def _only_calls_others(packet: Any) -> bool:
+    overloads = [getattr(packet, overload) for overload in packet.overloads()]
+    return any(overload._can_decompose() for overload in overloads)
+
+
+def _rows(rows: Mapping[str, _Row], calls: int) -> list[Measurement]:
+    total = sum(row.seconds for row in rows.values())
+    if not total:
+        return [Measurement.absent(metrics.TIME_OPERATOR, "the profiler saw no time in any operator")]
+    shares: dict[str, float] = {}
+    for row in rows.values():
+        shares[row.kind] = shares.get(row.kind, 0.0) + row.seconds / total
+    notes = {"shares": {kind: round(share, 6) for kind, share in shares.items()}}
+    ordered = sorted(rows.items(), key=lambda item: -item[1].seconds)
+    return [
+        Measurement.of(metrics.TIME_OPERATOR, [total / calls], source="torch.profiler", notes=notes),
+        *(
+            Measurement.of(metrics.TIME_OPERATOR, [row.seconds / calls], scope=f"op:{name}", notes={"kind": row.kind})
+            for name, row in ordered
+        ),
+    ]
+
+
+def _gpu_time(events: Iterable[Any], calls: int) -> list[Measurement]:
+    """Time in which at least one kernel ran: overlapping ones count once."""
+    from torch.autograd import DeviceType
+
+    spans = sorted(
+        (event.time_range.start, event.time_range.end) for event in events if event.device_type == DeviceType.CUDA
+    )
+    if not spans:
+        return [Measurement.absent(metrics.TIME_GPU, "the profiler saw no kernel")]
+    busy, until = 0.0, 0.0
+    for start, end in spans:
+        busy += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return [Measurement.of(metrics.TIME_GPU, [busy * _MICROSECOND / calls], source="torch.profiler")]

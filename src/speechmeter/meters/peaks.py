@@ -1,0 +1,76 @@
+"""What the device can do at best: a large matrix product and a large copy, here and now. Imports torch late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.util import find_spec
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any
+
+from speechmeter.core import metrics
+from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.types import Case, Measurement
+
+_TRIES = 5
+_LONG_ENOUGH_S = 0.02
+"""A product that takes this long is not bounded by its start."""
+_SIDES = (256, 512, 1024, 2048, 4096, 8192, 16384)
+_COPY_BYTES = {"cpu": 2**28, "cuda": 2**30}
+
+
+class PeaksMeter:
+    """Peak arithmetic in the case's dtype and peak bandwidth, with the case's threads, TF32 and device."""
+
+    name = "peaks"
+    metrics = (metrics.PEAK_FLOPS, metrics.PEAK_BANDWIDTH)
+    environ: Mapping[str, str] = MappingProxyType({})
+    ways = ORDINARY
+
+    def process(self, case: Case) -> str:
+        """Shares the main process: the subject has set threads and precision there."""
+        return MAIN
+
+    def unavailable(self, case: Case) -> str | None:
+        """Needs torch."""
+        return None if find_spec("torch") else "peaks are measured with torch, and torch is not installed"
+
+    def measure(self, session: Session) -> list[Measurement]:
+        """Every try is kept; the fastest is the peak, so it is the first value."""
+        import torch
+
+        device, dtype = str(session.case.axes["device"]), getattr(torch, str(session.case.axes["dtype"]), torch.float32)
+        with torch.inference_mode():
+            side, arithmetic = _arithmetic(torch, device, dtype, session.sync)
+            copied, bandwidth = _bandwidth(torch, device, session.sync)
+        return [
+            Measurement.of(metrics.PEAK_FLOPS, [max(arithmetic)], notes={"side": side, "tries": arithmetic}),
+            Measurement.of(metrics.PEAK_BANDWIDTH, [max(bandwidth)], notes={"bytes": copied, "tries": bandwidth}),
+        ]
+
+
+def _arithmetic(torch: Any, device: str, dtype: Any, sync: Callable[[], None]) -> tuple[int, list[float]]:
+    """(side, FLOP/s of each try) of the smallest square product that takes long enough."""
+    for side in _SIDES:
+        left = torch.rand((side, side), device=device).to(dtype)
+        took = min(_timed(partial(torch.mm, left, left), sync) for _ in range(2))
+        if took >= _LONG_ENOUGH_S or side == _SIDES[-1]:
+            break
+    return side, [2 * side**3 / _timed(partial(torch.mm, left, left), sync) for _ in range(_TRIES)]
+
+
+def _bandwidth(torch: Any, device: str, sync: Callable[[], None]) -> tuple[int, list[float]]:
+    copied = _COPY_BYTES["cuda" if device.startswith("cuda") else "cpu"]
+    source = torch.ones(copied, dtype=torch.uint8, device=device)
+    target = torch.zeros_like(source)
+    _timed(lambda: target.copy_(source), sync)
+    return copied, [2 * copied / _timed(lambda: target.copy_(source), sync) for _ in range(_TRIES)]
+
+
+def _timed(work: Callable[[], Any], sync: Callable[[], None]) -> float:
+    sync()
+    start = perf_counter()
+    work()
+    sync()
+    return perf_counter() - start

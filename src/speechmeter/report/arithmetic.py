@@ -1,0 +1,162 @@
+"""Tables of arithmetic: FLOPs by case, module and operator, what was not counted, and how well the device was used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from speechmeter.core import metrics
+from speechmeter.core.types import Measurement, Record
+from speechmeter.report.grids import case_labels
+from speechmeter.report.lists import list_table
+from speechmeter.report.tables import Row, Table, by_case, cell_of
+
+_MOST_OPERATORS = 20
+_LEAST_SHARE = 0.001
+_KINDS = {
+    "matrix": "matrix arithmetic, in flops",
+    "elements": "arithmetic by the element, in element_ops",
+    "moves": "moving data, no arithmetic",
+    "wraps": "only calls other operators",
+    "unknown": "unknown: not counted",
+}
+
+
+def flops(records: Sequence[Record]) -> list[Table]:
+    """One row a case: totals, and per second of audio and token where there are any."""
+    shown = [metrics.FLOPS, metrics.FLOPS_PER_AUDIO_SECOND]
+    shown += [m for m in (metrics.FLOPS_BACKWARD, metrics.ELEMENT_OPS, metrics.BYTES_MOVED) if _any(records, m)]
+    if _any(records, metrics.TOKENS):
+        shown.insert(2, metrics.FLOPS_PER_TOKEN)
+    labels = case_labels(records)
+    rows = tuple(
+        Row(labels=(labels[case_id],), cells=tuple(cell_of(group, metric) for metric in shown))
+        for case_id, group in by_case(records).items()
+    )
+    return [list_table("FLOPs", ("case",), shown, rows, notes=_counted_notes(records, labels))]
+
+
+def modules(records: Sequence[Record]) -> list[Table]:
+    """One row a case and module: its FLOPs, those of the modules inside it included, and its parameters."""
+    labels = case_labels(records)
+    shown = (metrics.FLOPS, metrics.PARAMETERS)
+    rows = []
+    for case_id, group in by_case(records).items():
+        for scope in _scopes(group, "module:", *shown):
+            cells = tuple(cell_of(group, metric, scope) for metric in shown)
+            rows.append(Row(labels=(labels[case_id], scope.removeprefix("module:")), cells=cells))
+    return [list_table("modules", ("case", "module"), shown, tuple(rows), notes=())]
+
+
+def operators(records: Sequence[Record]) -> list[Table]:
+    """One row a case and operator, the costliest first: FLOPs, and time where a profiled pass was made."""
+    labels = case_labels(records)
+    shown = (metrics.TIME_OPERATOR, metrics.FLOPS, metrics.ELEMENT_OPS)
+    rows = []
+    for case_id, group in by_case(records).items():
+        for scope, kind in _costliest(group):
+            cells = tuple(cell_of(group, metric, scope) for metric in shown)
+            rows.append(Row(labels=(labels[case_id], scope.removeprefix("op:"), kind), cells=cells))
+    notes = tuple(f"{kind}: {meaning}." for kind, meaning in _KINDS.items())
+    return [list_table("operators", ("case", "operator", "kind"), shown, tuple(rows), notes=notes)]
+
+
+def coverage(records: Sequence[Record]) -> list[Table]:
+    """One row a case: the share of operator time in each kind, as the profiled pass saw it; unknown ones by name."""
+    labels = case_labels(records)
+    lines = []
+    for case_id, group in by_case(records).items():
+        total = next((m for r in group if (m := r.find(metrics.TIME_OPERATOR.id)) is not None), None)
+        if total is None or not total.values:
+            continue
+        shares = total.notes.get("shares", {})
+        text = ", ".join(f"{kind} {shares[kind]:.1%}" for kind in _KINDS if kind in shares)
+        unknown = [f"{name} {share:.2%}" for name, share in _unknown_shares(group, total)]
+        lines.append(f"{labels[case_id]}: {text}" + (f"; unknown: {', '.join(unknown)}" if unknown else ""))
+    rows = tuple(
+        Row(labels=(labels[case_id],), cells=(cell_of(group, metrics.TIME_OPERATOR),))
+        for case_id, group in by_case(records).items()
+    )
+    kinds = tuple(f"{kind}: {meaning}." for kind, meaning in _KINDS.items())
+    return [list_table("time in operators", ("case",), (metrics.TIME_OPERATOR,), rows, notes=(*lines, *kinds))]
+
+
+def utilisation(records: Sequence[Record]) -> list[Table]:
+    """One row a case and stage: the share of the device's measured peaks that it reached."""
+    shown = [metrics.MFU, metrics.BANDWIDTH, metrics.BANDWIDTH_SHARE, metrics.PEAK_FLOPS, metrics.PEAK_BANDWIDTH]
+    shown += [m for m in (metrics.TIME_GPU,) if _any(records, m)]
+    if _any(records, metrics.TIME_GPU):
+        shown.append(metrics.LAUNCH_BOUND)
+    labels = case_labels(records)
+    rows = []
+    for case_id, group in by_case(records).items():
+        rows.append(Row(labels=(labels[case_id], "total"), cells=tuple(cell_of(group, metric) for metric in shown)))
+        for scope in _scopes(group, "stage:", metrics.FLOPS):
+            cells = tuple(cell_of(group, metric, scope) for metric in shown[:3])
+            if any(cell.estimate is not None and cell.estimate.value for cell in cells):
+                rest = tuple(cell_of(group, metric, "nowhere") for metric in shown[3:])
+                rows.append(Row(labels=(labels[case_id], scope.removeprefix("stage:")), cells=(*cells, *rest)))
+    return [list_table("utilisation", ("case", "stage"), shown, tuple(rows), notes=())]
+
+
+def _any(records: Sequence[Record], metric: metrics.Metric) -> bool:
+    return any(record.find(metric.id) for record in records)
+
+
+def _scopes(group: Sequence[Record], prefix: str, *wanted: metrics.Metric) -> list[str]:
+    ids = {metric.id for metric in wanted}
+    found = dict.fromkeys(m.scope for r in group for m in r.measurements if m.metric in ids and m.values)
+    return [scope for scope in found if scope.startswith(prefix)]
+
+
+def _costliest(group: Sequence[Record]) -> list[tuple[str, str]]:
+    """(scope, kind) of the operators that matter most: by time when it was profiled, else by arithmetic."""
+    found: dict[str, tuple[float, float, str]] = {}
+    for m in _operator_rows(group):
+        time, work, kind = found.get(m.scope, (0.0, 0.0, ""))
+        timed = m.metric == metrics.TIME_OPERATOR.id
+        found[m.scope] = (
+            time + (m.values[0] if timed else 0.0),
+            work + (0.0 if timed else m.values[0]),
+            kind or str(m.notes.get("kind", "")),
+        )
+    ordered = sorted(found.items(), key=lambda item: item[1][:2], reverse=True)
+    top = ordered[:_MOST_OPERATORS] + [item for item in ordered[_MOST_OPERATORS:] if item[1][2] == "unknown"]
+    return [(scope, kind) for scope, (_, _, kind) in top]
+
+
+def _operator_rows(group: Sequence[Record]) -> Iterator[Measurement]:
+    ids = {metrics.TIME_OPERATOR.id, metrics.FLOPS.id, metrics.ELEMENT_OPS.id}
+    for record in group[:1]:
+        yield from (m for m in record.measurements if m.scope.startswith("op:") and m.metric in ids and m.values)
+
+
+def _unknown_shares(group: Sequence[Record], total: Measurement) -> list[tuple[str, float]]:
+    rows = [m for m in _operator_rows(group) if m.metric == metrics.TIME_OPERATOR.id]
+    shares = [(m.scope.removeprefix("op:"), m.values[0] / total.values[0]) for m in rows if _is_unknown(m)]
+    return [(name, share) for name, share in shares if share >= _LEAST_SHARE / 10]
+
+
+def _is_unknown(measurement: Measurement) -> bool:
+    return measurement.notes.get("kind") == "unknown"
+
+
+def _counted_notes(records: Sequence[Record], labels: dict[str, str]) -> tuple[str, ...]:
+    """How each count was taken and what it does not hold, cases that say the same together."""
+    said: dict[str, list[str]] = {}
+    for record in records:
+        found = record.find(metrics.FLOPS.id)
+        if found is None or not found.values:
+            continue
+        because = f" because {found.notes['because']}" if "because" in found.notes else ""
+        texts = [f"counted on {found.notes.get('counted on', 'a real run')}{because}"]
+        if found.notes.get("no torch operator in"):
+            texts.append(f"no torch operator ran in: {', '.join(found.notes['no torch operator in'])}")
+        unknown = found.notes.get("unknown", {})
+        texts.append(f"not counted: {', '.join(unknown)}" if unknown else "every operator that ran is known")
+        backward = record.find(metrics.FLOPS_BACKWARD.id)
+        if backward is not None and backward.notes.get("attention"):
+            texts.append(f"attention backward: {', '.join(backward.notes['attention'])}")
+        said.setdefault("; ".join(texts), []).append(labels[record.case.id])
+    return tuple(
+        f"{text}." if len(said) == 1 else f"{', '.join(dict.fromkeys(cases))}: {text}." for text, cases in said.items()
+    )
