@@ -159,21 +159,23 @@ def _dtype_name(dtype: Any) -> str:
 
 def _packed_in(path: str, module: Any) -> Iterator[Weight]:
     """Weights that a quantised module packed into objects of its engine, where no parameter is left of them."""
-    script_object = sys.modules["torch"].ScriptObject
-    for name in dict.fromkeys([*vars(module), *_SCRIPTED_PACKED]):
+    torch = sys.modules["torch"]
+    scripted = isinstance(module, torch.jit.ScriptModule)
+    for name in _SCRIPTED_PACKED if scripted else vars(module):
         held = getattr(module, name, None)
-        if isinstance(held, script_object):
-            yield from _unpacked(f"{path}.{name}".lstrip("."), held)
+        if isinstance(held, torch.ScriptObject):
+            owner = (id(module), name) if scripted else id(held)  # a scripted module hands out a new object each time
+            yield from _unpacked(f"{path}.{name}".lstrip("."), held, owner)
 
 
-def _unpacked(name: str, packed: Any) -> Iterator[Weight]:
+def _unpacked(name: str, packed: Any, owner: Hashable) -> Iterator[Weight]:
     """The unpacked tensors are copies that go again: their identity is that of the object that packs them."""
     inside = list(_tensors_in(packed))  # alive together, so that two of them cannot have one storage by accident
     distinct = {_region(tensor): tensor for tensor in inside}.values()
     for number, tensor in enumerate(distinct):
         dtype, element_bytes = _packed_as(tensor)
         size_bytes = int(tensor.numel()) * element_bytes
-        key = ("packed", id(packed), number)
+        key = ("packed", owner, number)
         part = Part(dtype=dtype, size_bytes=size_bytes, storage=key, storage_bytes=size_bytes)
         yield Weight(name=f"{name}.{number}", elements=int(tensor.numel()), identity=key, parts=(part,))
 
@@ -192,10 +194,17 @@ def _tensors_in(value: Any) -> Iterator[Any]:
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, torch.ScriptObject):
-        yield from _tensors_in(value.__getstate__())
+        yield from _tensors_in(_state(value))
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _tensors_in(item)
+
+
+def _state(packed: Any) -> Any:
+    try:
+        return packed.__getstate__()
+    except RuntimeError:  # an object of another kind, which says nothing about itself
+        return ()
 
 
 def _of_onnx(name: str, model: Any) -> Iterator[Weight]:
