@@ -5,6 +5,7 @@ import json
 import os
 import time
 from itertools import count
+from pathlib import Path
 
 import torch
 
@@ -97,7 +98,7 @@ def two_stages():
 
 def witness():
     """Writes down what each measuring process gave it: the allocator's variables, and what the allocator does."""
-    with open("seen.jsonl", "a") as seen:
+    with Path("seen.jsonl").open("a") as seen:
         variables = {key: value for key, value in os.environ.items() if key.startswith("MALLOC_")}
         seen.write(json.dumps({"variables": variables, "maps_100_kib": _maps(100 * 1024)}) + "\n")
     return chain(lambda batch: None)
