@@ -6,6 +6,9 @@ import os
 import platform
 from pathlib import Path
 
+GLIBC = "glibc"
+_ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
+
 
 def available_cores() -> tuple[int, ...]:
     """The CPU cores this process may use, by number."""
@@ -46,3 +49,21 @@ def cpu_model() -> str:
     """The processor's own name, or its architecture."""
     fields = proc_fields("/proc/cpuinfo")
     return fields.get("model name") or fields.get("Model") or platform.processor() or platform.machine()
+
+
+def allocator() -> str:
+    """The C allocator of this process, with its thresholds when they were set."""
+    thresholds = [f"{key}={os.environ[key]}" for key in sorted(os.environ) if key.startswith("MALLOC_")]
+    return " ".join([allocator_name(), *thresholds])
+
+
+def allocator_name(maps: str | None = None) -> str:
+    """Which allocator serves `malloc`, by the libraries in `maps` (this process's own unless given): `glibc`, say.
+
+    A replacement that is linked into a program or library, not loaded beside it, cannot be seen.
+    """
+    text = (read_text("/proc/self/maps") or "") if maps is None else maps
+    files = {line.rpartition("/")[2] for line in text.splitlines() if "/" in line}
+    libraries = [file for file in files if ".so" in file]
+    replaced = next((name for name in _ALLOCATORS if any(name in library for library in libraries)), None)
+    return replaced or platform.libc_ver()[0] or "unknown"

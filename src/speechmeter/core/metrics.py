@@ -90,9 +90,18 @@ MEMORY_CPU_LOAD = _lower(
     "memory after load",
     "resident size of the process once the subject is loaded",
 )
+MEMORY_WEIGHTS = _lower(
+    "memory_weights.v1", "bytes", "weights",
+    "memory held by parameters, buffers and packed weights, each storage counted once",
+    exact=True,
+)  # fmt: skip
 MEMORY_CUDA_ALLOCATED = _lower(
     "memory_cuda_allocated.v1", "bytes", "peak allocated",
     "torch's highest allocated bytes during one call, weights included",
+)  # fmt: skip
+MEMORY_CUDA_GROWTH = _lower(
+    "memory_cuda_growth.v1", "bytes", "peak allocated growth",
+    "torch's highest allocated bytes during one call minus the allocated bytes before it",
 )  # fmt: skip
 MEMORY_CUDA_RESERVED = _lower(
     "memory_cuda_reserved.v1", "bytes", "peak reserved",
@@ -165,6 +174,13 @@ PARAMETERS_TIED = _plain(
     exact=True,
 )  # fmt: skip
 PARAMETER_BYTES = _plain("parameter_bytes.v1", "bytes", "parameter bytes", "storage of all parameters", exact=True)
+PARAMETERS_TRAINABLE = _plain(
+    "parameters_trainable.v1", "1", "trainable parameters",
+    "elements of the parameters that take a gradient, shared ones counted once",
+    exact=True,
+)  # fmt: skip
+BUFFERS = _plain("buffers.v1", "1", "buffers", "elements of all buffers, shared ones counted once", exact=True)
+BUFFER_BYTES = _plain("buffer_bytes.v1", "bytes", "buffer bytes", "storage of all buffers", exact=True)
 
 FLOPS = _plain(
     "flops.v1", "flop", "FLOPs", "matrix arithmetic of one call outside the backward pass, 2 per multiply-accumulate",

@@ -33,12 +33,16 @@ def drain(stream: Any, stamps_ns: list[int] | None = None) -> list[Any]:
     return items
 
 
+def run_stage(stage: Stage, state: Any) -> Any:
+    """Run one stage and return its output; of an iterator, the list of its items."""
+    output = stage.fn(state)
+    return drain(output) if is_stream(output) else output
+
+
 def run_chain(stages: Iterable[Stage], state: Any) -> list[Any]:
     """Run the stages in order, iterators drained, and return the output of each."""
     outputs = []
     for stage in stages:
-        state = stage.fn(state)
-        if is_stream(state):
-            state = drain(state)
+        state = run_stage(stage, state)
         outputs.append(state)
     return outputs

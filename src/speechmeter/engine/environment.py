@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.machine import available_cores, cpu_model, kib_field, proc_fields, read_text
+from speechmeter.core.machine import allocator, available_cores, cpu_model, kib_field, proc_fields, read_text
 from speechmeter.core.types import Case, Environment
 
 _PACKAGES = (
@@ -24,7 +24,6 @@ _PACKAGES = (
     "onnxruntime",
 )
 _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
-_ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
 
 
 def capture(case: Case) -> Environment:
@@ -65,14 +64,6 @@ def _threads(case: Case) -> dict[str, Any]:
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
         "torch": torch.get_num_threads() if torch is not None else None,
     }
-
-
-def allocator() -> str:
-    """The C allocator of this process, with its thresholds when they were set."""
-    maps = read_text("/proc/self/maps") or ""
-    name = next((found for found in _ALLOCATORS if found in maps), platform.libc_ver()[0] or "unknown")
-    thresholds = [f"{key}={os.environ[key]}" for key in sorted(os.environ) if key.startswith("MALLOC_")]
-    return " ".join([name, *thresholds])
 
 
 def _packages() -> dict[str, str]:

@@ -4,32 +4,90 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import SensorError
 from speechmeter.core.protocols import Session
+from speechmeter.core.stages import run_stage
 from speechmeter.core.types import Measurement
 from speechmeter.meters.nvml_device import device_handle, load_nvml
 
+_READINGS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Peak:
+    """What torch's counters said before and after a piece of work."""
+
+    before_bytes: int
+    allocated_bytes: int
+    reserved_bytes: int
+
 
 def measure_cuda(session: Session) -> list[Measurement]:
-    """Peaks of one call that starts from an emptied cache, twice; then the process's size by NVML."""
+    """Peaks of a call that starts from an emptied cache, twice; of the stages, in calls of their own; the process."""
     device = torch.device(str(session.case.axes["device"]))
-    allocated: list[float] = []
-    reserved: list[float] = []
-    for _ in range(2):
-        _reset(session, device)
-        session.call(session.batches[0])
-        allocated.append(float(torch.cuda.max_memory_allocated(device)))
-        reserved.append(float(torch.cuda.max_memory_reserved(device)))
+    peaks = [_call(session, device) for _ in range(_READINGS)]
+    stages = _stages(session, device)
     _reset(session, device)
     return [
-        Measurement.of(metrics.MEMORY_CUDA_ALLOCATED, allocated, source="torch"),
-        Measurement.of(metrics.MEMORY_CUDA_RESERVED, reserved, source="torch"),
+        *_measurements(peaks),
+        Measurement.of(metrics.MEMORY_CUDA_RESERVED, [float(peak.reserved_bytes) for peak in peaks], source="torch"),
         Measurement.of(metrics.MEMORY_CUDA_LOAD, [float(torch.cuda.memory_allocated(device))], source="torch"),
+        *stages,
         _process(session, device),
+    ]
+
+
+def _call(session: Session, device: torch.device) -> _Peak:
+    _reset(session, device)
+    before_bytes = torch.cuda.memory_allocated(device)
+    session.call(session.batches[0])
+    return _peak(before_bytes, device)
+
+
+def _stages(session: Session, device: torch.device) -> list[Measurement]:
+    """Peaks of each stage, in calls of their own; nothing for a chain of one."""
+    if len(session.stages) == 1:
+        return []
+    calls = [_call_by_stage(session, device) for _ in range(_READINGS)]
+    rows = zip(session.stages, *calls, strict=True)
+    return [found for stage, *peaks in rows for found in _measurements(peaks, f"stage:{stage.name}")]
+
+
+def _call_by_stage(session: Session, device: torch.device) -> list[_Peak]:
+    """One call, its peak reset before each stage; outputs stay alive to its end, as in `run_chain`."""
+    _reset(session, device)
+    outputs: list[Any] = [session.batches[0]]
+    peaks = []
+    for stage in session.stages:
+        torch.cuda.reset_peak_memory_stats(device)
+        before_bytes = torch.cuda.memory_allocated(device)
+        outputs.append(run_stage(stage, outputs[-1]))
+        session.sync()
+        peaks.append(_peak(before_bytes, device))
+    return peaks
+
+
+def _peak(before_bytes: int, device: torch.device) -> _Peak:
+    return _Peak(
+        before_bytes=before_bytes,
+        allocated_bytes=torch.cuda.max_memory_allocated(device),
+        reserved_bytes=torch.cuda.max_memory_reserved(device),
+    )
+
+
+def _measurements(peaks: Sequence[_Peak], scope: str = "total") -> list[Measurement]:
+    allocated = [float(peak.allocated_bytes) for peak in peaks]
+    growth = [float(peak.allocated_bytes - peak.before_bytes) for peak in peaks]
+    return [
+        Measurement.of(metrics.MEMORY_CUDA_ALLOCATED, allocated, scope=scope, source="torch"),
+        Measurement.of(metrics.MEMORY_CUDA_GROWTH, growth, scope=scope, source="torch"),
     ]
 
 

@@ -10,30 +10,38 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.machine import kib_field, resident_bytes
+from speechmeter.core.machine import GLIBC, allocator_name
 from speechmeter.core.protocols import MAIN, ORDINARY, Session
-from speechmeter.core.types import Case, Measurement
+from speechmeter.core.stages import run_stage
+from speechmeter.core.types import Case, Measurement, Stage
+from speechmeter.meters.resident import Probe, Reading, Work, probes
+from speechmeter.meters.weights import held_bytes, uncountable, weights_of
 
-_CLEAR_REFS = Path("/proc/self/clear_refs")
-_RESET_HIGH_WATER_MARK = "5"
 _READINGS = 3
 _READINGS_WHEN_SLOW = 1
 _SLOW_NS = 5 * 10**9
 
 
 class MemoryMeter:
-    """CPU: growth of the resident size over one call. CUDA: peak allocated and reserved, and the process by NVML."""
+    """CPU: growth of the resident size over one call. CUDA: peak allocated and reserved, and the process by NVML.
+
+    Both in total and by stage, and the weights apart. `found` are the ways to read the resident size, the best first;
+    what this system offers, unless given.
+    """
 
     name = "memory"
     metrics = (
         metrics.MEMORY_CPU_PEAK,
         metrics.MEMORY_CPU_LOAD,
+        metrics.MEMORY_WEIGHTS,
         metrics.MEMORY_CUDA_ALLOCATED,
+        metrics.MEMORY_CUDA_GROWTH,
         metrics.MEMORY_CUDA_RESERVED,
         metrics.MEMORY_CUDA_LOAD,
         metrics.MEMORY_CUDA_PROCESS,
@@ -41,58 +49,108 @@ class MemoryMeter:
     environ: Mapping[str, str] = MappingProxyType(
         {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
     )
-
     ways = ORDINARY
+
+    def __init__(self, found: Sequence[Probe] | None = None) -> None:
+        self._probes = tuple(found) if found is not None else probes()
 
     def process(self, case: Case) -> str:
         """Its own on the CPU, because of the allocator; CUDA's counters can be reset in any process."""
         return MAIN if _on_cuda(case) else self.name
 
     def unavailable(self, case: Case) -> str | None:
-        """Needs the kernel's high-water mark on the CPU."""
-        if _on_cuda(case) or os.access(_CLEAR_REFS, os.W_OK):
+        """Needs some way to read this process's size on the CPU."""
+        if _on_cuda(case) or self._probes:
             return None
-        return "this system cannot reset a process's memory high-water mark (/proc/self/clear_refs)"
+        return "this system tells a process neither its resident size nor its highest one (/proc, getrusage)"
 
     def measure(self, session: Session) -> list[Measurement]:
-        """One reading per call after the warm first one."""
+        """One reading per call after the warm first one; the weights last, for unpacking some takes memory."""
         if _on_cuda(session.case):
             from speechmeter.meters.cuda_memory import measure_cuda
 
-            return measure_cuda(session)
-        return _measure_cpu(session)
+            return [*measure_cuda(session), *weights(session)]
+        return [*_total(session, self._probes[0]), *_stages(session, self._probes), *weights(session)]
 
 
-def _measure_cpu(session: Session) -> list[Measurement]:
-    readings = [_growth_bytes(session) for _ in range(readings_for(session))]
+def _total(session: Session, probe: Probe) -> list[Measurement]:
+    batch = session.batches[0]
+    readings = [_read(probe, lambda: session.call(batch)) for _ in range(readings_for(session))]
+    found = [_peak(readings, probe)]
     loaded = session.resident_loaded_bytes
-    found = [
-        Measurement.of(
-            metrics.MEMORY_CPU_PEAK,
-            readings,
-            source="VmHWM",
-            notes={"mmap_threshold": os.environ.get("MALLOC_MMAP_THRESHOLD_", "default")},
-        )
-    ]
     if loaded is not None:
         found.append(Measurement.of(metrics.MEMORY_CPU_LOAD, [loaded], source="VmRSS"))
     return found
 
 
+def _stages(session: Session, found: Sequence[Probe]) -> list[Measurement]:
+    """The growth over each stage, in calls of their own; nothing for a chain of one."""
+    names = [stage.name for stage in session.stages]
+    if len(names) == 1:
+        return []
+    probe = next((probe for probe in found if probe.restarts), None)
+    if probe is None:
+        reason = f"{found[0].source} cannot be reset between stages"
+        return [Measurement.absent(metrics.MEMORY_CPU_PEAK, reason, scope=f"stage:{name}") for name in names]
+    calls = [_call_by_stage(session, probe) for _ in range(readings_for(session))]
+    return [_peak(readings, probe, f"stage:{name}") for name, *readings in zip(names, *calls, strict=True)]
+
+
+def _call_by_stage(session: Session, probe: Probe) -> list[Reading]:
+    """One call, read stage by stage; outputs stay alive to its end, as in `run_chain`."""
+    outputs: list[Any] = [session.batches[0]]
+    return [_read(probe, partial(_step, session, stage, outputs)) for stage in session.stages]
+
+
+def _step(session: Session, stage: Stage, outputs: list[Any]) -> None:
+    outputs.append(run_stage(stage, outputs[-1]))
+    session.sync()
+
+
+def _read(probe: Probe, work: Work) -> Reading:
+    gc.collect()
+    return probe.read(work)
+
+
+def _peak(readings: Sequence[Reading], probe: Probe, scope: str = "total") -> Measurement:
+    values = [float(reading.growth_bytes) for reading in readings]
+    caveats = dict.fromkeys(reading.caveat for reading in readings if reading.caveat)
+    notes: dict[str, Any] = {"mmap_threshold": os.environ.get("MALLOC_MMAP_THRESHOLD_", "default")}
+    told = [*caveats, *allocator_notes(allocator_name())]
+    if told:
+        notes["notes"] = told
+    return Measurement.of(metrics.MEMORY_CPU_PEAK, values, scope=scope, source=probe.source, notes=notes)
+
+
+def allocator_notes(name: str) -> list[str]:
+    """What a reader must know about an allocator that is not glibc's: our thresholds do not act there."""
+    if name == GLIBC:
+        return []
+    return [f"allocator {name}: the thresholds act on glibc alone, so what was freed may stay, and readings be low"]
+
+
+def weights(session: Session) -> list[Measurement]:
+    """Bytes that the subject's weights hold, in total and for each stage that names modules."""
+    modules = session.prepared.modules
+    if not modules:
+        return [Measurement.absent(metrics.MEMORY_WEIGHTS, "the subject names no torch module")]
+    parts = {"total": modules}
+    if len(session.stages) > 1:
+        parts.update({f"stage:{stage.name}": stage.modules for stage in session.stages if stage.modules})
+    return [_held(scope, part) for scope, part in parts.items()]
+
+
+def _held(scope: str, modules: Mapping[str, Any]) -> Measurement:
+    reason = uncountable(modules)
+    if reason is not None:
+        return Measurement.absent(metrics.MEMORY_WEIGHTS, reason, scope=scope)
+    held = float(held_bytes(weights_of(modules)))
+    return Measurement.of(metrics.MEMORY_WEIGHTS, [held], scope=scope, source="tensors")
+
+
 def readings_for(session: Session) -> int:
     """How many calls are read: memory varies little, so a slow call is read once."""
     return _READINGS if session.first_ns < _SLOW_NS else _READINGS_WHEN_SLOW
-
-
-def _growth_bytes(session: Session) -> float:
-    gc.collect()
-    before = resident_bytes()
-    _CLEAR_REFS.write_text(_RESET_HIGH_WATER_MARK)
-    session.call(session.batches[0])
-    peak = kib_field("/proc/self/status", "VmHWM")
-    if peak is None or before is None:
-        raise OSError("VmHWM or VmRSS is missing from /proc/self/status")
-    return float(max(0, peak - before))
 
 
 def _on_cuda(case: Case) -> bool:

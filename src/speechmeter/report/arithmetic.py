@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement, Record
 from speechmeter.report.grids import case_labels
-from speechmeter.report.lists import list_table
+from speechmeter.report.lists import list_table, measured
 from speechmeter.report.tables import Row, Table, by_case, cell_of
 
 _MOST_OPERATORS = 20
@@ -24,8 +24,8 @@ _KINDS = {
 def flops(records: Sequence[Record]) -> list[Table]:
     """One row a case: totals, and per second of audio and token where there are any."""
     shown = [metrics.FLOPS, metrics.FLOPS_PER_AUDIO_SECOND]
-    shown += [m for m in (metrics.FLOPS_BACKWARD, metrics.ELEMENT_OPS, metrics.BYTES_MOVED) if _any(records, m)]
-    if _any(records, metrics.TOKENS):
+    shown += [m for m in (metrics.FLOPS_BACKWARD, metrics.ELEMENT_OPS, metrics.BYTES_MOVED) if measured(records, m)]
+    if measured(records, metrics.TOKENS):
         shown.insert(2, metrics.FLOPS_PER_TOKEN)
     labels = case_labels(records)
     rows = tuple(
@@ -83,8 +83,8 @@ def coverage(records: Sequence[Record]) -> list[Table]:
 def utilisation(records: Sequence[Record]) -> list[Table]:
     """One row a case and stage: the share of the device's measured peaks that it reached."""
     shown = [metrics.MFU, metrics.BANDWIDTH, metrics.BANDWIDTH_SHARE, metrics.PEAK_FLOPS, metrics.PEAK_BANDWIDTH]
-    shown += [m for m in (metrics.TIME_GPU,) if _any(records, m)]
-    if _any(records, metrics.TIME_GPU):
+    shown += [m for m in (metrics.TIME_GPU,) if measured(records, m)]
+    if measured(records, metrics.TIME_GPU):
         shown.append(metrics.LAUNCH_BOUND)
     labels = case_labels(records)
     rows = []
@@ -96,10 +96,6 @@ def utilisation(records: Sequence[Record]) -> list[Table]:
                 rest = tuple(cell_of(group, metric, "nowhere") for metric in shown[3:])
                 rows.append(Row(labels=(labels[case_id], scope.removeprefix("stage:")), cells=(*cells, *rest)))
     return [list_table("utilisation", ("case", "stage"), shown, tuple(rows), notes=())]
-
-
-def _any(records: Sequence[Record], metric: metrics.Metric) -> bool:
-    return any(record.find(metric.id) for record in records)
 
 
 def _scopes(group: Sequence[Record], prefix: str, *wanted: metrics.Metric) -> list[str]:

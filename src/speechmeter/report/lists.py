@@ -18,11 +18,28 @@ def parameters(records: Sequence[Record]) -> list[Table]:
         best = firsts.get(name)
         if best is None or (best[0].status != "ok" and group[0].status == "ok"):
             firsts[name] = group
-    shown = (metrics.PARAMETERS, metrics.PARAMETERS_TIED, metrics.PARAMETER_BYTES)
+    shown = [metrics.PARAMETERS, metrics.PARAMETERS_TIED, metrics.PARAMETER_BYTES]
+    shown += [m for m in (metrics.PARAMETERS_TRAINABLE, metrics.BUFFER_BYTES) if measured(records, m)]
     rows = tuple(
         Row(labels=(name,), cells=tuple(cell_of(group, metric) for metric in shown)) for name, group in firsts.items()
     )
-    return [list_table("parameters", ("model",), shown, rows)]
+    notes = [line for name, group in firsts.items() for line in _dtypes(name, group)]
+    return [list_table("parameters", ("model",), shown, rows, notes)]
+
+
+def _dtypes(name: str, group: Sequence[Record]) -> list[str]:
+    """The bytes by dtype, where there is more than one."""
+    found = {
+        m.scope.removeprefix("dtype:"): cell_of(group, metrics.PARAMETER_BYTES, m.scope).text()
+        for m in group[0].measurements
+        if m.metric == metrics.PARAMETER_BYTES.id and m.scope.startswith("dtype:")
+    }
+    return [f"{name}: " + ", ".join(f"{dtype} {size}" for dtype, size in found.items()) + "."] if len(found) > 1 else []
+
+
+def measured(records: Sequence[Record], metric: metrics.Metric) -> bool:
+    """Whether any record holds the metric or a reason for its absence."""
+    return any(m.metric == metric.id for record in records for m in record.measurements)
 
 
 def cold_start(records: Sequence[Record]) -> list[Table]:
@@ -37,7 +54,9 @@ def cold_start(records: Sequence[Record]) -> list[Table]:
 
 
 def stages(records: Sequence[Record]) -> list[Table]:
-    """One row a case and stage: its latency, and whether it stands inside the clock."""
+    """One row a case and stage: its latency, memory and FLOPs, and whether it stands inside the clock."""
+    others = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH, metrics.MEMORY_WEIGHTS, metrics.FLOPS)
+    shown = (metrics.LATENCY, *(metric for metric in others if measured(records, metric)))
     rows = []
     labels = case_labels(records)
     for group in by_case(records).values():
@@ -49,8 +68,9 @@ def stages(records: Sequence[Record]) -> list[Table]:
         }
         for scope, clocked in sorted(scopes.items(), key=lambda item: item[0] == "total"):
             name = scope.removeprefix("stage:") + ("" if clocked else " (outside the clock)")
-            rows.append(Row(labels=(labels[group[0].case.id], name), cells=(cell_of(group, metrics.LATENCY, scope),)))
-    return [list_table("stages", ("case", "stage"), (metrics.LATENCY,), tuple(rows))]
+            cells = tuple(cell_of(group, metric, scope) for metric in shown)
+            rows.append(Row(labels=(labels[group[0].case.id], name), cells=cells))
+    return [list_table("stages", ("case", "stage"), shown, tuple(rows))]
 
 
 def list_table(

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import sdpa_backward_flop_count
 
+from speechmeter.meters.weights import tensors_in
+
 Shape = Sequence[int]
 Formula = Callable[..., int]
 
@@ -118,17 +120,7 @@ def _packed_convolution(data: Any, packed: Any, *_: Any, out_val: Any = None, **
 def _quantized_rnn(data: Any, *rest: Any, **_: Any) -> int:
     """A dynamically quantised LSTM or GRU: its matrices stand in packed cell parameters."""
     cells = [argument for argument in rest if isinstance(argument, list)][-1]
-    return _recurrent(data.shape, [part.shape for part in unpacked(cells)])
-
-
-def unpacked(holder: Any) -> list[torch.Tensor]:
-    """All tensors inside a TorchScript object that packs weights, through its saved state."""
-    if isinstance(holder, torch.Tensor):
-        return [holder]
-    if isinstance(holder, list | tuple):
-        return [tensor for part in holder for tensor in unpacked(part)]
-    state = getattr(holder, "__getstate__", None) if isinstance(holder, torch.ScriptObject) else None
-    return unpacked(state()) if state is not None else []
+    return _recurrent(data.shape, [part.shape for part in tensors_in(cells)])
 
 
 def _matrix_vector(matrix: Shape, *_: Any, **__: Any) -> int:

@@ -1,0 +1,119 @@
+"""The memory meter on chains: stages apart, weights apart, and what it tells when a better way is missing."""
+
+import pytest
+from conftest import make_case
+
+from speechmeter.core.protocols import Prepared
+from speechmeter.core.types import Batch, Stage
+from speechmeter.engine.measure import measure
+from speechmeter.meters import memory
+from speechmeter.meters.memory import MemoryMeter
+from speechmeter.meters.resident import HighWaterMark, MaxResident, Sampling
+
+MIB = 2**20
+# Above the highest value that glibc's own threshold can grow to (32 MiB), so that it acts in the tests' process too
+LARGE_MIB = 48
+real_mark = pytest.mark.skipif(not HighWaterMark().usable(), reason="the kernel's mark cannot be reset here")
+
+
+def block(mib):
+    return bytearray(b"\1") * (mib * MIB)
+
+
+def readings(*stages, probes=None, modules=None):
+    class Subject:
+        def prepare(self, case, device):
+            return Prepared(stages=stages, modules=modules or {})
+
+        def batches(self, case):
+            yield Batch(data=None, items=1)
+
+    outcome = measure(make_case(), Subject(), Subject(), [MemoryMeter(probes)])
+    assert outcome.status == "ok", outcome.reason
+    return {(m.metric, m.scope): m for m in outcome.measurements}
+
+
+def passing(mib, kept):
+    """A stage that fills `mib` and hands on a part of it."""
+
+    def fn(state):
+        filled = block(mib)
+        return block(kept) if filled else None
+
+    return fn
+
+
+@real_mark
+def test_each_stage_is_read_over_what_was_there_before_it():
+    found = readings(
+        Stage(name="features", fn=passing(4 * LARGE_MIB, kept=2 * LARGE_MIB)),
+        Stage(name="model", fn=passing(LARGE_MIB, kept=0)),
+    )
+    peaks = {scope: m.values for (metric, scope), m in found.items() if metric == "memory_cpu_peak.v1"}
+    assert set(peaks) == {"total", "stage:features", "stage:model"}
+    for name, truth_mib in (("total", 6), ("stage:features", 6), ("stage:model", 1)):
+        assert len(peaks[name]) == 3
+        for value in peaks[name]:
+            assert abs(value - truth_mib * LARGE_MIB * MIB) < 2 * MIB, name
+
+
+@real_mark
+def test_an_iterators_memory_belongs_to_its_stage():
+    def stream(state):
+        yield block(LARGE_MIB)
+        yield block(LARGE_MIB)
+
+    found = readings(Stage(name="model", fn=stream), Stage(name="decode", fn=len))
+    assert all(v > 1.9 * LARGE_MIB * MIB for v in found["memory_cpu_peak.v1", "stage:model"].values)
+    assert all(v < 2 * MIB for v in found["memory_cpu_peak.v1", "stage:decode"].values)
+
+
+def test_a_chain_of_one_has_no_stage_rows():
+    found = readings(Stage(name="model", fn=lambda batch: None))
+    assert [scope for metric, scope in found if metric == "memory_cpu_peak.v1"] == ["total"]
+
+
+def stable(peak_mib, resident_mib):
+    return MaxResident(lambda: peak_mib * MIB, resident=lambda: resident_mib * MIB)
+
+
+def test_without_the_mark_the_total_comes_from_rusage_and_stages_from_sampling():
+    chain = [Stage(name=name, fn=lambda state: None) for name in ("features", "model")]
+    found = readings(*chain, probes=[stable(50, 30), Sampling(lambda: 30 * MIB)])
+    total = found["memory_cpu_peak.v1", "total"]
+    assert (total.source, set(total.values)) == ("ru_maxrss", {20 * MIB})
+    assert any(note.startswith("upper bound") for note in total.notes["notes"])
+    stage = found["memory_cpu_peak.v1", "stage:model"]
+    assert (stage.source, set(stage.values)) == ("sampling", {0})
+    assert any(note.startswith("lower bound") for note in stage.notes["notes"])
+
+
+def test_what_cannot_be_reset_gives_no_stages_and_says_why():
+    chain = [Stage(name=name, fn=lambda state: None) for name in ("features", "model")]
+    found = readings(*chain, probes=[stable(50, 30)])
+    assert "ru_maxrss" in found["memory_cpu_peak.v1", "stage:model"].unavailable
+
+
+def test_it_is_unavailable_only_where_nothing_can_be_read():
+    assert MemoryMeter([]).unavailable(make_case()) is not None
+    assert MemoryMeter([]).unavailable(make_case(device="cuda")) is None
+    assert MemoryMeter([stable(1, 1)]).unavailable(make_case()) is None
+
+
+def test_another_allocator_is_named_and_warned_of(monkeypatch):
+    monkeypatch.setattr(memory, "allocator_name", lambda: "jemalloc")
+    found = readings(Stage(name="model", fn=lambda batch: None))
+    told = found["memory_cpu_peak.v1", "total"].notes["notes"]
+    assert any("jemalloc" in note and "thresholds" in note for note in told)
+
+
+@real_mark
+def test_glibc_needs_no_warning(monkeypatch):
+    monkeypatch.setattr(memory, "allocator_name", lambda: "glibc")
+    found = readings(Stage(name="model", fn=lambda batch: None))
+    assert "notes" not in found["memory_cpu_peak.v1", "total"].notes
+
+
+def test_weights_of_a_subject_without_modules_are_unavailable():
+    found = readings(Stage(name="model", fn=lambda batch: None))
+    assert "no torch module" in found["memory_weights.v1", "total"].unavailable
