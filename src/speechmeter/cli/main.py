@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from speechmeter.cli import compare, doctor, models, run, show
+from speechmeter.cli import compare, doctor, models, run, selftest, show
 from speechmeter.core.errors import InterruptedRun, SpeechmeterError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -24,6 +24,7 @@ app.command()(show.show)
 app.command()(compare.compare)
 app.command()(models.models)
 app.command()(doctor.doctor)
+app.command()(selftest.selftest)
 
 
 def _version(wanted: bool) -> None:

@@ -7,18 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.machine import available_cores, read_text
-from speechmeter.core.types import Case, Measurement
+from speechmeter.core.types import Measurement
 
 _BUSY = 0.10
 _SHORTEST_S = 0.3
 """The kernel counts in hundredths of a second: a shorter window says nothing."""
 _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 _STEADY_GOVERNORS = ("performance", None)
-_HARMFUL_CLOCK_REASONS = {0x4: "power cap", 0x8: "hardware slowdown", 0x20: "heat", 0x40: "heat", 0x80: "power brake"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +36,7 @@ class Watch:
         return cls(at_s=monotonic(), own_s=own, busy_s=_busy_s(available_cores()), throttled=_throttle_count())
 
 
-def disturbances(case: Case, before: Watch, after: Watch) -> tuple[list[Measurement], list[str]]:
+def disturbances(before: Watch, after: Watch) -> tuple[list[Measurement], list[str]]:
     """The share of the case's cores that others used meanwhile, and warnings."""
     cores = len(available_cores())
     window_s = after.at_s - before.at_s
@@ -53,7 +51,7 @@ def disturbances(case: Case, before: Watch, after: Watch) -> tuple[list[Measurem
         warnings.append("the processor's clock was throttled by heat; improve cooling, or limit cores")
     if (governor := read_text(_GOVERNOR)) not in _STEADY_GOVERNORS:
         warnings.append(f"the clock governor is {governor}: speed follows load; cpupower frequency-set -g performance")
-    return found, warnings + _cuda_warnings(str(case.axes.get("device", "")))
+    return found, warnings
 
 
 def _busy_s(cores: Sequence[int]) -> float:
@@ -70,19 +68,3 @@ def _busy_s(cores: Sequence[int]) -> float:
 def _throttle_count() -> int:
     files = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
     return sum(int(read_text(str(file)) or 0) for file in files)
-
-
-def _cuda_warnings(device: str) -> list[str]:
-    """Why the GPU's clock is held back right now, by NVML; nothing where it cannot be asked."""
-    if not device.startswith("cuda"):
-        return []
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-        handle: Any = pynvml.nvmlDeviceGetHandleByIndex(int(device.partition(":")[2] or 0))
-        reasons = int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
-    except Exception:  # absent library, hidden device, unknown call: nothing can be said
-        return []
-    causes = dict.fromkeys(text for bit, text in _HARMFUL_CLOCK_REASONS.items() if reasons & bit)
-    return [f"the GPU's clock was held back ({cause}); let it cool, or set a fixed clock" for cause in causes]

@@ -15,6 +15,7 @@ from speechmeter.core.types import Case, Environment, Measurement, Status
 from speechmeter.engine.disturbance import Watch, disturbances
 from speechmeter.engine.environment import capture
 from speechmeter.engine.failures import classify
+from speechmeter.engine.gpu_state import GpuState
 from speechmeter.engine.session import LoadedSession, Progress, open_session
 
 
@@ -87,15 +88,17 @@ class _Attempt:
                 phases.update(data=session.data_ns / 1e9, load=session.load_ns / 1e9, first=session.first_ns / 1e9)
                 warnings += _session_warnings(session)
                 found += self._session_facts(session)
-                before = Watch.now()
+                before, gpu = Watch.now(), GpuState.of(str(self.case.axes["device"]))
+                gpu.look("first call")
                 for meter in self.meters:
                     start = perf_counter_ns()
                     found += _one_pass(meter, session)
+                    gpu.look(meter.name)
                     phases[meter.name] = (perf_counter_ns() - start) / 1e9
                 if self.process == MAIN:
-                    readings, disturbed = disturbances(self.case, before, Watch.now())
-                    found += readings
-                    warnings += disturbed
+                    readings, disturbed = disturbances(before, Watch.now())
+                    found += [*readings, *gpu.measurements()]
+                    warnings += [*disturbed, *gpu.warnings()]
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit of a model is a failed case, not the end of the run

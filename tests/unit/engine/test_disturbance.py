@@ -1,5 +1,3 @@
-from conftest import make_case
-
 from speechmeter.core.machine import available_cores
 from speechmeter.engine import disturbance
 from speechmeter.engine.disturbance import Watch, disturbances
@@ -11,7 +9,7 @@ def judged(monkeypatch, *, governor=None, **after):
     monkeypatch.setattr(disturbance, "read_text", lambda path: governor)
     before = Watch(at_s=0, own_s=0, busy_s=100, throttled=0)
     later = Watch(**{"at_s": 10, "own_s": 10, "busy_s": 110, "throttled": 0, **after})
-    found, warnings = disturbances(make_case(), before, later)
+    found, warnings = disturbances(before, later)
     return {m.metric: m.values[0] for m in found}, warnings
 
 

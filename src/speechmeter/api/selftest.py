@@ -1,0 +1,184 @@
+"""Every meter on something whose cost is known on this host: truth, reading, error."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from speechmeter.analysis.derived import why_absent
+from speechmeter.analysis.estimate import estimate
+from speechmeter.api.live import measure
+from speechmeter.api.runs import Options, run_study
+from speechmeter.core import metrics
+from speechmeter.core.errors import SensorError
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Record
+from speechmeter.launch.preflight import cuda_devices
+from speechmeter.meters.nvml_device import device_handle, load_nvml
+from speechmeter.plan.study import study_from_python
+from speechmeter.subjects import known
+
+State = Literal["passed", "failed", "not checked"]
+_MIB = 2.0**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One meter against one truth, in `unit`. `tolerance` is absolute; `reason` says why nothing was read."""
+
+    meter: str
+    what: str
+    unit: str
+    truth: float | None
+    tolerance: float
+    reading: float | None = None
+    reason: str = ""
+
+    @property
+    def error(self) -> float | None:
+        """Reading minus truth; None without both."""
+        return None if self.reading is None or self.truth is None else self.reading - self.truth
+
+    @property
+    def state(self) -> State:
+        """A meter that cannot be had here was not checked; one that gave no reading without a reason failed."""
+        if self.error is None:
+            return "not checked" if self.reason else "failed"
+        return "passed" if abs(self.error) <= self.tolerance else "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Check:
+    """What is run, and what it must read. `read` takes the figure from the records; by default the metric's."""
+
+    meter: str
+    what: str
+    factory: str
+    metric: Metric
+    truth: float
+    tolerance: float
+    device: str = "cpu"
+    also: tuple[str, ...] = ()
+    read: Callable[[Sequence[Record]], float | None] | None = None
+
+
+def _time_in_products(records: Sequence[Record]) -> float | None:
+    """The share of operator time that the profiled pass gives to matrix products."""
+    product = estimate(records, metrics.TIME_OPERATOR, "op:aten::mm")
+    total = estimate(records, metrics.TIME_OPERATOR)
+    return product.value / total.value if product is not None and total is not None else None
+
+
+_CHECKS = (
+    _Check(
+        meter="latency", what="a call of 20 ms by its own clock", factory="spins", metric=metrics.LATENCY,
+        truth=known.SPIN_S, tolerance=0.05 * known.SPIN_S,
+    ),
+    _Check(
+        meter="memory", what="64 MiB held for 5 ms", factory="spikes", metric=metrics.MEMORY_CPU_PEAK,
+        truth=float(known.SPIKE_BYTES), tolerance=2 * _MIB,
+    ),
+    _Check(
+        meter="flops", what="LSTM, depthwise and linear layers", factory="layers", metric=metrics.FLOPS,
+        truth=float(known.LAYERS_FLOPS), tolerance=0.005 * known.LAYERS_FLOPS,
+    ),
+    _Check(
+        meter="parameters", what="the same layers", factory="layers", metric=metrics.PARAMETERS,
+        truth=float(known.LAYERS_PARAMETERS), tolerance=0,
+    ),
+    _Check(
+        meter="parameters", what="the same, ties twice", factory="layers", metric=metrics.PARAMETERS_TIED,
+        truth=float(known.LAYERS_TIED), tolerance=0,
+    ),
+    _Check(
+        meter="operators", what="share of matrix products where there is little else", factory="multiplies",
+        metric=metrics.TIME_OPERATOR, truth=1.0, tolerance=0.05, read=_time_in_products,
+    ),
+    _Check(
+        meter="peaks", what="utilisation by matrix products alone", factory="multiplies", metric=metrics.MFU,
+        truth=1.0, tolerance=0.5, also=("latency", "flops"),
+    ),
+)  # fmt: skip
+_CUDA_CHECKS = (
+    _Check(
+        meter="memory", what="64 MiB held on the GPU", factory="spikes_on_cuda", metric=metrics.MEMORY_CUDA_GROWTH,
+        truth=float(known.SPIKE_BYTES), tolerance=0, device="cuda",
+    ),
+    _Check(
+        meter="flops", what="the layers on the GPU", factory="layers", metric=metrics.FLOPS,
+        truth=float(known.LAYERS_FLOPS), tolerance=0.005 * known.LAYERS_FLOPS, device="cuda",
+    ),
+)  # fmt: skip
+
+
+def selftest() -> Iterator[Finding]:
+    """Check one meter after another; each runs as it does in a study, in fresh processes."""
+    for check in (*_CHECKS, *(_CUDA_CHECKS if cuda_devices() else ())):
+        yield _finding(check)
+    yield _energy_finding()
+
+
+def _finding(check: _Check) -> Finding:
+    reading, reason = None, ""
+    if check.factory != "spins" and find_spec("torch") is None:
+        reason = "torch is not installed: pip install 'speechmeter[torch]'"
+    else:
+        records = _records(check)
+        if check.read is not None:
+            reading = check.read(records)
+        elif (found := estimate(records, check.metric)) is not None:
+            reading = found.value
+        reason = next((why for record in records if (why := why_absent(record, check.metric))), "")
+        if any(record.status != "ok" for record in records):  # a subject of ours that fails is no excuse
+            reading, reason = None, ""
+    unit = "1" if check.read is not None else check.metric.unit
+    return Finding(
+        meter=check.meter, what=check.what, unit=unit, truth=check.truth, tolerance=check.tolerance,
+        reading=reading, reason=reason,
+    )  # fmt: skip
+
+
+def _records(check: _Check) -> tuple[Record, ...]:
+    study = study_from_python(
+        {
+            "models": [{"name": check.factory, "load": f"python:speechmeter.subjects.known:{check.factory}"}],
+            "meters": [*check.also, check.meter],
+            "seconds": 1,
+            "device": check.device,
+            "rounds": 1,
+        }
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        return run_study(study, Options(output=Path(folder) / "run")).records
+
+
+def _energy_finding() -> Finding:
+    """The energy counter of a GPU against the same card's power readings; elsewhere there is no second source."""
+    nothing = Finding(meter="energy", what="calls on the GPU, by its power readings", unit="J", truth=None, tolerance=0)
+    if not cuda_devices():
+        return _without_reading(nothing, "no CUDA device here, and no second sensor to hold a processor's against")
+    try:
+        nvml = load_nvml()
+        handle = device_handle(nvml, "cuda:0")
+    except SensorError as error:
+        return _without_reading(nothing, str(error))
+    import torch
+
+    burns = known.Burns(lambda: float(nvml.nvmlDeviceGetPowerUsage(handle)) / 1e3)
+    result = measure(burns, torch.ones((4096, 4096), device="cuda"), meters=("energy",))
+    found = result.estimate(metrics.ENERGY_GPU.id)
+    if found is None:
+        why = why_absent(result.record, metrics.ENERGY_GPU)
+        return _without_reading(nothing, why or "")
+    truth = burns.energy_j
+    return Finding(
+        meter=nothing.meter, what=nothing.what, unit="J", truth=truth, tolerance=0.1 * truth, reading=found.value
+    )
+
+
+def _without_reading(finding: Finding, reason: str) -> Finding:
+    return Finding(meter=finding.meter, what=finding.what, unit=finding.unit, truth=None, tolerance=0, reason=reason)
