@@ -7,7 +7,7 @@ SpeechmeterError
 │   ├── DeviceError         a device, core or limit that this machine does not have
 │   └── RunDirError         a run directory that is taken, missing or not ours
 ├── StoreError              a record that cannot be read or written
-├── SensorError             a sensor, or a log of one, that cannot be read
+├── SensorError             a sensor, a log of one, or a hardware counter that cannot be read
 └── InterruptedRun          the run was stopped from outside; finished records are kept
 """
 
@@ -57,7 +57,7 @@ class StoreError(SpeechmeterError):
 
 
 class SensorError(SpeechmeterError):
-    """A power or energy sensor, or a log of one, cannot be read: the reason in one line, with the way out."""
+    """A sensor, a log of one, or a hardware counter cannot be read: the reason in one line, with the way out."""
 
 
 class InterruptedRun(SpeechmeterError):  # noqa: N818 - an interruption is not an error of anyone's

@@ -190,6 +190,11 @@ FLOPS_BACKWARD = _plain(
     "flops_backward.v1", "flop", "FLOPs, backward", "the same inside the backward pass, recomputed parts included",
     exact=True,
 )  # fmt: skip
+FLOPS_HARDWARE = _plain(
+    "flops_hardware.v1", "flop", "FLOPs, by hardware",
+    "floating-point operations retired by the processor in one call, single and double precision, "
+    "by hardware counters; vector width included",
+)  # fmt: skip
 ELEMENT_OPS = _plain(
     "element_ops.v1", "op", "element operations",
     "activations, normalisations, softmax, sums: a stated number of operations an element, FLOPs not included",
