@@ -102,6 +102,10 @@ _CHECKS = (
         meter="peaks", what="utilisation by matrix products alone", factory="multiplies", metric=metrics.MFU,
         truth=1.0, tolerance=0.5, also=("latency", "flops"),
     ),
+    _Check(
+        meter="hardware-flops", what="matrix products, by the processor's counters", factory="multiplies",
+        metric=metrics.FLOPS_HARDWARE, truth=float(known.MULTIPLIES_FLOPS), tolerance=0.1 * known.MULTIPLIES_FLOPS,
+    ),
 )  # fmt: skip
 _CUDA_CHECKS = (
     _Check(

@@ -39,6 +39,11 @@ def run_stage(stage: Stage, state: Any) -> Any:
     return drain(output) if is_stream(output) else output
 
 
+def step(stage: Stage, outputs: list[Any]) -> None:
+    """Run one stage on the last of the outputs and append its own."""
+    outputs.append(run_stage(stage, outputs[-1]))
+
+
 def run_chain(stages: Iterable[Stage], state: Any) -> list[Any]:
     """Run the stages in order, iterators drained, and return the output of each."""
     outputs = []

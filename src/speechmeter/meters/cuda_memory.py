@@ -13,7 +13,7 @@ import torch
 from speechmeter.core import metrics
 from speechmeter.core.errors import SensorError
 from speechmeter.core.protocols import Session
-from speechmeter.core.stages import run_stage
+from speechmeter.core.stages import step
 from speechmeter.core.types import Measurement
 from speechmeter.meters.nvml_device import device_handle, load_nvml
 
@@ -68,7 +68,7 @@ def _call_by_stage(session: Session, device: torch.device) -> list[_Peak]:
     for stage in session.stages:
         torch.cuda.reset_peak_memory_stats(device)
         before_bytes = torch.cuda.memory_allocated(device)
-        outputs.append(run_stage(stage, outputs[-1]))
+        step(stage, outputs)
         session.sync()
         peaks.append(_peak(before_bytes, device))
     return peaks

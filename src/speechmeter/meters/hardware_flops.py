@@ -11,7 +11,7 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.errors import SensorError
 from speechmeter.core.protocols import MAIN, ORDINARY, Session
-from speechmeter.core.stages import run_chain
+from speechmeter.core.stages import step
 from speechmeter.core.types import Batch, Case, Measurement, Stage
 from speechmeter.meters.hardware import known_work
 from speechmeter.meters.hardware.base import Backend, Choice, Counted, Counter, choose
@@ -88,22 +88,16 @@ def _to_call(session: Session) -> list[Batch]:
 
 def _count_call(counter: Counter, stages: Sequence[Stage], batch: Batch) -> Counted:
     """Over the clocked stages, as the counted FLOPs are."""
-    state: Any = batch
+    outputs: list[Any] = [batch]
     flops, share = 0.0, 1.0
     for stage in stages:
-        outputs: list[Any] = []
-        work = partial(_run_into, outputs, stage, state)
+        work = partial(step, stage, outputs)
         if stage.clocked:
             counted = counter.count(work)
             flops, share = flops + counted.flops, min(share, counted.share)
         else:
             work()
-        state = outputs[-1]
     return Counted(flops=flops, share=share)
-
-
-def _run_into(outputs: list[Any], stage: Stage, state: Any) -> None:
-    outputs += run_chain([stage], state)
 
 
 def _figure(backend: str, calls: Sequence[Counted]) -> Measurement:

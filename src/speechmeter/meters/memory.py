@@ -18,7 +18,7 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.machine import GLIBC, allocator_name
 from speechmeter.core.protocols import MAIN, ORDINARY, Session
-from speechmeter.core.stages import run_stage
+from speechmeter.core.stages import step
 from speechmeter.core.types import Case, Measurement, Stage
 from speechmeter.meters.resident import Probe, Reading, Work, probes
 from speechmeter.meters.weights import held_bytes, uncountable, weights_of
@@ -103,7 +103,7 @@ def _call_by_stage(session: Session, probe: Probe) -> list[Reading]:
 
 
 def _step(session: Session, stage: Stage, outputs: list[Any]) -> None:
-    outputs.append(run_stage(stage, outputs[-1]))
+    step(stage, outputs)
     session.sync()
 
 

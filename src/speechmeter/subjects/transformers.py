@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.installed import installed
 
+_MODEL_TYPE = re.compile(r'^    model_type = "([^"]+)"', re.MULTILINE)
 HEADS = ("encoder", "ctc", "seq2seq")
 
 
@@ -80,15 +83,14 @@ def is_hub_id(source: str) -> bool:
     return not Path(source).exists() and not is_architecture(source)
 
 
+@cache
 def _architectures() -> set[str]:
     spec = find_spec("transformers")
     if spec is None or not spec.submodule_search_locations:
         return set()
     models = Path(next(iter(spec.submodule_search_locations))) / "models"
-    return {
-        file.parent.name.replace("_", "-") if "_" in file.parent.name else file.parent.name
-        for file in models.glob("*/configuration_*.py")
-    }
+    texts = (file.read_text(errors="replace") for file in models.glob("*/configuration_*.py"))
+    return {name for text in texts for name in _MODEL_TYPE.findall(text)}
 
 
 def _check_local(path: Path) -> None:

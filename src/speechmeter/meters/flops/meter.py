@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.protocols import Session
-from speechmeter.core.stages import run_chain
+from speechmeter.core.stages import step
 from speechmeter.core.types import Batch, Case, Measurement, Stage
 from speechmeter.meters.shapes import SHAPES, SHAPES_THEN_REAL
 
@@ -72,18 +72,12 @@ def _count_stages(session: Session, batch: Batch) -> tuple[list[Count], list[Any
     from speechmeter.meters.flops.count import count
 
     counts: list[Count] = []
-    outputs: list[Any] = []
-    state: Any = batch
+    outputs: list[Any] = [batch]
     for stage in session.stages:
         session.progress(f"flops: {stage.name}")
-        counts.append(count(partial(_run_into, outputs, stage, state), session.prepared.modules))
-        state = outputs[-1]
+        counts.append(count(partial(step, stage, outputs), session.prepared.modules))
     session.sync()
-    return counts, outputs
-
-
-def _run_into(outputs: list[Any], stage: Stage, state: Any) -> None:
-    outputs += run_chain([stage], state)
+    return counts, outputs[1:]
 
 
 def _check_tokens(session: Session, outputs: Sequence[Sequence[Any]]) -> None:
