@@ -139,6 +139,11 @@ def _add_batched(_added: Shape, left: Shape, right: Shape, *_: Any, **__: Any) -
     return 2 * prod(left) * right[-1]
 
 
+def _time_batch_convolution(data: Shape, weight: Shape, *_: Any, out_shape: Shape = (), **__: Any) -> int:
+    """Data is (time, batch, channels), the weight (width, channels in, channels out)."""
+    return 2 * out_shape[0] * out_shape[1] * prod(weight)
+
+
 def _distances(left: Shape, right: Shape, *_: Any, out_shape: Shape = (), **__: Any) -> int:
     return 2 * prod(out_shape) * left[-1]
 
@@ -214,6 +219,13 @@ _FORMULAS: dict[str, Formula] = {
     "aten::dot": _matrix_vector,
     "aten::vdot": _matrix_vector,
     "aten::addbmm": _add_batched,
+    "aten::addbmm_": _add_batched,
+    "aten::addmm_": _add_batched,
+    "aten::baddbmm_": _add_batched,
+    "aten::_addmm_activation": _add_batched,
+    "aten::conv_tbc": _time_batch_convolution,
+    "aten::_scaled_dot_product_fused_attention_overrideable": _attention,
+    "aten::_scaled_dot_product_attention_math_for_mps": _attention,
     "aten::_cdist_forward": _distances,
     "aten::_transformer_encoder_layer_fwd": _encoder_layer,
     "aten::_native_multi_head_attention": _self_attention,

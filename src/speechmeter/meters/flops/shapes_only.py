@@ -63,6 +63,8 @@ class ShapesOnly(TorchDispatchMode):  # type: ignore[misc]
         if faked or (not tensors and _makes_floats(func, args, kwargs, _SCALAR if self.building else _SMALL)):
             if func in _RECURRENT:
                 return self._recurrent(*args)
+            if func is _ATEN._pack_padded_sequence.default:
+                return self._pack(*args)
             return _real_integers(self._fake.dispatch(func, types, _without_masks(func, args), kwargs))
         return _marked(func(*args, **kwargs), invented)
 
@@ -76,6 +78,13 @@ class ShapesOnly(TorchDispatchMode):  # type: ignore[misc]
         shapes = [(*data.shape[:-1], width), *(state.shape for state in carried)]
         with self._fake:
             return tuple(torch.empty(shape, dtype=data.dtype, device=data.device) for shape in shapes)
+
+    def _pack(self, data: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> Any:
+        """How the steps are packed follows from the lengths, which are real: pack one feature to see it."""
+        one = torch.zeros((*data.shape[:2], 1), device=data.device)
+        rows, batch_sizes = torch._C._VariableFunctions._pack_padded_sequence(one, lengths, batch_first)
+        with self._fake:
+            return torch.empty((len(rows), *data.shape[2:]), dtype=data.dtype, device=data.device), batch_sizes
 
     def _check_read(self, func: Any, tensor: torch.Tensor, invented: bool) -> None:
         if not invented:
