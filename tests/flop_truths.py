@@ -89,6 +89,9 @@ def _infer(parts: Parts, device: str) -> Call:
 
 def _train(parts: Parts, device: str) -> Call:
     model, argument = parts(device)
+    for part in model.modules():
+        if isinstance(part, nn.RNNBase):
+            part.train()  # cuDNN has no backward pass in evaluation mode; these networks have no dropout
 
     def call() -> object:
         model.zero_grad(set_to_none=True)

@@ -1,5 +1,7 @@
 """Memory on a CUDA device against planted allocations: peaks, growth, stages and weights to the byte."""
 
+import gc
+
 import pytest
 from conftest import make_case
 
@@ -14,6 +16,11 @@ from speechmeter.meters.memory import MemoryMeter  # noqa: E402
 from speechmeter.subjects.torch_runtime import sync_for  # noqa: E402
 
 MIB = 2**20
+
+
+def allocated():
+    gc.collect()
+    return torch.cuda.memory_allocated()
 
 
 def block(mib):
@@ -40,7 +47,7 @@ def figures(*stages, modules):
 
 
 def test_a_planted_allocation_and_planted_weights_are_read_exactly():
-    elsewhere = torch.cuda.memory_allocated()
+    elsewhere = allocated()
     model = holder(10)
     found = figures(Stage(name="model", fn=lambda batch: block(64).numel()), modules={"model": model})
     assert found["memory_weights.v1", "total"] == {10 * MIB}
@@ -52,7 +59,7 @@ def test_a_planted_allocation_and_planted_weights_are_read_exactly():
 
 
 def test_each_stage_has_its_own_peak_and_growth():
-    elsewhere = torch.cuda.memory_allocated()
+    elsewhere = allocated()
     asr, tts = holder(10), holder(4)
 
     def wide(batch):

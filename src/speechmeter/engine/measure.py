@@ -7,7 +7,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from time import perf_counter_ns
-from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.protocols import MAIN, ORDINARY, Meter, Subject, Way, Workload
@@ -152,25 +151,19 @@ def _workload_facts(session: LoadedSession) -> list[Measurement]:
     seconds = [batch.audio_s for batch in session.batches if batch.audio_s is not None]
     if seconds:
         facts.append(Measurement.of(metrics.AUDIO_SECONDS, seconds))
-    if session.prepared.tokens is not None and session.first_outputs:
-        facts.append(Measurement.of(metrics.TOKENS, [float(session.prepared.tokens(session.first_outputs))]))
+    if session.first is not None and session.first.tokens is not None:
+        facts.append(Measurement.of(metrics.TOKENS, [float(session.first.tokens)]))
     return facts
 
 
 def _session_warnings(session: LoadedSession) -> list[str]:
-    decodes = session.prepared.data_dependent or _is_text(session.first_outputs[-1] if session.first_outputs else None)
+    decodes = session.prepared.data_dependent or (session.first is not None and session.first.is_text)
     if decodes and session.case.workload.source == "noise":
         return [
             "decoding on noise: the cost depends on what is heard, so time and RTF mislead; "
             "give real speech with --audio (`--audio sample` ships with the package)"
         ]
     return []
-
-
-def _is_text(output: Any) -> bool:
-    if isinstance(output, list | tuple) and output:
-        return all(isinstance(item, str) for item in output)
-    return isinstance(output, str)
 
 
 def _phases(phases: dict[str, float], process: str) -> list[Measurement]:

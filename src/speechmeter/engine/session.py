@@ -19,6 +19,14 @@ _QUICK_DATA_NS = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
+class FirstOutputs:
+    """What the first call gave, in words: the outputs themselves would stay in memory beside every later reading."""
+
+    is_text: bool
+    tokens: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LoadedSession:
     """What meters get (see `core.protocols.Session`)."""
 
@@ -30,7 +38,7 @@ class LoadedSession:
     data_ns: int
     reload_ns: int
     first_ns: int
-    first_outputs: Sequence[Any]
+    first: FirstOutputs | None
     resident_loaded_bytes: int | None
     report: Progress
     refused: str = ""
@@ -73,7 +81,7 @@ def open_session(
     stages = bounded_stages(prepared, case, workload)
     resident = resident_bytes()
 
-    outputs, first_ns = _first_call(prepared, stages, batches[0], report) if warm else ([], 0)
+    first, first_ns = _first_call(prepared, stages, batches[0], report) if warm else (None, 0)
     return LoadedSession(
         case=case,
         prepared=prepared,
@@ -83,19 +91,29 @@ def open_session(
         data_ns=data_ns,
         reload_ns=reload_ns,
         first_ns=first_ns,
-        first_outputs=outputs,
+        first=first,
         resident_loaded_bytes=resident,
         report=report,
         refused=refused,
     )
 
 
-def _first_call(prepared: Prepared, stages: Sequence[Stage], batch: Batch, report: Progress) -> tuple[list[Any], int]:
+def _first_call(
+    prepared: Prepared, stages: Sequence[Stage], batch: Batch, report: Progress
+) -> tuple[FirstOutputs, int]:
     report("first call")
     start = perf_counter_ns()
     outputs = run_chain(stages, batch)
     prepared.sync()
-    return outputs, perf_counter_ns() - start
+    first_ns = perf_counter_ns() - start
+    tokens = prepared.tokens(outputs) if prepared.tokens is not None else None
+    return FirstOutputs(is_text=_is_text(outputs[-1]), tokens=tokens), first_ns
+
+
+def _is_text(output: Any) -> bool:
+    if isinstance(output, list | tuple) and output:
+        return all(isinstance(item, str) for item in output)
+    return isinstance(output, str)
 
 
 def _made_batches(case: Case, workload: Workload) -> tuple[tuple[Batch, ...], int]:

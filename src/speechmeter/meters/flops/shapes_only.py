@@ -63,6 +63,10 @@ class ShapesOnly(TorchDispatchMode):  # type: ignore[misc]
         if faked or (not tensors and _makes_floats(func, args, kwargs, _SCALAR if self.building else _SMALL)):
             if func in _RECURRENT:
                 return self._recurrent(*args)
+            if func is _ATEN._cudnn_rnn.default:
+                args = self._with_weight_buffer(*args)
+            if func is _ATEN._cudnn_rnn_backward.default:
+                return self._recurrent_backward(*args)
             if func is _ATEN._pack_padded_sequence.default:
                 return self._pack(*args)
             return _real_integers(self._fake.dispatch(func, types, _without_masks(func, args), kwargs))
@@ -78,6 +82,19 @@ class ShapesOnly(TorchDispatchMode):  # type: ignore[misc]
         shapes = [(*data.shape[:-1], width), *(state.shape for state in carried)]
         with self._fake:
             return tuple(torch.empty(shape, dtype=data.dtype, device=data.device) for shape in shapes)
+
+    def _with_weight_buffer(self, data: Any, weights: Any, stride: Any, buffer: Any, *rest: Any) -> Any:
+        """cuDNN gathers the weights in a buffer if they lie apart, and its backward pass asks for that buffer."""
+        with self._fake:
+            gathered = torch.empty(0, dtype=data.dtype, device=data.device) if buffer is None else buffer
+        return data, weights, stride, gathered, *rest
+
+    def _recurrent_backward(self, data: torch.Tensor, weights: list[torch.Tensor], *rest: Any) -> Any:
+        """cuDNN's gradients have the shapes of what they are gradients of; torch has no rule for them."""
+        hidden, cell = rest[2:4]
+        with self._fake:
+            like = [None if part is None else torch.empty_like(part) for part in (data, hidden, cell)]
+            return (*like, [torch.empty_like(weight) for weight in weights])
 
     def _pack(self, data: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> Any:
         """How the steps are packed follows from the lengths, which are real: pack one feature to see it."""
@@ -149,6 +166,12 @@ def _makes_floats(func: Any, args: Any, kwargs: Any, spared: int) -> bool:
     if not any(isinstance(ret.type, torch.TensorType) for ret in func._schema.returns):
         return False
     dtype = kwargs.get("dtype") or torch.get_default_dtype()
+    if (
+        func is _ATEN.empty.memory_format
+        and list(args[0]) == [0]
+        and torch.device(kwargs.get("device") or "cpu").type == "cuda"
+    ):
+        return True  # it is about to take the storage of weights, which is not real
     sizes = next((arg for arg in args if isinstance(arg, list | tuple)), None)
     small = prod(sizes) <= spared if sizes is not None else spared > _SCALAR  # windows, ranges
     counts = func._overloadpacket in (_ATEN.arange, _ATEN.scalar_tensor)

@@ -1,0 +1,79 @@
+"""What a session holds: nothing of the first call's outputs, which would stand in every reading of memory."""
+
+import weakref
+from types import MappingProxyType
+
+from conftest import make_case
+
+from speechmeter.core.protocols import ORDINARY, Prepared
+from speechmeter.core.types import Batch, Stage
+from speechmeter.engine.measure import measure
+from speechmeter.engine.session import open_session
+
+
+class Output(list):
+    """An output that can be watched."""
+
+
+class Subject:
+    def __init__(self, tokens=None, last=len):
+        self.made = []
+        self._tokens = tokens
+        self._last = last
+
+    def _wide(self, batch):
+        output = Output([1, 2, 3])
+        self.made.append(weakref.ref(output))
+        return output
+
+    def prepare(self, case, device):
+        stages = (Stage(name="model", fn=self._wide), Stage(name="decode", fn=self._last))
+        return Prepared(stages=stages, modules={}, tokens=self._tokens)
+
+    def batches(self, case):
+        yield Batch(data=None, items=1)
+
+
+class Looks:
+    """A meter that looks which outputs are still alive when it starts."""
+
+    name = "looks"
+    metrics = ()
+    environ = MappingProxyType({})
+    ways = ORDINARY
+
+    def __init__(self, subject):
+        self._subject = subject
+        self.alive = None
+
+    def process(self, case):
+        return "main"
+
+    def unavailable(self, case):
+        return None
+
+    def measure(self, session):
+        self.alive = [output for ref in self._subject.made if (output := ref()) is not None]
+        return []
+
+
+def test_outputs_of_the_first_call_are_gone_when_a_meter_starts():
+    subject = Subject()
+    looks = Looks(subject)
+    outcome = measure(make_case(), subject, subject, [looks])
+    assert outcome.status == "ok", outcome.reason
+    assert len(subject.made) == 1
+    assert looks.alive == []
+
+
+def test_tokens_are_counted_in_the_outputs_of_the_first_call():
+    subject = Subject(tokens=lambda outputs: len(outputs[0]))
+    session = open_session(make_case(), subject, subject, lambda what: None)
+    assert session.first.tokens == 3
+    assert not session.first.is_text
+
+
+def test_text_is_told_apart():
+    subject = Subject(last=lambda output: ["hello"])
+    session = open_session(make_case(), subject, subject, lambda what: None)
+    assert session.first.is_text
