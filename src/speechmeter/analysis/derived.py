@@ -24,9 +24,12 @@ class _Round:
         found = self.find(metric, scope)
         return found.values if found is not None else ()
 
-    def mean(self, metric: Metric, scope: str = "total") -> float | None:
+    def typical(self, metric: Metric, scope: str = "total") -> float | None:
+        """The mean of what was counted for each batch; the median of what was measured again and again."""
         values = self.values(metric, scope)
-        return fmean(values) if values else None
+        if not values:
+            return None
+        return fmean(values) if metric.exact else median(values)
 
     def find(self, metric: Metric, scope: str = "total") -> Measurement | None:
         own = self.record.find(metric.id, scope)
@@ -104,11 +107,11 @@ def _paired(this: _Round, amount: Metric, scope: str) -> list[tuple[float, float
 
 
 def _quotient(above: Metric, below: Metric, factor: float = 1.0) -> Derive:
-    """Mean of one metric over the mean of another; the one below may be known for the whole call alone."""
+    """One metric over another; the one below may be known for the whole call alone."""
 
     def quotient(this: _Round, scope: str) -> tuple[float, int] | None:
-        top = this.mean(above, scope)
-        bottom = this.mean(below, "total" if below.id in _ONLY_TOTAL else scope)
+        top = this.typical(above, scope)
+        bottom = this.typical(below, "total" if below.id in _ONLY_TOTAL else scope)
         return (factor * top / bottom, len(this.values(above, scope))) if top is not None and bottom else None
 
     return quotient
@@ -122,9 +125,9 @@ def _utilisation(work: Sequence[Metric], peak: Metric | None) -> Derive:
     """Work of a call over its time, as a share of the peak where one is given."""
 
     def utilisation(this: _Round, scope: str) -> tuple[float, int] | None:
-        done = [amount for metric in work if (amount := this.mean(metric, scope)) is not None]
+        done = [amount for metric in work if (amount := this.typical(metric, scope)) is not None]
         times = this.values(metrics.LATENCY, scope)
-        best = 1.0 if peak is None else this.mean(peak)
+        best = 1.0 if peak is None else this.typical(peak)
         if not done or not times or not best or median(times) <= 0:
             return None
         return sum(done) / median(times) / best, len(times)

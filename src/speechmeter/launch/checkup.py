@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from pathlib import Path
 from statistics import median
 from time import perf_counter_ns
 from typing import Literal
@@ -16,9 +15,10 @@ from typing import Literal
 from speechmeter.core import plugins
 from speechmeter.core.machine import available_cores, cpu_model, kib_field, read_text
 from speechmeter.launch.preflight import cuda_devices
+from speechmeter.meters.energy.sensors.sources import SOURCES, choose, domains_with
+from speechmeter.meters.resident import HighWaterMark, probes
 
 _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
-_RAPL = Path("/sys/class/powercap")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,8 @@ def checkup() -> Iterator[Finding]:
     yield _governor()
     yield _load(len(cores))
     yield _noise()
-    yield _high_water_mark()
-    yield _power()
+    yield _peak_memory()
+    yield from _power(bool(cuda_devices()))
     yield from _plugins()
 
 
@@ -102,17 +102,28 @@ def _noise() -> Finding:
     return Finding(what="noise", state=state, level="note", advice="use several rounds; close what else runs")
 
 
-def _high_water_mark() -> Finding:
-    if os.access("/proc/self/clear_refs", os.W_OK):
+def _peak_memory() -> Finding:
+    found = probes()
+    if not found:
+        return Finding(what="peak memory", state="unavailable: this system tells no process its size", level="bad")
+    if isinstance(found[0], HighWaterMark):
         return Finding(what="peak memory", state="the kernel's high-water mark can be reset")
-    return Finding(what="peak memory", state="unavailable: no /proc/self/clear_refs", level="bad")
+    state = f"by {found[0].source}: readings may be bounds"
+    return Finding(what="peak memory", state=state, level="note", advice="needs a writable /proc/self/clear_refs")
 
 
-def _power() -> Finding:
-    zones = sorted(zone.name for zone in _RAPL.glob("intel-rapl:*")) if _RAPL.is_dir() else []
-    if zones:
-        return Finding(what="power sensors", state=", ".join(zones))
-    return Finding(what="power sensors", state="none found (powercap is empty)", level="note")
+def _power(on_cuda: bool) -> Iterator[Finding]:
+    """The sensors that the energy meter would read, and why a domain has none."""
+    device = "cuda:0" if on_cuda else "cpu"
+    domains = domains_with(device)
+    choice = choose(device, domains, SOURCES)
+    for domain in domains:
+        names = [sensor.name for sensor in choice.sensors if sensor.domain == domain]
+        if choice.has(domain):
+            yield Finding(what=f"energy, {domain}", state=", ".join(names))
+        else:
+            yield Finding(what=f"energy, {domain}", state=f"no sensor: {choice.reason(domain)}", level="note")
+    choice.close()
 
 
 def _plugins() -> Iterator[Finding]:

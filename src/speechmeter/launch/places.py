@@ -21,6 +21,7 @@ from speechmeter.launch.process import MeasuringProcess
 BASELINE, THIS = "baseline", "this"
 _SHARE_OF_FREE_MEMORY = 0.95
 _THRESHOLDS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
+_TUNABLES, _OF_MALLOC = "GLIBC_TUNABLES", "glibc.malloc."
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -144,6 +145,8 @@ def all_exact(meters: Iterable[str]) -> bool:
 def _environ(case: Case, meters: tuple[str, ...], *, own_process: bool) -> dict[str, str]:
     """Variables that libraries read when they start. The latency process has the default allocator."""
     environ = {key: value for key, value in os.environ.items() if key not in _THRESHOLDS}
+    tunables = [part for part in environ.pop(_TUNABLES, "").split(":") if part and not part.startswith(_OF_MALLOC)]
+    environ.update({_TUNABLES: ":".join(tunables)} if tunables else {})
     environ.update(dict.fromkeys(_THREAD_VARIABLES, str(case.axes["threads"])))
     environ.update(PYTHONHASHSEED=str(case.protocol.get("seed", 0)), TOKENIZERS_PARALLELISM="false")
     if case.axes.get("deterministic"):

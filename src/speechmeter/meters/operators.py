@@ -15,6 +15,8 @@ from speechmeter.core.types import Case, Measurement
 _CALLS = 3
 _SLOW_NS = 5 * 10**9
 _MICROSECOND = 1e-6
+_LEAST_SHARE = 0.0001
+"""Operators below this share of the time have no row, unless nobody knows what they compute."""
 
 
 class OperatorsMeter:
@@ -129,6 +131,7 @@ def _rows(rows: Mapping[str, _Row], calls: int) -> list[Measurement]:
         *(
             Measurement.of(metrics.TIME_OPERATOR, [row.seconds / calls], scope=f"op:{name}", notes={"kind": row.kind})
             for name, row in ordered
+            if row.kind == "unknown" or row.seconds >= _LEAST_SHARE * total
         ),
     ]
 

@@ -17,7 +17,7 @@ _KINDS = {
     "elements": "arithmetic by the element, in element_ops",
     "moves": "moving data, no arithmetic",
     "wraps": "only calls other operators",
-    "unknown": "unknown: not counted",
+    "unknown": "not counted, nobody here knows what it computes",
 }
 
 
@@ -64,11 +64,13 @@ def coverage(records: Sequence[Record]) -> list[Table]:
     """One row a case: the share of operator time in each kind, as the profiled pass saw it; unknown ones by name."""
     labels = case_labels(records)
     lines = []
+    seen: set[str] = set()
     for case_id, group in by_case(records).items():
         total = next((m for r in group if (m := r.find(metrics.TIME_OPERATOR.id)) is not None), None)
         if total is None or not total.values:
             continue
         shares = total.notes.get("shares", {})
+        seen.update(shares)
         text = ", ".join(f"{kind} {shares[kind]:.1%}" for kind in _KINDS if kind in shares)
         unknown = [f"{name} {share:.2%}" for name, share in _unknown_shares(group, total)]
         lines.append(f"{labels[case_id]}: {text}" + (f"; unknown: {', '.join(unknown)}" if unknown else ""))
@@ -76,7 +78,7 @@ def coverage(records: Sequence[Record]) -> list[Table]:
         Row(labels=(labels[case_id],), cells=(cell_of(group, metrics.TIME_OPERATOR),))
         for case_id, group in by_case(records).items()
     )
-    kinds = tuple(f"{kind}: {meaning}." for kind, meaning in _KINDS.items())
+    kinds = tuple(f"{kind}: {meaning}." for kind, meaning in _KINDS.items() if kind in seen)
     return [list_table("time in operators", ("case",), (metrics.TIME_OPERATOR,), rows, notes=(*lines, *kinds))]
 
 

@@ -20,9 +20,26 @@ _DOMAINS = {
 
 
 def energy(records: Sequence[Record], stated: Assumed | None = None) -> list[Table]:
-    """One table for each domain that was read or asked for: GPU, processor, system."""
+    """One table for each domain that was read or asked for: GPU, processor, system; a rated power has its own."""
     asked = [name for name, shown in _DOMAINS.items() if any(r.find(shown[0].id) for r in records)]
-    return [_domain(records, name, stated or {}) for name in asked or ["processor"]]
+    rates = {key: value for key, value in (stated or {}).items() if key != "tdp_w"}
+    tables = [_domain(records, name, rates) for name in asked or ["processor"]]
+    return [*tables, *([_rated(records, stated)] if stated and "tdp_w" in stated else [])]
+
+
+def _rated(records: Sequence[Record], stated: Assumed) -> Table:
+    """An estimate, kept apart from what a sensor read."""
+    labels = case_labels(records)
+    rows = tuple(
+        Row(labels=(labels[case_id],), cells=(_assumed_cell(group, metrics.ENERGY_TDP, metrics.ENERGY_CPU, stated),))
+        for case_id, group in by_case(records).items()
+    )
+    notes = (_assumed_note("tdp_w", stated["tdp_w"]),)
+    return list_table("energy at the rated power", ("case",), (metrics.ENERGY_TDP,), rows, notes=notes)
+
+
+def _assumed_note(key: str, value: float) -> str:
+    return f"assumed: {ASSUMPTIONS[key]}: {value:g}."
 
 
 def _domain(records: Sequence[Record], name: str, stated: Assumed) -> Table:
@@ -55,7 +72,7 @@ def _domain(records: Sequence[Record], name: str, stated: Assumed) -> Table:
         rows,
         notes=(
             *(f"read from {sensor}." for sensor in sensors),
-            *(f"assumed: {ASSUMPTIONS[key]}: {value:g}." for key, value in stated.items()),
+            *(_assumed_note(key, value) for key, value in stated.items()),
         ),
         columns=[*(title for _, title in shown), *(metric.title for metric in extra)],
     )

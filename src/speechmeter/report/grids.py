@@ -119,7 +119,7 @@ def _notes(group: Group, cells: dict[tuple[Any, Any], Cell], metric: Metric) -> 
         if cell.estimate is None and cell.reason:
             reasons.setdefault(f"{cell.word}: {cell.reason}", []).append(f"{_label(row)} s × {_label(column)}")
     notes += [f"{', '.join(places)}: {what}" for what, places in reasons.items()]
-    notes += dict.fromkeys(note for records in group for record in records for note in _model_notes(record))
+    notes += dict.fromkeys(note for records in group for record in records for note in _told(record, metric))
     return notes + _warning_notes(group, metric)
 
 
@@ -166,9 +166,11 @@ def _real_time_note(cells: dict[tuple[Any, Any], Cell]) -> list[str]:
     return ["; ".join(f"{word}: {count} of {len(verdicts)} cells" for word, count in counts.items()) + "."]
 
 
-def _model_notes(record: Record) -> list[str]:
+def _told(record: Record, metric: Metric) -> list[str]:
+    """What the model and the meter say about their figures."""
     fed, loaded = record.find(metrics.ITEMS.id), record.find(metrics.LATENCY_LOAD.id)  # older records: at the load
-    return [str(note) for found in (fed, loaded) if found is not None for note in found.notes.get("notes", ())]
+    own = record.find(metric.id) if metric.id not in (metrics.ITEMS.id, metrics.LATENCY_LOAD.id) else None
+    return [str(note) for found in (fed, loaded, own) if found is not None for note in found.notes.get("notes", ())]
 
 
 def summary(records: Sequence[Record]) -> str:

@@ -73,7 +73,9 @@ def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total", sta
         need = samples_needed(statistic)
         return Cell(word=f"too few (n={have})", reason=f"{statistic} needs {need} samples, {have} are here; add rounds")
     if last.status == "ok":
-        return Cell(word=NOT_MEASURED, reason=f"{metric.name} was not asked for")
+        elsewhere = any(m.metric == metric.id for record in records for m in record.measurements)
+        why = "not measured in this part" if elsewhere else "was not asked for"
+        return Cell(word=NOT_MEASURED, reason=f"{metric.name} {why}")
     return Cell(word=last.status, reason=last.reason)
 
 

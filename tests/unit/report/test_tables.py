@@ -1,15 +1,15 @@
-"""Golden files for every format, and the same digits in all of them. `UPDATE_GOLDEN=1` writes them anew."""
+"""Golden files for every format, and the same digits in all of them."""
 
 import csv
 import io
 import json
-import os
 import re
 from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
 from conftest import make_case, make_record
+from golden_files import check_golden
 from rich.console import Console
 
 from speechmeter.analysis.compare import verdict
@@ -73,12 +73,8 @@ def render(format, metric, sci=False):
 @pytest.mark.parametrize("format", ["table", *FORMATS])
 @pytest.mark.parametrize(("metric", "sci"), [(None, False), ("rtf", True), ("cold-start", False), ("stages", False)])
 def test_golden(format, metric, sci):
-    text = render(format, metric, sci)
     path = GOLDEN / f"{metric or 'default'}{'-sci' if sci else ''}.{format}.txt"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    assert text == path.read_text()
+    check_golden(path, render(format, metric, sci))
 
 
 def digits(text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -110,6 +110,15 @@ def _rolled_up(exclusive: Mapping[str, Tally]) -> dict[str, Tally]:
         for depth in range(1, len(parts) + 1):
             rolled.setdefault(".".join(parts[:depth]), Tally(kind=tally.kind)).merge(tally)
     return rolled
+
+
+def together(counts: Iterable[Count]) -> Count:
+    """One count of several pieces of work: two of them may run the same operator in the same module."""
+    tallies: dict[tuple[Phase, str, str], Tally] = {}
+    for part in counts:
+        for key, tally in part.tallies.items():
+            tallies.setdefault(key, Tally(kind=tally.kind)).merge(tally)
+    return Count(tallies=tallies)
 
 
 def count(call: Callable[[], Any], modules: Mapping[str, Any] | None = None) -> Count:

@@ -144,20 +144,18 @@ def _stages(stages: Sequence[Stage], counts: Sequence[Sequence[Count]]) -> list[
 
 
 def _modules(counts: Iterable[Count]) -> dict[str, Tally]:
-    rows: dict[str, Tally] = {}
-    for count in counts:
-        rows.update({path: tally for path, tally in count.by_module().items() if path and tally.flops})
-    return {path: tally for path, tally in rows.items() if path.count(".") < _DEEPEST_MODULE}
+    rows = _together(counts).by_module()
+    return {path: t for path, t in rows.items() if path and t.flops and path.count(".") < _DEEPEST_MODULE}
 
 
 def _operators(counts: Iterable[Count]) -> dict[str, Tally]:
-    rows: dict[str, Tally] = {}
-    for count in counts:
-        for name, tally in count.by_operator().items():
-            known = rows.setdefault(name, tally)
-            if known is not tally:
-                known.merge(tally)
-    return rows
+    return _together(counts).by_operator()
+
+
+def _together(counts: Iterable[Count]) -> Count:
+    from speechmeter.meters.flops.count import together
+
+    return together(counts)
 
 
 def _parts(kind: str, rows: Sequence[Mapping[str, Tally]]) -> list[Measurement]:

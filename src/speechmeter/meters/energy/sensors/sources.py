@@ -52,9 +52,13 @@ class Choice:
 
 
 def domains_of(case: Case) -> tuple[Domain, ...]:
-    """What a case can draw power from: a GPU only when it runs on one."""
-    on_cpu = str(case.axes.get("device", "cpu")).startswith("cpu")
-    return ("cpu", "system") if on_cpu else ("gpu", "cpu", "system")
+    """What a case can draw power from."""
+    return domains_with(str(case.axes.get("device", "cpu")))
+
+
+def domains_with(device: str) -> tuple[Domain, ...]:
+    """What work on a device draws power from: a GPU only when it runs on one."""
+    return ("cpu", "system") if device.startswith("cpu") else ("gpu", "cpu", "system")
 
 
 def choose(device: str, domains: Sequence[Domain], sources: Sequence[Source]) -> Choice:

@@ -1,0 +1,88 @@
+"""Figures that follow from others: per audio second, token and hour, utilisation, and what they are made from."""
+
+import pytest
+from conftest import make_case, make_record
+
+from speechmeter.analysis.derived import round_value, sample_values, why_absent
+from speechmeter.core import metrics
+from speechmeter.core.types import Measurement
+
+
+def record(*measurements, round=0, **fields):
+    return make_record(make_case(), *measurements, round=round, **fields)
+
+
+def of(metric, *values, scope="total"):
+    return Measurement.of(metric, list(values), scope=scope)
+
+
+def test_flops_per_audio_second_is_a_ratio_of_sums_over_the_batches():
+    this = record(of(metrics.FLOPS, 10.0, 50.0), of(metrics.AUDIO_SECONDS, 1.0, 2.0))
+    assert round_value(this, metrics.FLOPS_PER_AUDIO_SECOND) == (pytest.approx(60 / 3), 2)
+
+
+def test_flops_per_token_counts_the_tokens_of_the_whole_call_also_for_a_stage():
+    this = record(of(metrics.FLOPS, 90.0), of(metrics.FLOPS, 60.0, scope="stage:model"), of(metrics.TOKENS, 30.0))
+    assert round_value(this, metrics.FLOPS_PER_TOKEN) == (3.0, 1)
+    assert round_value(this, metrics.FLOPS_PER_TOKEN, "stage:model") == (2.0, 1)
+
+
+def test_energy_per_audio_hour_rests_on_the_same_window_as_the_energy_does():
+    windows = (20.0, 21.0, 40.0)
+    this = record(of(metrics.ENERGY_GPU, *windows), of(metrics.AUDIO_SECONDS, 80.0))
+    (energy, _) = round_value(this, metrics.ENERGY_GPU)
+    (per_hour, samples) = round_value(this, metrics.ENERGY_PER_AUDIO_HOUR[metrics.ENERGY_GPU])
+    assert energy == 21.0
+    assert per_hour == pytest.approx(energy / 80 * 3600)
+    assert samples == 3
+
+
+def test_utilisation_is_all_arithmetic_over_time_over_the_peak():
+    this = record(
+        of(metrics.FLOPS, 1e9),
+        of(metrics.FLOPS_BACKWARD, 2e9),
+        of(metrics.LATENCY, 0.1, 0.1, 0.4),
+        of(metrics.PEAK_FLOPS, 1e11),
+    )
+    assert round_value(this, metrics.MFU) == (pytest.approx(3e9 / 0.1 / 1e11), 3)
+
+
+def test_bandwidth_of_a_stage_is_held_against_the_peak_of_the_device():
+    this = record(
+        of(metrics.BYTES_MOVED, 5e8, scope="stage:model"),
+        of(metrics.LATENCY, 0.5, scope="stage:model"),
+        of(metrics.PEAK_BANDWIDTH, 4e9),
+    )
+    assert round_value(this, metrics.BANDWIDTH, "stage:model") == (1e9, 1)
+    assert round_value(this, metrics.BANDWIDTH_SHARE, "stage:model") == (0.25, 1)
+
+
+def test_a_call_that_waits_for_its_launches_takes_longer_than_its_kernels():
+    this = record(of(metrics.LATENCY, 0.03, 0.03, 0.3), of(metrics.TIME_GPU, 0.01))
+    assert round_value(this, metrics.LAUNCH_BOUND) == (pytest.approx(3.0), 3)
+
+
+def test_what_was_counted_in_the_first_round_holds_for_the_others():
+    counted = record(of(metrics.FLOPS, 1e9))
+    later = record(of(metrics.LATENCY, 0.1), of(metrics.PEAK_FLOPS, 1e11), round=1)
+    assert round_value(later, metrics.MFU) is None
+    assert round_value(later, metrics.MFU, others=[counted]) == (pytest.approx(0.1), 1)
+
+
+def test_what_varies_is_not_borrowed_from_another_round():
+    slow = record(of(metrics.LATENCY, 0.1), of(metrics.PEAK_FLOPS, 1e11))
+    later = record(of(metrics.FLOPS, 1e9), round=1)
+    assert round_value(later, metrics.MFU, others=[slow]) is None
+
+
+def test_the_reason_comes_from_what_is_missing():
+    this = record(
+        Measurement.absent(metrics.ENERGY_CPU, "no sensor"), Measurement.absent(metrics.PEAK_FLOPS, "no torch")
+    )
+    assert why_absent(this, metrics.ENERGY_PER_AUDIO_HOUR[metrics.ENERGY_CPU]) == "no sensor"
+    assert why_absent(this, metrics.MFU, "stage:model") == "no torch"
+
+
+def test_samples_of_a_figure_without_samples_of_its_own_are_its_round_value():
+    this = record(of(metrics.FLOPS, 10.0), of(metrics.AUDIO_SECONDS, 2.0))
+    assert sample_values(this, metrics.FLOPS_PER_AUDIO_SECOND) == [5.0]

@@ -1,0 +1,123 @@
+"""Golden files of the tables that the FLOP, operator, peak and energy meters fill, in every format."""
+
+import io
+from pathlib import Path
+
+import pytest
+from conftest import make_case, make_record
+from golden_files import check_golden
+from rich.console import Console
+
+from speechmeter.core import metrics
+from speechmeter.core.types import Measurement
+from speechmeter.report import choose
+from speechmeter.report.terminal import draw
+from speechmeter.report.text import FORMATS
+
+GOLDEN = Path(__file__).parent / "golden"
+METERS = ("latency", "parameters", "flops", "operators", "peaks", "energy")
+
+
+def counted():
+    return [
+        Measurement.of(
+            metrics.FLOPS,
+            [8e9, 12e9],
+            notes={"counted on": "shapes alone", "unknown": {"plug::kernel": 2}, "no torch operator in": ["features"]},
+        ),
+        Measurement.of(metrics.FLOPS_BACKWARD, [2e10], notes={"attention": ["aten::_flash_attention_backward"]}),
+        Measurement.of(metrics.ELEMENT_OPS, [3e7]),
+        Measurement.of(metrics.BYTES_MOVED, [2**30]),
+        Measurement.absent(metrics.FLOPS, "no torch operator ran in it", scope="stage:features"),
+        Measurement.of(metrics.FLOPS, [1e10], scope="stage:model"),
+        Measurement.of(metrics.BYTES_MOVED, [2**30], scope="stage:model"),
+        Measurement.of(metrics.FLOPS, [9e9], scope="module:model.encoder"),
+        Measurement.of(metrics.PARAMETERS, [9e7], scope="module:model.encoder"),
+        Measurement.of(metrics.FLOPS, [1e10], scope="op:aten::mm", notes={"kind": "matrix", "calls": 12}),
+        Measurement.of(metrics.ELEMENT_OPS, [3e7], scope="op:aten::gelu", notes={"kind": "elements", "calls": 12}),
+        Measurement.of(metrics.ELEMENT_OPS, [0], scope="op:plug::kernel", notes={"kind": "unknown", "calls": 2}),
+        Measurement.of(metrics.TOKENS, [40]),
+    ]
+
+
+def profiled():
+    shares = {"matrix": 0.9, "elements": 0.08, "unknown": 0.02}
+    return [
+        Measurement.of(metrics.TIME_OPERATOR, [0.05], notes={"shares": shares}),
+        Measurement.of(metrics.TIME_OPERATOR, [0.045], scope="op:aten::mm", notes={"kind": "matrix"}),
+        Measurement.of(metrics.TIME_OPERATOR, [0.004], scope="op:aten::gelu", notes={"kind": "elements"}),
+        Measurement.of(metrics.TIME_OPERATOR, [0.001], scope="op:plug::kernel", notes={"kind": "unknown"}),
+        Measurement.of(metrics.TIME_GPU, [0.04]),
+    ]
+
+
+def powered(scale):
+    return [
+        Measurement.of(metrics.ENERGY_GPU, [20.0 * scale, 21.0 * scale, 19.0 * scale], source="NVML"),
+        Measurement.of(metrics.ENERGY_GPU_NET, [15.0 * scale]),
+        Measurement.of(metrics.POWER_GPU, [400.0]),
+        Measurement.of(metrics.POWER_GPU_IDLE, [100.0]),
+        Measurement.absent(metrics.ENERGY_CPU, "powercap is missing"),
+    ]
+
+
+def record(round=0, scale=1.0):
+    """A case on a GPU; exact figures stand in the first round alone, as a run leaves them."""
+    return make_record(
+        make_case("model", device="cuda", meters=METERS),
+        Measurement.of(metrics.LATENCY, [0.05 * scale, 0.051 * scale, 0.049 * scale]),
+        Measurement.of(metrics.LATENCY, [0.01], scope="stage:features"),
+        Measurement.of(metrics.LATENCY, [0.04], scope="stage:model"),
+        Measurement.of(metrics.AUDIO_SECONDS, [10.0]),
+        Measurement.of(metrics.ITEMS, [1]),
+        *(counted() if round == 0 else []),
+        *profiled(),
+        Measurement.of(metrics.PEAK_FLOPS, [1e12], notes={"side": 2048, "tries": [9e11, 1e12]}),
+        Measurement.of(metrics.PEAK_BANDWIDTH, [1e11]),
+        *powered(scale),
+        round=round,
+    )
+
+
+RECORDS = [record(0), record(1, scale=1.02)]
+STATED = {"tdp_w": 700.0, "co2_g_per_kwh": 400.0, "price_per_kwh": 0.3}
+
+
+def render(format, metric, assumed=None):
+    tables = choose.tables(RECORDS, metric, assumed=assumed)
+    if format != "table":
+        return FORMATS[format](tables)
+    console = Console(file=io.StringIO(), width=180)
+    draw(tables, console)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("format", ["table", *FORMATS])
+@pytest.mark.parametrize("metric", ["flops", "modules", "operators", "coverage", "utilisation", "energy"])
+def test_golden(format, metric):
+    check_golden(GOLDEN / f"{metric}.{format}.txt", render(format, metric))
+
+
+@pytest.mark.parametrize("format", ["table", *FORMATS])
+def test_golden_of_what_the_reader_states(format):
+    check_golden(GOLDEN / f"energy-assumed.{format}.txt", render(format, "energy", STATED))
+
+
+def test_without_a_word_every_meter_has_its_table():
+    titles = [table.title for table in choose.tables(RECORDS, None)]
+    assert [title.rpartition(": ")[2] for title in titles] == [
+        "real-time factor",
+        "parameters",
+        "FLOPs",
+        "time in operators",
+        "utilisation",
+        "energy, GPU",
+        "energy, processor",
+    ]
+
+
+def test_a_rated_power_is_a_table_of_its_own_and_no_energy():
+    tables = choose.tables(RECORDS, "energy", assumed={"tdp_w": 700.0})
+    assert [table.title for table in tables] == ["energy, GPU", "energy, processor", "energy at the rated power"]
+    assert not any("rated" in column for table in tables[:-1] for column in table.columns)
+    assert all(cell.word == "unavailable" for cell in tables[1].rows[0].cells)
