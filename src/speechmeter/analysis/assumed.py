@@ -35,7 +35,9 @@ def read_assumptions(words: Iterable[str]) -> dict[str, float]:
         except ValueError:
             stated[name] = -1.0
         if not 0 < stated[name] < float("inf"):
-            raise InputError(f"{name} takes a number above 0, not {value!r}", where="--assume", fix=f"{name}=1.5")
+            raise InputError(
+                f"{name} takes a number above 0, not {value!r}", where="--assume", fix=f"such as {name}=65"
+            )
     return stated
 
 

@@ -86,6 +86,13 @@ def why_absent(record: Record, metric: Metric, scope: str = "total") -> str | No
     return None
 
 
+def lacking(records: Sequence[Record], metric: Metric) -> list[Metric]:
+    """What a metric is made from and none of the records holds in any scope."""
+    derivation = _DERIVED.get(metric.id)
+    held = {m.metric for record in records for m in record.measurements}
+    return [need for need in (derivation.needs if derivation is not None else (metric,)) if need.id not in held]
+
+
 def _rtf(this: _Round, scope: str) -> tuple[float, int] | None:
     pairs = _paired(this, metrics.AUDIO_SECONDS, scope)
     return (median(time / audio for time, audio in pairs), len(pairs)) if pairs else None
@@ -115,6 +122,11 @@ def _quotient(above: Metric, below: Metric, factor: float = 1.0) -> Derive:
         return (factor * top / bottom, len(this.values(above, scope))) if top is not None and bottom else None
 
     return quotient
+
+
+def _share(this: _Round, scope: str) -> tuple[float, int] | None:
+    part, whole = this.typical(metrics.TIME_OPERATOR, scope), this.typical(metrics.TIME_OPERATOR)
+    return (part / whole, 1) if part is not None and whole else None
 
 
 def _energy_per_hour(energy: Metric) -> Derive:
@@ -168,6 +180,7 @@ _DERIVED: dict[str, _Derivation] = {
         metrics.LATENCY,
         metrics.PEAK_BANDWIDTH,
     ),
+    metrics.OPERATOR_SHARE.id: _of(_share, metrics.TIME_OPERATOR),
     metrics.LAUNCH_BOUND.id: _of(_quotient(metrics.LATENCY, metrics.TIME_GPU), metrics.LATENCY, metrics.TIME_GPU),
     **{
         per_hour.id: _of(_energy_per_hour(energy), energy, metrics.AUDIO_SECONDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -28,15 +28,19 @@ _MIB = 2.0**20
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One meter against one truth, in `unit`. `tolerance` is absolute; `reason` says why nothing was read."""
+    """One meter against one truth, in `unit`. `tolerance` is absolute; `excuse` says why it could not be checked.
+
+    `trouble` is what went wrong where there is no excuse.
+    """
 
     meter: str
     what: str
     unit: str
     truth: float | None
-    tolerance: float
+    tolerance: float | None
     reading: float | None = None
-    reason: str = ""
+    excuse: str = ""
+    trouble: str = ""
 
     @property
     def error(self) -> float | None:
@@ -46,8 +50,8 @@ class Finding:
     @property
     def state(self) -> State:
         """A meter that cannot be had here was not checked; one that gave no reading without a reason failed."""
-        if self.error is None:
-            return "not checked" if self.reason else "failed"
+        if self.error is None or self.tolerance is None:
+            return "not checked" if self.excuse else "failed"
         return "passed" if abs(self.error) <= self.tolerance else "failed"
 
 
@@ -127,22 +131,23 @@ def selftest() -> Iterator[Finding]:
 
 
 def _finding(check: _Check) -> Finding:
-    reading, reason = None, ""
+    reading, excuse, trouble = None, "", ""
     if check.factory != "spins" and find_spec("torch") is None:
-        reason = "torch is not installed: pip install 'speechmeter[torch]'"
+        excuse = "torch is not installed: pip install 'speechmeter[torch]'"
     else:
         records = _records(check)
         if check.read is not None:
             reading = check.read(records)
         elif (found := estimate(records, check.metric)) is not None:
             reading = found.value
-        reason = next((why for record in records if (why := why_absent(record, check.metric))), "")
-        if any(record.status != "ok" for record in records):  # a subject of ours that fails is no excuse
-            reading, reason = None, ""
+        excuse = next((why for record in records if (why := why_absent(record, check.metric))), "")
+        trouble = next((f"{r.status}: {r.reason}" for r in records if r.status != "ok"), "")
+        if trouble:  # a subject of ours that fails is no excuse
+            reading, excuse = None, ""
     unit = "1" if check.read is not None else check.metric.unit
     return Finding(
         meter=check.meter, what=check.what, unit=unit, truth=check.truth, tolerance=check.tolerance,
-        reading=reading, reason=reason,
+        reading=reading, excuse=excuse, trouble=trouble,
     )  # fmt: skip
 
 
@@ -162,14 +167,16 @@ def _records(check: _Check) -> tuple[Record, ...]:
 
 def _energy_finding() -> Finding:
     """The energy counter of a GPU against the same card's power readings; elsewhere there is no second source."""
-    nothing = Finding(meter="energy", what="calls on the GPU, by its power readings", unit="J", truth=None, tolerance=0)
+    nothing = Finding(
+        meter="energy", what="calls on the GPU, by its power readings", unit="J", truth=None, tolerance=None
+    )
     if not cuda_devices():
-        return _without_reading(nothing, "no CUDA device here, and no second sensor to hold a processor's against")
+        return replace(nothing, excuse="no CUDA device here, and no second sensor to hold a processor's against")
     try:
         nvml = load_nvml()
         handle = device_handle(nvml, "cuda:0")
     except SensorError as error:
-        return _without_reading(nothing, str(error))
+        return replace(nothing, excuse=str(error))
     import torch
 
     burns = known.Burns(lambda: float(nvml.nvmlDeviceGetPowerUsage(handle)) / 1e3)
@@ -177,12 +184,6 @@ def _energy_finding() -> Finding:
     found = result.estimate(metrics.ENERGY_GPU.id)
     if found is None:
         why = why_absent(result.record, metrics.ENERGY_GPU)
-        return _without_reading(nothing, why or "")
+        return replace(nothing, excuse=why or "")
     truth = burns.energy_j
-    return Finding(
-        meter=nothing.meter, what=nothing.what, unit="J", truth=truth, tolerance=0.1 * truth, reading=found.value
-    )
-
-
-def _without_reading(finding: Finding, reason: str) -> Finding:
-    return Finding(meter=finding.meter, what=finding.what, unit=finding.unit, truth=None, tolerance=0, reason=reason)
+    return replace(nothing, truth=truth, tolerance=0.1 * truth, reading=found.value)

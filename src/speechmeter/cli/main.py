@@ -13,7 +13,7 @@ EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(
     name="speechmeter",
-    help="What does this speech model cost? Time, memory and parameters, as numbers you can defend.",
+    help="What does this speech model cost? Time, memory, FLOPs, energy, as numbers you can defend.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -39,7 +39,7 @@ def _version(wanted: bool) -> None:
 def _options(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """What does this speech model cost? Time, memory and parameters, as numbers you can defend."""
+    """What does this speech model cost? Time, memory, FLOPs, energy, as numbers you can defend."""
 
 
 def main() -> None:

@@ -20,6 +20,8 @@ from speechmeter.launch.sweep import Event
 from speechmeter.report.numbers import number
 
 _BAR = 24
+_TOLD = (metrics.LATENCY, metrics.FLOPS, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED)
+"""The first of these that a record holds stands in its line."""
 
 
 @contextmanager
@@ -89,8 +91,9 @@ def outcome(record: Record) -> str:
     """What a record says, in a few words."""
     if record.status != "ok":
         return f"{record.status}: {record.reason}"
-    rtf, latency = estimate([record], metrics.RTF), estimate([record], metrics.LATENCY)
-    if latency is None:
+    found = [figure for metric in _TOLD if (figure := estimate([record], metric)) is not None]
+    if not found:
         return "ok"
-    text = number(latency.value, "s")
+    rtf = estimate([record], metrics.RTF)
+    text = number(found[0].value, found[0].metric.unit)
     return text if rtf is None else f"{text}, RTF {number(rtf.value, '1')}"

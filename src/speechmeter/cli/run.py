@@ -35,7 +35,9 @@ def run(
     boundary: str | None = typer.Option(
         None, help="What is inside the clock: model, +decode, +features, +copy, +load."
     ),
-    meters: str | None = typer.Option(None, help="latency, memory, parameters, …"),
+    meters: str | None = typer.Option(
+        None, help="latency, memory, parameters, flops, energy, …: see `speechmeter models`."
+    ),
     rounds: str | None = typer.Option(None, help="Fresh processes a case: a number, or auto."),
     precision: str | None = typer.Option(None, help="With auto: half the interval over rounds, such as 5%."),
     baseline_python: str | None = typer.Option(

@@ -31,7 +31,8 @@ def selftest() -> None:
             values = (finding.truth, finding.reading, finding.error, finding.tolerance)
             shown = ["" if value is None else number(value, finding.unit) for value in values]
             colour = {"passed": "green", "failed": "red", "not checked": "yellow"}[finding.state]
-            state = f"[{colour}]{finding.state}[/{colour}]" + (f": {escape(finding.reason)}" if finding.reason else "")
+            why = finding.excuse or finding.trouble
+            state = f"[{colour}]{finding.state}[/{colour}]" + (f": {escape(why)}" if why else "")
             table.add_row(finding.meter, escape(finding.what), *shown, state)
     console.print(table)
     if failed:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def show(
     run: Path = typer.Argument(..., help="A run directory."),
     metric: str | None = typer.Option(
-        None, help="rtf, rtfx, latency, memory, parameters, flops, energy, operators, modules, utilisation, stages, …"
+        None,
+        help="rtf, rtfx, latency, memory, parameters, flops, energy, modules, operators, coverage, utilisation, "
+        "stages, cold-start, or any metric.",
     ),
     format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
     statistic: str = typer.Option(
@@ -44,6 +46,8 @@ def show(
             f"there is no statistic {statistic!r}", where="--stat", fix=nearest(statistic, list(STATISTICS))
         )
     records = RunDir.existing(run).records()
+    if assume and metric not in (None, "energy"):
+        raise InputError("rates are for the energy table", where="--assume", fix="--metric energy, or none")
     found = tables(records, metric, statistic, read_assumptions(assume))
     if format != "table":
         typer.echo(FORMATS[format](found, sci=sci).rstrip())

@@ -8,6 +8,7 @@ SpeechmeterError
 │   └── RunDirError         a run directory that is taken, missing or not ours
 ├── StoreError              a record that cannot be read or written
 ├── SensorError             a sensor, a log of one, or a hardware counter that cannot be read
+├── NeedsValuesError        a model on shapes alone decides by a value that shapes do not give
 └── InterruptedRun          the run was stopped from outside; finished records are kept
 """
 
@@ -58,6 +59,10 @@ class StoreError(SpeechmeterError):
 
 class SensorError(SpeechmeterError):
     """A sensor, a log of one, or a hardware counter cannot be read: the reason in one line, with the way out."""
+
+
+class NeedsValuesError(SpeechmeterError):
+    """A model that runs on shapes alone decides by a value that shapes do not give."""
 
 
 class InterruptedRun(SpeechmeterError):  # noqa: N818 - an interruption is not an error of anyone's

@@ -150,7 +150,7 @@ ENERGY_PER_AUDIO_HOUR = {
         f"{energy.name}_per_audio_hour.v1",
         "J",
         f"{energy.title} per audio hour",
-        "energy of a call / true seconds of audio in it × 3600",
+        f"{energy.title} of a call / true seconds of audio in it × 3600",
     )
     for energy in (ENERGY_GPU, ENERGY_GPU_NET, ENERGY_CPU, ENERGY_CPU_NET, ENERGY_SYSTEM, ENERGY_SYSTEM_NET)
 }
@@ -215,6 +215,10 @@ FLOPS_PER_TOKEN = _plain(
 TIME_OPERATOR = _lower(
     "time_operator.v1", "s", "time in operator",
     "time of an operator in one call of a profiled pass, kernels below it included: for shares, not for latency",
+)  # fmt: skip
+OPERATOR_SHARE = _plain(
+    "operator_share.v1", "1", "share of operator time",
+    "time in an operator, or in all operators of a kind / time in all operators, in a profiled pass",
 )  # fmt: skip
 TIME_GPU = _lower(
     "time_gpu.v1", "s", "GPU busy time", "time in which at least one kernel ran, in one call of a profiled pass"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 
+from speechmeter.core.errors import SpeechmeterError
 from speechmeter.core.types import Status
 
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "cannot allocate memory", "unable to allocate")
@@ -17,6 +18,8 @@ def classify(error: BaseException) -> tuple[Status, str]:
         return "oom", _shorten(text or "out of memory")
     if isinstance(error, SystemExit):
         return "error", f"the model ended the interpreter: SystemExit({error.code!r})"
+    if isinstance(error, SpeechmeterError):  # made for a reader: neither class nor place adds to it
+        return "error", _shorten(text)
     return "error", _shorten(f"{type(error).__name__}: {text} ({_place(error)})")
 
 

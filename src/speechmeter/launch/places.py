@@ -168,11 +168,13 @@ def _memory_bytes(limits: Limits, on_cuda: bool) -> int | None:
 def _merge(first: Outcome, second: Outcome, process: str) -> Outcome:
     failed = second if second.status != "ok" else first
     reason = f"{process} pass: {second.reason}" if failed is second else first.reason
+    known = {(m.metric, m.scope, m.values) for m in first.measurements}
+    added = [m for m in second.measurements if (m.metric, m.scope, m.values) not in known or not m.values]
     warnings: Mapping[str, None] = dict.fromkeys((*first.warnings, *second.warnings))
     return Outcome(
         status=failed.status,
         reason=reason,
-        measurements=(*first.measurements, *second.measurements),
+        measurements=(*first.measurements, *added),
         warnings=tuple(warnings),
         environment=first.environment or second.environment,
     )

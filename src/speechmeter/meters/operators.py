@@ -118,16 +118,21 @@ def _only_calls_others(packet: Any) -> bool:
 
 
 def _rows(rows: Mapping[str, _Row], calls: int) -> list[Measurement]:
+    from speechmeter.meters.flops.kinds import KINDS
+
     total = sum(row.seconds for row in rows.values())
     if not total:
         return [Measurement.absent(metrics.TIME_OPERATOR, "the profiler saw no time in any operator")]
-    shares: dict[str, float] = {}
+    by_kind = dict.fromkeys(KINDS, 0.0)
     for row in rows.values():
-        shares[row.kind] = shares.get(row.kind, 0.0) + row.seconds / total
-    notes = {"shares": {kind: round(share, 6) for kind, share in shares.items()}}
+        by_kind[row.kind] += row.seconds
     ordered = sorted(rows.items(), key=lambda item: -item[1].seconds)
     return [
-        Measurement.of(metrics.TIME_OPERATOR, [total / calls], source="torch.profiler", notes=notes),
+        Measurement.of(metrics.TIME_OPERATOR, [total / calls], source="torch.profiler"),
+        *(
+            Measurement.of(metrics.TIME_OPERATOR, [time / calls], scope=f"kind:{kind}")
+            for kind, time in by_kind.items()
+        ),
         *(
             Measurement.of(metrics.TIME_OPERATOR, [row.seconds / calls], scope=f"op:{name}", notes={"kind": row.kind})
             for name, row in ordered

@@ -11,7 +11,7 @@ from speechmeter.report.lists import list_table, measured
 from speechmeter.report.tables import Row, Table, by_case, cell_of
 
 _MOST_OPERATORS = 20
-_LEAST_SHARE = 0.001
+_LEAST_SHARE = 0.0001
 _KINDS = {
     "matrix": "matrix arithmetic, in flops",
     "elements": "arithmetic by the element, in element_ops",
@@ -50,7 +50,7 @@ def modules(records: Sequence[Record]) -> list[Table]:
 def operators(records: Sequence[Record]) -> list[Table]:
     """One row a case and operator, the costliest first: FLOPs, and time where a profiled pass was made."""
     labels = case_labels(records)
-    shown = (metrics.TIME_OPERATOR, metrics.FLOPS, metrics.ELEMENT_OPS)
+    shown = (metrics.TIME_OPERATOR, metrics.OPERATOR_SHARE, metrics.FLOPS, metrics.ELEMENT_OPS)
     rows = []
     for case_id, group in by_case(records).items():
         for scope, kind in _costliest(group):
@@ -63,23 +63,22 @@ def operators(records: Sequence[Record]) -> list[Table]:
 def coverage(records: Sequence[Record]) -> list[Table]:
     """One row a case: the share of operator time in each kind, as the profiled pass saw it; unknown ones by name."""
     labels = case_labels(records)
-    lines = []
-    seen: set[str] = set()
+    rows, lines = [], []
     for case_id, group in by_case(records).items():
-        total = next((m for r in group if (m := r.find(metrics.TIME_OPERATOR.id)) is not None), None)
-        if total is None or not total.values:
-            continue
-        shares = total.notes.get("shares", {})
-        seen.update(shares)
-        text = ", ".join(f"{kind} {shares[kind]:.1%}" for kind in _KINDS if kind in shares)
-        unknown = [f"{name} {share:.2%}" for name, share in _unknown_shares(group, total)]
-        lines.append(f"{labels[case_id]}: {text}" + (f"; unknown: {', '.join(unknown)}" if unknown else ""))
-    rows = tuple(
-        Row(labels=(labels[case_id],), cells=(cell_of(group, metrics.TIME_OPERATOR),))
-        for case_id, group in by_case(records).items()
-    )
-    kinds = tuple(f"{kind}: {meaning}." for kind, meaning in _KINDS.items() if kind in seen)
-    return [list_table("time in operators", ("case",), (metrics.TIME_OPERATOR,), rows, notes=(*lines, *kinds))]
+        shares = tuple(cell_of(group, metrics.OPERATOR_SHARE, f"kind:{kind}") for kind in _KINDS)
+        rows.append(Row(labels=(labels[case_id],), cells=(cell_of(group, metrics.TIME_OPERATOR), *shares)))
+        unknown = [f"{name} {share:.2%}" for name, share in _unknown_shares(group)]
+        lines += [f"{labels[case_id]}: unknown are {', '.join(unknown)}."] if unknown else []
+    return [
+        list_table(
+            "time in operators, by kind",
+            ("case",),
+            (metrics.TIME_OPERATOR, metrics.OPERATOR_SHARE),
+            tuple(rows),
+            notes=(*lines, *(f"{kind}: {meaning}." for kind, meaning in _KINDS.items())),
+            columns=("time in all", *_KINDS),
+        )
+    ]
 
 
 def utilisation(records: Sequence[Record]) -> list[Table]:
@@ -128,10 +127,11 @@ def _operator_rows(group: Sequence[Record]) -> Iterator[Measurement]:
         yield from (m for m in record.measurements if m.scope.startswith("op:") and m.metric in ids and m.values)
 
 
-def _unknown_shares(group: Sequence[Record], total: Measurement) -> list[tuple[str, float]]:
-    rows = [m for m in _operator_rows(group) if m.metric == metrics.TIME_OPERATOR.id]
-    shares = [(m.scope.removeprefix("op:"), m.values[0] / total.values[0]) for m in rows if _is_unknown(m)]
-    return [(name, share) for name, share in shares if share >= _LEAST_SHARE / 10]
+def _unknown_shares(group: Sequence[Record]) -> list[tuple[str, float]]:
+    """Operators that nobody here knows, with their share of the time, where it is worth a word."""
+    rows = [m for m in _operator_rows(group) if m.metric == metrics.TIME_OPERATOR.id and _is_unknown(m)]
+    found = [(m.scope.removeprefix("op:"), cell_of(group, metrics.OPERATOR_SHARE, m.scope).estimate) for m in rows]
+    return [(name, e.value) for name, e in found if e is not None and e.value >= _LEAST_SHARE]
 
 
 def _is_unknown(measurement: Measurement) -> bool:
@@ -147,13 +147,16 @@ def _counted_notes(records: Sequence[Record], labels: dict[str, str]) -> tuple[s
             continue
         because = f" because {found.notes['because']}" if "because" in found.notes else ""
         texts = [f"counted on {found.notes.get('counted on', 'a real run')}{because}"]
-        if found.notes.get("no torch operator in"):
-            texts.append(f"no torch operator ran in: {', '.join(found.notes['no torch operator in'])}")
+        if found.notes.get("no arithmetic by torch in"):
+            texts.append(f"no arithmetic by torch in: {', '.join(found.notes['no arithmetic by torch in'])}")
         unknown = found.notes.get("unknown", {})
         texts.append(f"not counted: {', '.join(unknown)}" if unknown else "every operator that ran is known")
         backward = record.find(metrics.FLOPS_BACKWARD.id)
         if backward is not None and backward.notes.get("attention"):
             texts.append(f"attention backward: {', '.join(backward.notes['attention'])}")
+        if backward is not None and any(backward.notes.get("recompute", ())):
+            again = sum(backward.notes["recompute"]) / sum(backward.values)
+            texts.append(f"{again:.0%} of the backward pass repeats forward work")
         said.setdefault("; ".join(texts), []).append(labels[record.case.id])
     return tuple(
         f"{text}." if len(said) == 1 else f"{', '.join(dict.fromkeys(cases))}: {text}." for text, cases in said.items()

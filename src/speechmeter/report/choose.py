@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import InputError
@@ -39,6 +40,16 @@ _WORDS = {
     "energy": "energy",
 }
 """What is shown of each built-in meter when nothing is asked for, in this order."""
+_NEEDS = {
+    "parameters": ("parameters",),
+    "flops": ("flops",),
+    "modules": ("flops",),
+    "operators": ("operators",),
+    "coverage": ("operators",),
+    "utilisation": ("latency", "flops", "peaks"),
+    "energy": ("energy",),
+}
+"""The meters behind a table."""
 
 
 def tables(
@@ -58,9 +69,9 @@ def tables(
         shown = [word for name, word in words.items() if name in asked]
         return [table for word in [*shown, *own] for table in tables(records, word, statistic, assumed)]
     if metric == "energy":
-        return energy(records, assumed)
+        return _with_needs(energy(records, assumed), "energy", asked)
     if metric in _LISTS:
-        return _LISTS[metric](records)
+        return _with_needs(_LISTS[metric](records), metric, asked)
     if metric == "memory":
         return [
             table
@@ -70,6 +81,15 @@ def tables(
     definition = _metric(records, metric)
     scopes = _scopes(records, definition)
     return [table for scope in scopes for table in grids(records, definition, scope=scope, statistic=statistic)]
+
+
+def _with_needs(found: list[Table], word: str, asked: Iterable[str]) -> list[Table]:
+    """The tables, and a line on the meters that would have filled them and were not asked for."""
+    missing = [meter for meter in _NEEDS.get(word, ()) if meter not in asked]
+    if not missing:
+        return found
+    line = f"this needs the meter{'s' if len(missing) > 1 else ''} {', '.join(missing)}, which the run did not ask for"
+    return [replace(table, notes=(*table.notes, line)) for table in found]
 
 
 def _definitions(meters: Iterable[str]) -> list[str]:

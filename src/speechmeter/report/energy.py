@@ -85,5 +85,7 @@ def _read_cells(group: Sequence[Record], shown: Sequence[Metric]) -> tuple[Cell,
 
 
 def _assumed_cell(group: Sequence[Record], metric: Metric, energy: Metric, stated: Assumed) -> Cell:
+    """What follows from a figure that is missing is missing for the same reason."""
+    needs = metrics.LATENCY if metric is metrics.ENERGY_TDP else energy
     found = assumed_estimate(group, metric, energy, stated)
-    return Cell(estimate=found) if found is not None else cell_of(group, metric)
+    return Cell(estimate=found) if found is not None else cell_of(group, needs)

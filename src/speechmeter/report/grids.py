@@ -146,11 +146,7 @@ def protocol_note(case: Case, group: Group) -> str:
     low, high = min(rounds), max(rounds)
     text = _SAMPLING.get(str(rule.get("mode")), "").format_map({**_NO_RULE, **rule})
     rounds_text = counted(high, "round") if low == high else f"{low}–{high} rounds"
-    only = (
-        " (one round: no interval, spread between processes unknown; leave out --quick or raise rounds)"
-        if high == 1
-        else ""
-    )
+    only = " (one round: no interval, spread between processes unknown; raise rounds)" if high == 1 else ""
     threads = counted(axes.get("threads"), "thread")
     return (
         f"{rounds_text}{only}; {text}; boundary {axes.get('boundary')}; {axes.get('dtype')}; {threads}; "

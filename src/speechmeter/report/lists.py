@@ -57,20 +57,22 @@ def stages(records: Sequence[Record]) -> list[Table]:
     """One row a case and stage: its latency, memory and FLOPs, and whether it stands inside the clock."""
     others = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH, metrics.MEMORY_WEIGHTS, metrics.FLOPS)
     shown = (metrics.LATENCY, *(metric for metric in others if measured(records, metric)))
+    ids = {metric.id for metric in shown}
     rows = []
     labels = case_labels(records)
     for group in by_case(records).values():
-        scopes = {
-            m.scope: bool(m.notes.get("clocked", True))
-            for record in group
-            for m in record.measurements
-            if m.metric == metrics.LATENCY.id
-        }
+        scopes: dict[str, bool] = {}
+        for m in (m for record in group for m in record.measurements if m.metric in ids and _is_stage(m.scope)):
+            scopes.setdefault(m.scope, bool(m.notes.get("clocked", True)))
         for scope, clocked in sorted(scopes.items(), key=lambda item: item[0] == "total"):
             name = scope.removeprefix("stage:") + ("" if clocked else " (outside the clock)")
             cells = tuple(cell_of(group, metric, scope) for metric in shown)
             rows.append(Row(labels=(labels[group[0].case.id], name), cells=cells))
     return [list_table("stages", ("case", "stage"), shown, tuple(rows))]
+
+
+def _is_stage(scope: str) -> bool:
+    return scope == "total" or scope.startswith("stage:")
 
 
 def list_table(

@@ -49,8 +49,9 @@ def counted(count: Any, word: str) -> str:
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:
+    rounded = max(abs(value), abs(float(f"{value:.3g}")))
     for factor, name in steps:
-        if abs(value) >= factor:
+        if rounded >= factor:
             return f"{_three(value / factor)} {name}"
     return f"0 {steps[-1][1]}" if value == 0 else f"{_three(value / steps[-1][0])} {steps[-1][1]}"
 
@@ -59,7 +60,7 @@ def _three(value: float) -> str:
     """Three significant digits without an exponent where that stays short."""
     if value == 0:
         return "0"
-    if abs(value) >= 1000:
+    if abs(value) >= 999.5:
         return f"{value:,.0f}"
     if abs(value) < 1e-4:
         return f"{value:.2e}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from speechmeter.analysis.derived import sample_values, why_absent
+from speechmeter.analysis.derived import lacking, sample_values, why_absent
 from speechmeter.analysis.estimate import Estimate, estimate, real_time, samples_needed
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
@@ -73,10 +73,17 @@ def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total", sta
         need = samples_needed(statistic)
         return Cell(word=f"too few (n={have})", reason=f"{statistic} needs {need} samples, {have} are here; add rounds")
     if last.status == "ok":
-        elsewhere = any(m.metric == metric.id for record in records for m in record.measurements)
-        why = "not measured in this part" if elsewhere else "was not asked for"
-        return Cell(word=NOT_MEASURED, reason=f"{metric.name} {why}")
+        return Cell(word=NOT_MEASURED, reason=_why_not_measured(records, metric))
     return Cell(word=last.status, reason=last.reason)
+
+
+def _why_not_measured(records: Sequence[Record], metric: Metric) -> str:
+    needed = lacking(records, metric)
+    if not needed:
+        return f"{metric.name} is not measured for this part"
+    if needed == [metric]:
+        return f"{metric.name} was not asked for"
+    return f"{metric.name} needs {', '.join(need.name for need in needed)}, which this run does not have"
 
 
 def _asked(record: Record, metric: Metric) -> int | None:

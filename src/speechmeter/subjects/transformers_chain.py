@@ -62,10 +62,10 @@ def _token_counter(loaded: _Loaded, pinned: int | None) -> Callable[[Sequence[An
 
     def tokens(outputs: Sequence[Any]) -> int:
         ids = outputs[-2]  # the model's, before decode
-        given = int(ids[0, 0]) == config.decoder_start_token_id
-        made = ids[:, 1:] if given else ids
-        padding = None if pinned else config.pad_token_id
-        return int(made.numel() if padding is None else (made != padding).sum())
+        if pinned is not None:  # random weights may make any token, the one to start with too: go by the width
+            return int(ids[:, 1:].numel() if ids.shape[1] == pinned + 1 else ids.numel())
+        made = ids[:, 1:] if int(ids[0, 0]) == config.decoder_start_token_id else ids
+        return int(made.numel() if config.pad_token_id is None else (made != config.pad_token_id).sum())
 
     return tokens
 

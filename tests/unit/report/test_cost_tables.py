@@ -23,12 +23,20 @@ def counted():
         Measurement.of(
             metrics.FLOPS,
             [8e9, 12e9],
-            notes={"counted on": "shapes alone", "unknown": {"plug::kernel": 2}, "no torch operator in": ["features"]},
+            notes={
+                "counted on": "shapes alone",
+                "unknown": {"plug::kernel": 2},
+                "no arithmetic by torch in": ["features"],
+            },
         ),
-        Measurement.of(metrics.FLOPS_BACKWARD, [2e10], notes={"attention": ["aten::_flash_attention_backward"]}),
+        Measurement.of(
+            metrics.FLOPS_BACKWARD,
+            [2e10],
+            notes={"recompute": [5e9], "attention": ["aten::_flash_attention_backward"]},
+        ),
         Measurement.of(metrics.ELEMENT_OPS, [3e7]),
         Measurement.of(metrics.BYTES_MOVED, [2**30]),
-        Measurement.absent(metrics.FLOPS, "no torch operator ran in it", scope="stage:features"),
+        Measurement.absent(metrics.FLOPS, "torch computed nothing in it", scope="stage:features"),
         Measurement.of(metrics.FLOPS, [1e10], scope="stage:model"),
         Measurement.of(metrics.BYTES_MOVED, [2**30], scope="stage:model"),
         Measurement.of(metrics.FLOPS, [9e9], scope="module:model.encoder"),
@@ -41,9 +49,10 @@ def counted():
 
 
 def profiled():
-    shares = {"matrix": 0.9, "elements": 0.08, "unknown": 0.02}
+    kinds = {"matrix": 0.045, "elements": 0.004, "moves": 0.0, "wraps": 0.0, "unknown": 0.001}
     return [
-        Measurement.of(metrics.TIME_OPERATOR, [0.05], notes={"shares": shares}),
+        Measurement.of(metrics.TIME_OPERATOR, [0.05]),
+        *(Measurement.of(metrics.TIME_OPERATOR, [time], scope=f"kind:{kind}") for kind, time in kinds.items()),
         Measurement.of(metrics.TIME_OPERATOR, [0.045], scope="op:aten::mm", notes={"kind": "matrix"}),
         Measurement.of(metrics.TIME_OPERATOR, [0.004], scope="op:aten::gelu", notes={"kind": "elements"}),
         Measurement.of(metrics.TIME_OPERATOR, [0.001], scope="op:plug::kernel", notes={"kind": "unknown"}),
@@ -109,11 +118,23 @@ def test_without_a_word_every_meter_has_its_table():
         "real-time factor",
         "parameters",
         "FLOPs",
-        "time in operators",
+        "time in operators, by kind",
         "utilisation",
         "energy, GPU",
         "energy, processor",
     ]
+
+
+def test_a_table_whose_meters_were_not_asked_for_says_so():
+    record = make_record(make_case(meters=("latency", "flops")), Measurement.of(metrics.LATENCY, [1.0]))
+    (table,) = choose.tables([record], "utilisation")
+    assert table.notes[-1] == "this needs the meter peaks, which the run did not ask for"
+    assert table.rows[0].cells[0].reason == "mfu needs flops, peak_flops, which this run does not have"
+
+
+def test_what_follows_from_a_missing_reading_is_missing_for_the_same_reason():
+    (_, processor) = choose.tables(RECORDS, "energy", assumed={"co2_g_per_kwh": 400.0})
+    assert {(cell.word, cell.reason) for cell in processor.rows[0].cells} == {("unavailable", "powercap is missing")}
 
 
 def test_a_rated_power_is_a_table_of_its_own_and_no_energy():

@@ -1,3 +1,5 @@
+"""Figures as text: three digits, the unit, and what rounding does at the edge of a prefix."""
+
 import pytest
 
 from speechmeter.analysis.estimate import Estimate
@@ -20,6 +22,11 @@ from speechmeter.report.numbers import figure, number
         (9.2 * 2**30, "bytes", "9.20 GiB"),
         (0, "bytes", "0 B"),
         (4.5, "1/s", "4.50 1/s"),
+        (999.9999e9, "flop/s", "1.00 TFLOP/s"),
+        (0.9999, "s", "1.00 s"),
+        (999.7, "1", "1,000"),
+        (1023.9 * 2**20, "bytes", "1,024 MiB"),
+        (12.3e9, "flop", "12.3 GFLOP"),
     ],
 )
 def test_three_digits_with_the_unit(value, unit, text):

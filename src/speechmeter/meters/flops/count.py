@@ -62,6 +62,11 @@ class Count:
         return float(sum(t.flops for (phase, _, _), t in self.tallies.items() if phase != "forward"))
 
     @property
+    def arithmetic(self) -> bool:
+        """Whether any operator computed something; NumPy's results, wrapped as tensors, only move."""
+        return any(t.kind in (kinds.MATRIX, kinds.ELEMENTS, kinds.UNKNOWN) for t in self.tallies.values())
+
+    @property
     def recompute(self) -> float:
         """The part of the backward pass that repeats forward work (checkpointing)."""
         return float(sum(t.flops for (phase, _, _), t in self.tallies.items() if phase == "recompute"))

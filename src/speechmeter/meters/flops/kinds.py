@@ -83,7 +83,7 @@ _ELEMENT_BACKWARDS = (
     "_prelu_kernel_backward", "noise_backward", "with_logits", "_masked_softmax_backward", "nll_loss2d_backward",
 )  # fmt: skip
 
-MATRIX, ELEMENTS, MOVES, WRAPS, UNKNOWN = "matrix", "elements", "moves", "wraps", "unknown"
+MATRIX, ELEMENTS, MOVES, WRAPS, UNKNOWN = KINDS = ("matrix", "elements", "moves", "wraps", "unknown")
 
 
 @cache

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from speechmeter.core import metrics
+from speechmeter.core.errors import NeedsValuesError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.protocols import Session
 from speechmeter.core.stages import step
@@ -18,9 +19,9 @@ from speechmeter.meters.shapes import SHAPES, SHAPES_THEN_REAL
 if TYPE_CHECKING:
     from speechmeter.meters.flops.count import Count, Tally
 
-_DEEPEST_MODULE = 4
-"""Levels of modules that get a row: `model.encoder.layers.0` is the fourth."""
-_NOT_TORCH = "no torch operator ran in it: what runs outside torch cannot be counted"
+_DEEPEST_MODULE = 5
+"""Levels of modules that get a row: `model.wav2vec2.encoder.layers.0` is the fifth."""
+_NOT_TORCH = "torch computed nothing in it: what runs outside torch cannot be counted"
 
 
 class FlopsMeter:
@@ -48,15 +49,15 @@ class FlopsMeter:
         return [
             *_totals(session.stages, stages, how),
             *_stages(session.stages, stages),
-            *_parts("module", [_modules(s) for s in stages]),
-            *_parts("op", [_operators(s) for s in stages]),
+            *_parts("module", [_modules(_clocked(session.stages, s)) for s in stages]),
+            *_parts("op", [_operators(_clocked(session.stages, s)) for s in stages]),
             *_tokens(session, [outputs for _, outputs in counts]),
         ]
 
 
 def _how(session: Session) -> dict[str, Any]:
     """How the count was taken, for the notes; on shapes, whether decisions may be made on invented values."""
-    from speechmeter.meters.flops.shapes_only import NeedsValuesError, active
+    from speechmeter.meters.flops.shapes_only import active
 
     mode = active()
     if mode is None:
@@ -82,7 +83,7 @@ def _count_stages(session: Session, batch: Batch) -> tuple[list[Count], list[Any
 
 def _check_tokens(session: Session, outputs: Sequence[Sequence[Any]]) -> None:
     """On shapes alone a decoder is steered by invented values: it must still have made what it was pinned to."""
-    from speechmeter.meters.flops.shapes_only import NeedsValuesError, active
+    from speechmeter.meters.flops.shapes_only import active
 
     pinned, tokens = session.prepared.pinned_tokens, session.prepared.tokens
     if active() is None or pinned is None or tokens is None:
@@ -96,11 +97,11 @@ def _check_tokens(session: Session, outputs: Sequence[Sequence[Any]]) -> None:
 
 def _totals(stages: Sequence[Stage], counts: Sequence[Sequence[Count]], how: Mapping[str, Any]) -> list[Measurement]:
     """Over the clocked stages, as the latency is."""
-    clocked = [[c for stage, c in zip(stages, row, strict=True) if stage.clocked] for row in counts]
-    if not any(c.tallies for row in clocked for c in row):
+    clocked = [_clocked(stages, row) for row in counts]
+    if not any(c.arithmetic for row in clocked for c in row):
         return [Measurement.absent(metrics.FLOPS, _NOT_TORCH.replace(" in it", ""))]
-    unseen = [stage.name for stage, c in zip(stages, counts[0], strict=True) if stage.clocked and not c.tallies]
-    notes = {**how, "unknown": _unknown(counts), **({"no torch operator in": unseen} if unseen else {})}
+    unseen = [stage.name for stage, c in zip(stages, counts[0], strict=True) if stage.clocked and not c.arithmetic]
+    notes = {**how, "unknown": _unknown(counts), **({"no arithmetic by torch in": unseen} if unseen else {})}
     found = [
         Measurement.of(metrics.FLOPS, [_sum(row, "forward") for row in clocked], source="torch", notes=notes),
         Measurement.of(metrics.ELEMENT_OPS, [_sum(row, "element_ops") for row in clocked]),
@@ -114,6 +115,10 @@ def _totals(stages: Sequence[Stage], counts: Sequence[Sequence[Count]], how: Map
             Measurement.of(metrics.FLOPS_BACKWARD, backward, notes={"recompute": again, "attention": attention})
         )
     return found
+
+
+def _clocked(stages: Sequence[Stage], counts: Sequence[Count]) -> list[Count]:
+    return [count for stage, count in zip(stages, counts, strict=True) if stage.clocked]
 
 
 def _is_attention_backward(operator: str) -> bool:
@@ -135,17 +140,28 @@ def _stages(stages: Sequence[Stage], counts: Sequence[Sequence[Count]]) -> list[
     for index, stage in enumerate(stages):
         scope, notes = f"stage:{stage.name}", {"clocked": stage.clocked}
         column = [row[index] for row in counts]
-        if not any(count.tallies for count in column):
+        if any(count.arithmetic for count in column):
+            flops = [count.forward for count in column]
+            found.append(Measurement.of(metrics.FLOPS, flops, scope=scope, notes=notes))
+        else:
             found.append(Measurement.absent(metrics.FLOPS, _NOT_TORCH, scope=scope))
-            continue
-        for metric, what in ((metrics.FLOPS, "forward"), (metrics.BYTES_MOVED, "bytes")):
-            found.append(Measurement.of(metric, [_sum([c], what) for c in column], scope=scope, notes=notes))
+        if any(count.bytes for count in column):
+            moved = [count.bytes for count in column]
+            found.append(Measurement.of(metrics.BYTES_MOVED, moved, scope=scope, notes=notes))
     return found
 
 
 def _modules(counts: Iterable[Count]) -> dict[str, Tally]:
     rows = _together(counts).by_module()
-    return {path: t for path, t in rows.items() if path and t.flops and path.count(".") < _DEEPEST_MODULE}
+    shown = {path: t for path, t in rows.items() if path and t.flops and path.count(".") < _DEEPEST_MODULE}
+    ran = {path: place for place, path in enumerate(shown)}
+    return {path: shown[path] for path in sorted(shown, key=lambda path: [ran.get(outer, 0) for outer in _outer(path)])}
+
+
+def _outer(path: str) -> list[str]:
+    """`a`, `a.b`, `a.b.c` of `a.b.c`: in this order a module stands before those inside it."""
+    parts = path.split(".")
+    return [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
 def _operators(counts: Iterable[Count]) -> dict[str, Tally]:

@@ -20,6 +20,8 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
+from speechmeter.core.errors import NeedsValuesError
+
 _INVENTED = "_speechmeter_invented"
 _ATEN = torch.ops.aten
 _READS = frozenset({_ATEN._local_scalar_dense.default, _ATEN.is_nonzero.default, _ATEN.item.default})
@@ -33,10 +35,6 @@ _SCALAR = 1
 """A float tensor of one element is kept real: such scalars steer, and cost nothing."""
 _SMALL = 2**24
 """What a call makes from nothing (windows, masks, empty caches) is kept real up to this many elements."""
-
-
-class NeedsValuesError(RuntimeError):
-    """The model decides by a value that shapes alone do not give."""
 
 
 class ShapesOnly(TorchDispatchMode):  # type: ignore[misc]

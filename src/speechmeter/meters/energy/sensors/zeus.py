@@ -51,7 +51,7 @@ class ZeusSensor:
 def find(device: str) -> Found:
     """Everything that zeus can read here for a case on that device."""
     if find_spec("zeus") is None:
-        return Found(reason="zeus is not installed: pip install speechmeter[zeus]")
+        return Found(reason="zeus is not installed: pip install 'speechmeter[zeus]'")
     try:
         devices = import_module("zeus.device")
     except Exception as error:  # its vendor libraries fail in their own ways

@@ -97,7 +97,7 @@ def test_a_reading_that_fails_is_a_sensor_error(install):
 
 def test_without_the_package_the_way_to_get_it_is_told(monkeypatch):
     monkeypatch.setattr(zeus, "find_spec", lambda name: None)
-    assert zeus.find("cuda").reason == "zeus is not installed: pip install speechmeter[zeus]"
+    assert zeus.find("cuda").reason == "zeus is not installed: pip install 'speechmeter[zeus]'"
 
 
 def test_the_real_package_has_the_names_we_use():
