@@ -36,7 +36,7 @@ def test_a_local_directory_with_weights_but_no_tokenizer(cli, workshop):
     assert peak[2, 4] > 1.5 * peak[1, 4]
     stages = {scope for metric, scope in cells[1, 4] if metric == "latency.v1"}
     assert stages == {"total", "stage:load", "stage:features", "stage:copy", "stage:model", "stage:decode"}
-    notes = cells[1, 4]["latency_load.v1", "total"]["notes"]["notes"]
+    notes = cells[1, 4]["items.v1", "total"]["notes"]["notes"]
     assert notes == ["no tokenizer files: output is token ids"]
     assert "real-time factor" in done.stdout
     assert "peak memory growth" in done.stdout
@@ -50,12 +50,14 @@ def test_an_encoder_decoder_from_a_config_file_pins_its_length(cli, workshop):
     (workshop / "tiny.json").write_text(json.dumps(config))
     done = cli(
         "run", "--model", "transformers:tiny.json", "--quick", "--seconds", "1", "--set", "max_new_tokens=7",
-        "-o", "run", "--meters", "latency,parameters",
+        "-o", "run", "--meters", "latency,flops",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (record,) = records(workshop)
     assert record["status"] == "ok", record["reason"]
-    notes = readings(record)["latency_load.v1", "total"]["notes"]["notes"]
+    assert [m["values"] for m in record["measurements"] if m["metric"] == "tokens.v1"] == [[7.0]]
+    assert readings(record)["flops.v1", "total"]["notes"]["counted on"] == "shapes alone"
+    notes = readings(record)["items.v1", "total"]["notes"]["notes"]
     assert "decode length pinned to 7 tokens" in notes
     assert any(note.startswith("synthetic") for note in notes)
 

@@ -174,9 +174,11 @@ class Measurement:
         )
 
     @classmethod
-    def absent(cls, metric: Metric, reason: str, *, scope: str = "total") -> Measurement:
+    def absent(
+        cls, metric: Metric, reason: str, *, scope: str = "total", notes: Mapping[str, Any] | None = None
+    ) -> Measurement:
         """A metric that cannot be had, with the reason."""
-        return cls(metric=metric.id, unit=metric.unit, scope=scope, unavailable=reason)
+        return cls(metric=metric.id, unit=metric.unit, scope=scope, unavailable=reason, notes=notes or {})
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; fields at their defaults are left out."""

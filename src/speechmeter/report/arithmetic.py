@@ -112,8 +112,8 @@ def _costliest(group: Sequence[Record]) -> list[tuple[str, str]]:
         time, work, kind = found.get(m.scope, (0.0, 0.0, ""))
         timed = m.metric == metrics.TIME_OPERATOR.id
         found[m.scope] = (
-            time + (m.values[0] if timed else 0.0),
-            work + (0.0 if timed else m.values[0]),
+            time + (sum(m.values) if timed else 0.0),
+            work + (0.0 if timed else sum(m.values)),
             kind or str(m.notes.get("kind", "")),
         )
     ordered = sorted(found.items(), key=lambda item: item[1][:2], reverse=True)
@@ -124,7 +124,7 @@ def _costliest(group: Sequence[Record]) -> list[tuple[str, str]]:
 def _operator_rows(group: Sequence[Record]) -> Iterator[Measurement]:
     ids = {metrics.TIME_OPERATOR.id, metrics.FLOPS.id, metrics.ELEMENT_OPS.id}
     for record in group[:1]:
-        yield from (m for m in record.measurements if m.scope.startswith("op:") and m.metric in ids and m.values)
+        yield from (m for m in record.measurements if m.scope.startswith("op:") and m.metric in ids)
 
 
 def _unknown_shares(group: Sequence[Record]) -> list[tuple[str, float]]:

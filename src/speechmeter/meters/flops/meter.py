@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import NeedsValuesError
-from speechmeter.core.metrics import Metric
 from speechmeter.core.protocols import Session
 from speechmeter.core.stages import step
 from speechmeter.core.types import Batch, Case, Measurement, Stage
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 _DEEPEST_MODULE = 5
 """Levels of modules that get a row: `model.wav2vec2.encoder.layers.0` is the fifth."""
 _NOT_TORCH = "torch computed nothing in it: what runs outside torch cannot be counted"
+_UNKNOWN = "nobody here knows what this operator computes"
 
 
 class FlopsMeter:
@@ -49,8 +49,8 @@ class FlopsMeter:
         return [
             *_totals(session.stages, stages, how),
             *_stages(session.stages, stages),
-            *_parts("module", [_modules(_clocked(session.stages, s)) for s in stages]),
-            *_parts("op", [_operators(_clocked(session.stages, s)) for s in stages]),
+            *_module_rows([_modules(_clocked(session.stages, s)) for s in stages]),
+            *_operator_rows([_operators(_clocked(session.stages, s)) for s in stages]),
             *_tokens(session, [outputs for _, outputs in counts]),
         ]
 
@@ -174,20 +174,33 @@ def _together(counts: Iterable[Count]) -> Count:
     return together(counts)
 
 
-def _parts(kind: str, rows: Sequence[Mapping[str, Tally]]) -> list[Measurement]:
-    """One row for each module or operator, the mean over the batches."""
-    names = dict.fromkeys(name for row in rows for name in row)
+def _module_rows(batches: Sequence[Mapping[str, Tally]]) -> list[Measurement]:
+    """One row for each module, the mean over the batches."""
+    return [
+        Measurement.of(metrics.FLOPS, [sum(t.flops for t in tallies) / len(batches)], scope=f"module:{path}")
+        for path, tallies in _by_name(batches).items()
+    ]
+
+
+def _operator_rows(batches: Sequence[Mapping[str, Tally]]) -> list[Measurement]:
+    """Rows for each operator that computes, the mean over the batches; one without a figure where it is unknown."""
+    from speechmeter.meters.flops.kinds import UNKNOWN
+
     found: list[Measurement] = []
-    for name in names:
-        tallies = [row[name] for row in rows if name in row]
-        notes = {"kind": tallies[0].kind, "calls": sum(t.calls for t in tallies)} if kind == "op" else {}
-        readings: list[tuple[Metric, int]] = [
-            (metrics.FLOPS, sum(t.flops for t in tallies)),
-            (metrics.ELEMENT_OPS, sum(t.element_ops for t in tallies) if kind == "op" else 0),
-        ]
-        shown = [(metric, total) for metric, total in readings if total] or ([readings[1]] if kind == "op" else [])
-        found += [Measurement.of(m, [total / len(rows)], scope=f"{kind}:{name}", notes=notes) for m, total in shown]
+    for name, tallies in _by_name(batches).items():
+        scope, notes = f"op:{name}", {"kind": tallies[0].kind, "calls": sum(t.calls for t in tallies)}
+        totals = {metrics.FLOPS: "flops", metrics.ELEMENT_OPS: "element_ops"}
+        for metric, what in totals.items():
+            if total := sum(getattr(tally, what) for tally in tallies):
+                found.append(Measurement.of(metric, [total / len(batches)], scope=scope, notes=notes))
+        if tallies[0].kind == UNKNOWN:
+            found.append(Measurement.absent(metrics.FLOPS, _UNKNOWN, scope=scope, notes=notes))
     return found
+
+
+def _by_name(batches: Sequence[Mapping[str, Tally]]) -> dict[str, list[Tally]]:
+    names = dict.fromkeys(name for batch in batches for name in batch)
+    return {name: [batch[name] for batch in batches if name in batch] for name in names}
 
 
 def _tokens(session: Session, outputs: Sequence[Sequence[Any]]) -> list[Measurement]:
