@@ -150,7 +150,7 @@ ENERGY_PER_AUDIO_HOUR = {
         f"{energy.name}_per_audio_hour.v1",
         "J",
         f"{energy.title} per audio hour",
-        f"{energy.title} of a call / true seconds of audio in it × 3600",
+        f"{energy.name} of a call / true seconds of audio in it × 3600",
     )
     for energy in (ENERGY_GPU, ENERGY_GPU_NET, ENERGY_CPU, ENERGY_CPU_NET, ENERGY_SYSTEM, ENERGY_SYSTEM_NET)
 }

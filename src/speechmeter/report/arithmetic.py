@@ -100,9 +100,9 @@ def utilisation(records: Sequence[Record]) -> list[Table]:
 
 
 def _scopes(group: Sequence[Record], prefix: str, *wanted: metrics.Metric) -> list[str]:
-    ids = {metric.id for metric in wanted}
-    found = dict.fromkeys(m.scope for r in group for m in r.measurements if m.metric in ids and m.values)
-    return [scope for scope in found if scope.startswith(prefix)]
+    """The parts of a case that have a figure, in the order in which the first of the wanted metrics names them."""
+    measured = [m for r in group for m in r.measurements if m.values and m.scope.startswith(prefix)]
+    return list(dict.fromkeys(m.scope for metric in wanted for m in measured if m.metric == metric.id))
 
 
 def _costliest(group: Sequence[Record]) -> list[tuple[str, str]]:
