@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
-from speechmeter.core.types import Measurement, Record
+from speechmeter.core.types import BATCHES, Measurement, Record
 
 _HOUR_S = 3600.0
 
@@ -26,10 +26,10 @@ class _Round:
 
     def typical(self, metric: Metric, scope: str = "total") -> float | None:
         """The mean of what was counted for each batch; the median of what was measured again and again."""
-        values = self.values(metric, scope)
-        if not values:
+        found = self.find(metric, scope)
+        if found is None or not found.values:
             return None
-        return fmean(values) if metric.exact else median(values)
+        return fmean(found.values) if metric.exact else _middle(found)
 
     def find(self, metric: Metric, scope: str = "total") -> Measurement | None:
         own = self.record.find(metric.id, scope)
@@ -46,7 +46,8 @@ def round_value(
 ) -> tuple[float, int] | None:
     """(one figure for this round, samples behind it): the median of raw values, or a derived figure.
 
-    None when the records do not hold what it needs. `others` are rounds of the same case.
+    Of several batches it is the mean of each one's median. None when the records do not hold what it needs. `others`
+    are rounds of the same case.
     """
     derivation = _DERIVED.get(metric.id)
     if derivation is not None:
@@ -54,7 +55,13 @@ def round_value(
     measurement = record.find(metric.id, scope)
     if measurement is None or not measurement.values:
         return None
-    return median(measurement.values), len(measurement.values)
+    value = fmean(measurement.values) if metric.exact else _middle(measurement)
+    return value, len(measurement.values)
+
+
+def _middle(measurement: Measurement) -> float:
+    batches = int(measurement.notes.get(BATCHES, 1))
+    return fmean(median(measurement.values[batch::batches]) for batch in range(batches))
 
 
 def sample_values(record: Record, metric: Metric, scope: str = "total") -> list[float]:

@@ -17,6 +17,7 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.machine import available_cores
 from speechmeter.core.types import FAILED, VARIANT, Case, Record
+from speechmeter.engine.measure import Keep
 from speechmeter.launch.places import BASELINE, THIS, InlinePlace, Place, SubprocessPlace, all_exact
 from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.sweep import Sweep, Watcher, pending, run_sweep
@@ -227,9 +228,10 @@ def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _place(options: Options, study: Study, store: RunWriter) -> Place:
+    artifacts = Keep(folder=store.artifacts_path.resolve(), speech=study.plan.save_speech)
     if options.launcher == "inline":
-        return InlinePlace()
-    return SubprocessPlace(study.plan.limits.value(), store.artifacts_path, options.baseline_python)
+        return InlinePlace(artifacts)
+    return SubprocessPlace(study.plan.limits.value(), artifacts, options.baseline_python)
 
 
 @contextmanager

@@ -25,8 +25,8 @@ class Prepared:
     """A subject that is loaded and ready: a chain of stages, its torch modules by name, device sync, and an end.
 
     `notes` are facts a reader must know (random weights, a pinned length). `data_dependent` says that the cost of a
-    call depends on what it hears, so that figures on noise mislead. `tokens` tells from the outputs of the stages how
-    many tokens a call generated; `pinned_tokens` is that number for each item where it is fixed beforehand.
+    call depends on what it hears, so that figures on noise mislead. What the last stage puts out is kept where it is
+    text (a str for each item), token ids (a list for each item) or `Speech`.
     """
 
     stages: tuple[Stage, ...]
@@ -35,8 +35,6 @@ class Prepared:
     close: Callable[[], None] = _nothing
     notes: tuple[str, ...] = ()
     data_dependent: bool = False
-    tokens: Callable[[Sequence[Any]], int] | None = None
-    pinned_tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from time import perf_counter_ns
 from typing import Any
 
-from speechmeter.core.types import Stage
+from speechmeter.core.metrics import AUDIO_MADE, TOKENS
+from speechmeter.core.types import Measurement, Speech, Stage
 
 _iterator_types: dict[type, bool] = {}
 
@@ -42,6 +43,41 @@ def run_stage(stage: Stage, state: Any) -> Any:
 def step(stage: Stage, outputs: list[Any]) -> None:
     """Run one stage on the last of the outputs and append its own."""
     outputs.append(run_stage(stage, outputs[-1]))
+
+
+def made_by(stages: Sequence[Stage], calls: Sequence[Sequence[Any]]) -> list[Measurement]:
+    """Tokens and seconds of sound that calls put out, one value a call: by stage and in total; no row for nothing.
+
+    `calls` are the outputs of the stages, call by call. The sound of a call is that of its last stage.
+    """
+    tokens = {
+        stage.name: [float(stage.tokens(outputs[place])) for outputs in calls]
+        for place, stage in enumerate(stages)
+        if stage.tokens is not None
+    }
+    sound = {
+        stage.name: [seconds_of(outputs[place]) or 0.0 for outputs in calls]
+        for place, stage in enumerate(stages)
+        if seconds_of(calls[0][place]) is not None
+    }
+    total = [sum(call) for call in zip(*tokens.values(), strict=True)]
+    last = sound.get(stages[-1].name)
+    several = len(stages) > 1
+    return [
+        *([Measurement.of(TOKENS, total)] if total else []),
+        *([Measurement.of(AUDIO_MADE, last)] if last else []),
+        *(Measurement.of(TOKENS, made, scope=f"stage:{name}") for name, made in tokens.items() if several),
+        *(Measurement.of(AUDIO_MADE, made, scope=f"stage:{name}") for name, made in sound.items() if several),
+    ]
+
+
+def seconds_of(output: Any) -> float | None:
+    """Seconds of sound in what a stage put out; None when it is no sound."""
+    if isinstance(output, Speech):
+        return output.seconds
+    if isinstance(output, list | tuple) and output and all(isinstance(item, Speech) for item in output):
+        return float(sum(item.seconds for item in output))
+    return None
 
 
 def run_chain(stages: Iterable[Stage], state: Any) -> list[Any]:

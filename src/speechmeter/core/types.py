@@ -21,6 +21,8 @@ FAILED: frozenset[str] = frozenset({"oom", "timeout", "crashed", "error"})
 
 Axes = Mapping[str, Any]
 
+BATCHES = "batches"
+"""The note of a measurement whose values are those of several batches by turns: how many."""
 VARIANT = "variant"
 """The axis of cases that are measured by two interpreters: `baseline` and `this`."""
 
@@ -117,8 +119,25 @@ def _as_usual(name: str, value: Any) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Speech:
+    """Sound that a model made for one item: a mono array of samples, and their rate."""
+
+    samples: Any
+    rate: int
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return len(self.samples) / self.rate
+
+
+@dataclass(frozen=True, kw_only=True)
 class Batch:
-    """What one call is fed. `audio_s` is the sum of true seconds, never padded ones; None for losses and text."""
+    """What one call is fed. `audio_s` is the sum of true seconds, never padded ones; None for losses and text.
+
+    `data` is what the workload makes: sound as a float32 array (items, samples) at 16 kHz, features as one of (items,
+    frames, bands), text as a tuple of lines or of tuples of token ids. `lengths` count samples, frames, words or ids.
+    """
 
     data: Any
     items: int
@@ -130,17 +149,26 @@ class Batch:
     targets: Any = None
 
 
+def by_turns(batches: Sequence[Batch]) -> dict[str, Any]:
+    """The note for values that are those of the batches by turns; nothing for a single batch."""
+    return {BATCHES: len(batches)} if len(batches) > 1 else {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stage:
     """One link of a chain: `fn(state) → state`. Glue between models has `clocked=False` and its own row.
 
     An iterator that `fn` returns is drained inside the clock, each item stamped; the next stage gets the list.
+    `tokens` tells from what the stage put out how many tokens it generated; `pinned_tokens` is that number for each
+    item where it is fixed beforehand.
     """
 
     name: str
     fn: Callable[[Any], Any]
     clocked: bool = True
     modules: Mapping[str, Any] = field(default_factory=dict)
+    tokens: Callable[[Any], int] | None = None
+    pinned_tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

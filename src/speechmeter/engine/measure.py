@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from pathlib import Path
 from time import perf_counter_ns
 
 from speechmeter.core import metrics
@@ -15,6 +16,7 @@ from speechmeter.engine.disturbance import Watch, disturbances
 from speechmeter.engine.environment import capture
 from speechmeter.engine.failures import classify
 from speechmeter.engine.gpu_state import GpuState
+from speechmeter.engine.outputs import write_outputs
 from speechmeter.engine.session import LoadedSession, Progress, open_session
 
 
@@ -29,6 +31,14 @@ class Outcome:
     environment: Environment | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Keep:
+    """Where outputs are written, each case in its own folder, sound only with `speech`. No folder: counted only."""
+
+    folder: Path | None = None
+    speech: bool = False
+
+
 def measure(
     case: Case,
     subject: Subject,
@@ -40,15 +50,19 @@ def measure(
     leads: bool = True,
     start_s: float | None = None,
     ways: Sequence[Way] | None = None,
+    keep: Keep | None = None,
 ) -> Outcome:
     """All readings of the given meters. A failure keeps what was read before it; it never raises for one.
 
     The case is opened in the first of the meters' ways that works. `process` names the measuring process in the scope
-    of its phases, `leads` makes it the one that tells what was fed, and `start_s` is what its start took.
+    of its phases, `leads` makes it the one that tells what was fed, and `start_s` is what its start took. `keep` says
+    where the outputs of the calls go, if anywhere.
     KeyboardInterrupt passes through.
     """
     *earlier, last = ways or (meters[0].ways if meters and process != MAIN else ORDINARY)
-    attempt = _Attempt(case, subject, workload, meters, report, process=process, leads=leads, start_s=start_s)
+    attempt = _Attempt(
+        case, subject, workload, meters, report, process=process, leads=leads, start_s=start_s, keep=keep
+    )
     refused = ""
     for way in earlier:
         outcome = attempt.measure(way, refused)
@@ -69,6 +83,7 @@ class _Attempt:
     process: str
     leads: bool
     start_s: float | None
+    keep: Keep | None
 
     def measure(self, way: Way, refused: str) -> Outcome:
         """Open the case in one way and take every reading."""
@@ -94,6 +109,7 @@ class _Attempt:
                     found += _one_pass(meter, session)
                     gpu.look(meter.name)
                     phases[meter.name] = (perf_counter_ns() - start) / 1e9
+                found += self._told(session, phases)
                 if self.process == MAIN:
                     readings, disturbed = disturbances(before, Watch.now())
                     found += [*readings, *gpu.measurements()]
@@ -124,6 +140,29 @@ class _Attempt:
             *facts,
         ]
 
+    def _told(self, session: LoadedSession, phases: dict[str, float]) -> list[Measurement]:
+        """Tokens and sound of every batch, and the outputs as files; once a case."""
+        if self.keep is None or not self.leads:
+            return []
+        start = perf_counter_ns()
+        self.report("outputs")
+        calls = session.told()
+        if self.keep.folder is not None:
+            outputs = zip(session.batches, (call.output for call in calls), strict=False)
+            write_outputs(self.keep.folder / self.case.id, outputs, speech=self.keep.speech)
+        phases["outputs"] = (perf_counter_ns() - start) / 1e9
+        return _joined([call.made for call in calls])
+
+
+def _joined(calls: Sequence[Sequence[Measurement]]) -> list[Measurement]:
+    """One measurement for each metric and scope, a value a call."""
+    values: dict[tuple[str, str], list[float]] = {}
+    for call in calls:
+        for m in call:
+            values.setdefault((m.metric, m.scope), []).extend(m.values)
+    first = {(m.metric, m.scope): m for call in calls[:1] for m in call}
+    return [replace(m, values=tuple(values[key])) for key, m in first.items()]
+
 
 def _seed(seed: int) -> None:
     random.seed(seed)
@@ -151,13 +190,11 @@ def _workload_facts(session: LoadedSession) -> list[Measurement]:
     seconds = [batch.audio_s for batch in session.batches if batch.audio_s is not None]
     if seconds:
         facts.append(Measurement.of(metrics.AUDIO_SECONDS, seconds))
-    if session.first is not None and session.first.tokens is not None:
-        facts.append(Measurement.of(metrics.TOKENS, [float(session.first.tokens)]))
     return facts
 
 
 def _session_warnings(session: LoadedSession) -> list[str]:
-    decodes = session.prepared.data_dependent or (session.first is not None and session.first.is_text)
+    decodes = session.prepared.data_dependent or (session.first is not None and session.first.output.is_text)
     if decodes and session.case.workload.source == "noise":
         return [
             "decoding on noise: the cost depends on what is heard, so time and RTF mislead; "

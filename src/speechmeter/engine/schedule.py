@@ -5,8 +5,9 @@ The first call after loading is made (and timed on its own) before any of this; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import cycle
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle, islice
+from math import ceil
 from statistics import median
 from typing import Any
 
@@ -21,35 +22,42 @@ _TOLERANCE = 0.05
 
 
 def collect(sample: Sample, batches: Sequence[Batch], protocol: Mapping[str, Any], first_ns: int) -> Collected:
-    """Make the calls that the protocol asks for. Raises ValueError for a mode that is not known."""
-    feed = cycle(batches)
+    """Make the calls that the protocol asks for. Raises ValueError for a mode that is not known.
+
+    Samples are whole passes over the batches, from the first on: sample n is of batch n modulo their number.
+    """
     mode = protocol["mode"]
     if mode == "steady":
-        return _steady(sample, feed, protocol, first_ns)
+        return _steady(sample, batches, protocol, first_ns)
     if mode == "repeats":
-        return _fixed(sample, feed, [(protocol["discard"], protocol["samples"])], "repeats")
+        return _fixed(sample, batches, [(protocol["discard"], protocol["samples"])], "repeats")
     if mode == "schedule":
         lead = protocol["wait"] + protocol["warmup"]
-        return _fixed(sample, feed, [(lead, protocol["active"])] * protocol["repeat"], "schedule")
+        return _fixed(sample, batches, [(lead, protocol["active"])] * protocol["repeat"], "schedule")
     raise ValueError(f"unknown protocol mode {mode!r}")
 
 
-def _steady(sample: Sample, feed: Iterable[Batch], protocol: Mapping[str, Any], first_ns: int) -> Collected:
+def _steady(sample: Sample, batches: Sequence[Batch], protocol: Mapping[str, Any], first_ns: int) -> Collected:
     """Warm up until two adjacent windows agree, within a cap of calls and of time; then take the samples."""
     budget_ns = int(protocol["budget_s"] * 1e9)
-    feed = iter(feed)
+    feed = cycle(batches)
     warm: list[int] = []
     spent_ns = first_ns
     while len(warm) < protocol["warmup"] and spent_ns < budget_ns * _WARMUP_SHARE and not is_steady(warm):
         warm.append(sample(next(feed)))
         spent_ns += warm[-1]
-    spent_ns, count, wanted, least = 0, 0, protocol["samples"], protocol["min_samples"]
+    spent_ns, count = 0, 0
+    wanted, least = (_whole_passes(protocol[key], batches) for key in ("samples", "min_samples"))
     while count < wanted and (count < least or spent_ns < budget_ns):
-        spent_ns += sample(next(feed))
-        count += 1
+        spent_ns += sum(sample(batch) for batch in batches)
+        count += len(batches)
     reason = "samples" if count == wanted else "budget"
     ready = "steady" if is_steady(warm) else "warm-up capped"
     return Collected(kept=(False,) * len(warm) + (True,) * count, stop_reason=f"{reason}, {ready}")
+
+
+def _whole_passes(calls: int, batches: Sequence[Batch]) -> int:
+    return ceil(calls / len(batches)) * len(batches)
 
 
 def is_steady(times: Sequence[float]) -> bool:
@@ -67,12 +75,12 @@ def _spread(times: Sequence[float]) -> float:
     return median(abs(time - centre) for time in times)
 
 
-def _fixed(sample: Sample, feed: Iterable[Batch], rows: Sequence[tuple[int, int]], reason: str) -> Collected:
-    feed = iter(feed)
+def _fixed(sample: Sample, batches: Sequence[Batch], rows: Sequence[tuple[int, int]], reason: str) -> Collected:
     kept: list[bool] = []
     for index, (lead, active) in enumerate(rows):
         already_made = 1 if index == 0 and lead > 0 else 0
-        kept += [False] * (lead - already_made) + [True] * active
-    for _ in kept:
-        sample(next(feed))
+        for keep, calls in ((False, lead - already_made), (True, _whole_passes(active, batches))):
+            for batch in islice(cycle(batches), calls):
+                sample(batch)
+                kept.append(keep)
     return Collected(kept=tuple(kept), stop_reason=reason)

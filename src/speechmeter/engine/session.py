@@ -10,8 +10,9 @@ from typing import Any
 from speechmeter.core.axes import inside_boundary
 from speechmeter.core.machine import resident_bytes
 from speechmeter.core.protocols import Collected, Prepared, Subject, Workload
-from speechmeter.core.stages import run_chain
-from speechmeter.core.types import Batch, Case, Stage
+from speechmeter.core.stages import made_by, run_chain
+from speechmeter.core.types import Batch, Case, Measurement, Stage
+from speechmeter.engine.outputs import Output, output_of
 from speechmeter.engine.schedule import collect
 
 Progress = Callable[[str], None]
@@ -19,11 +20,16 @@ _QUICK_DATA_NS = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
-class FirstOutputs:
-    """What the first call gave, in words: the outputs themselves would stay in memory beside every later reading."""
+class Call:
+    """What a call gave, without the tensors: they would stay in memory beside every later reading."""
 
-    is_text: bool
-    tokens: int | None
+    output: Output
+    made: tuple[Measurement, ...]
+
+    @property
+    def tells(self) -> bool:
+        """Whether there is anything to keep or to count."""
+        return bool(self.output.lines or self.output.speech or self.made)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +44,7 @@ class LoadedSession:
     data_ns: int
     reload_ns: int
     first_ns: int
-    first: FirstOutputs | None
+    first: Call | None
     resident_loaded_bytes: int | None
     report: Progress
     refused: str = ""
@@ -52,6 +58,12 @@ class LoadedSession:
     def sync(self) -> None:
         """Wait for the device."""
         self.prepared.sync()
+
+    def told(self) -> list[Call]:
+        """What a call with each batch gives; where the first call gave nothing worth telling, neither do the others."""
+        if self.first is None or not self.first.tells:
+            return []
+        return [self.first, *(_told(self.stages, self.call(batch)) for batch in self.batches[1:])]
 
     def collect(self, sample: Callable[[Batch], int]) -> Collected:
         """Call `sample` as often as the case's protocol asks."""
@@ -98,22 +110,17 @@ def open_session(
     )
 
 
-def _first_call(
-    prepared: Prepared, stages: Sequence[Stage], batch: Batch, report: Progress
-) -> tuple[FirstOutputs, int]:
+def _first_call(prepared: Prepared, stages: Sequence[Stage], batch: Batch, report: Progress) -> tuple[Call, int]:
     report("first call")
     start = perf_counter_ns()
     outputs = run_chain(stages, batch)
     prepared.sync()
     first_ns = perf_counter_ns() - start
-    tokens = prepared.tokens(outputs) if prepared.tokens is not None else None
-    return FirstOutputs(is_text=_is_text(outputs[-1]), tokens=tokens), first_ns
+    return _told(stages, outputs), first_ns
 
 
-def _is_text(output: Any) -> bool:
-    if isinstance(output, list | tuple) and output:
-        return all(isinstance(item, str) for item in output)
-    return isinstance(output, str)
+def _told(stages: Sequence[Stage], outputs: Sequence[Any]) -> Call:
+    return Call(output=output_of(outputs[-1]), made=tuple(made_by(stages, [outputs])))
 
 
 def _made_batches(case: Case, workload: Workload) -> tuple[tuple[Batch, ...], int]:
@@ -126,7 +133,8 @@ def bounded_stages(prepared: Prepared, case: Case, workload: Workload) -> tuple[
     """The chain with clocked flags as the case's boundary sets them; `+load` puts data loading in front."""
     boundary = str(case.axes["boundary"])
     stages = tuple(
-        replace(stage, clocked=stage.clocked and inside_boundary(stage.name, boundary)) for stage in prepared.stages
+        replace(stage, clocked=stage.clocked and inside_boundary(stage.name.rpartition(".")[2], boundary))
+        for stage in prepared.stages
     )
     if inside_boundary("load", boundary):
         endless = _endless(case, workload)

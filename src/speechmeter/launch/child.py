@@ -34,6 +34,7 @@ def main() -> None:
         report=lambda phase: _send(messages, {"phase": phase}),
         process=job.process,
         leads=job.leads,
+        keep=job.keep,
         start_s=(started_ns - job.spawned_ns) / 1e9,
     )
     _send(messages, {"outcome": outcome_to_json(outcome)})

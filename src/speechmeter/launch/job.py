@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from speechmeter.core.types import Case, Environment, Measurement
-from speechmeter.engine.measure import Outcome
+from speechmeter.engine.measure import Keep, Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """One process's work: the case, the meters it runs, and the name of the process in scopes of phases.
 
-    The one that `leads` tells what the case was fed.
+    The one that `leads` tells what the case was fed, and `keep` says what is done with the outputs of its calls.
     `spawned_ns` is the launcher's monotonic clock at the start, so that the start-up time can be told.
     """
 
@@ -24,6 +25,7 @@ class Job:
     leads: bool
     spawned_ns: int
     memory_bytes: int | None = None
+    keep: Keep | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -34,6 +36,7 @@ class Job:
             "leads": self.leads,
             "spawned_ns": self.spawned_ns,
             "memory_bytes": self.memory_bytes,
+            "keep": None if self.keep is None else {"folder": _text(self.keep.folder), "speech": self.keep.speech},
         }
 
     @classmethod
@@ -46,7 +49,18 @@ class Job:
             leads=data["leads"],
             spawned_ns=data["spawned_ns"],
             memory_bytes=data["memory_bytes"],
+            keep=_keep(data["keep"]),
         )
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _keep(data: Mapping[str, Any] | None) -> Keep | None:
+    if data is None:
+        return None
+    return Keep(folder=None if data["folder"] is None else Path(data["folder"]), speech=data["speech"])
 
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from speechmeter.core import plugins
 from speechmeter.core.machine import kib_field
 from speechmeter.core.protocols import MAIN, ORDINARY, Meter, Subject, Workload
 from speechmeter.core.types import VARIANT, Case, Limits, Measurement
-from speechmeter.engine.measure import Outcome, measure
+from speechmeter.engine.measure import Keep, Outcome, measure
 from speechmeter.launch.job import Job
 from speechmeter.launch.process import MeasuringProcess
 
@@ -42,9 +42,9 @@ class Place(Protocol):
 class SubprocessPlace:
     """Fresh processes: one for the meters that share, one for each that needs its own."""
 
-    def __init__(self, limits: Limits, logs: Path, baseline_python: str | None = None) -> None:
+    def __init__(self, limits: Limits, artifacts: Keep, baseline_python: str | None = None) -> None:
         self._limits = limits
-        self._logs = logs
+        self._artifacts = artifacts
         self._baseline_python = baseline_python
 
     def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
@@ -54,7 +54,8 @@ class SubprocessPlace:
         todo = processes_of(case, repeated=extent != "all")
         for process, meters in todo[: 1 if extent == "timing" else None]:
             left = None if deadline is None else max(0.1, deadline - monotonic())
-            outcome = self._one(case, process, meters, left, report, leads=merged is None)
+            keep = self._artifacts if extent == "all" else None
+            outcome = self._one(case, process, meters, left, report, leads=merged is None, keep=keep)
             merged = outcome if merged is None else _merge(merged, outcome, process)
             if outcome.status != "ok":
                 break
@@ -70,6 +71,7 @@ class SubprocessPlace:
         report: Callable[[str], None],
         *,
         leads: bool,
+        keep: Keep | None,
     ) -> Outcome:
         on_cuda = str(case.axes.get("device", "")).startswith("cuda")
         job = Job(
@@ -79,11 +81,12 @@ class SubprocessPlace:
             leads=leads,
             spawned_ns=perf_counter_ns(),
             memory_bytes=_memory_bytes(self._limits, on_cuda),
+            keep=keep,
         )
         environ = _environ(case, meters, own_process=process != MAIN)
         if on_cuda and self._limits.memory_gib is not None:
             environ["SPEECHMETER_CUDA_GIB"] = str(self._limits.memory_gib)
-        log = self._logs / f"{case.id}-{process}-{os.getpid()}.log"
+        log = (self._artifacts.folder or Path()) / f"{case.id}-{process}-{os.getpid()}.log"
         python = sys.executable
         if self._baseline_python is not None and case.axes.get(VARIANT) == BASELINE:
             python = self._baseline_python
@@ -94,6 +97,9 @@ class SubprocessPlace:
 class InlinePlace:
     """This process: quick, for debugging; no limits, and meters that need their own process are unavailable."""
 
+    def __init__(self, artifacts: Keep) -> None:
+        self._artifacts = artifacts
+
     def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
         """The outcome of the meters that can share this process."""
         return measure_here(
@@ -103,6 +109,7 @@ class InlinePlace:
             [plugins.meter(name) for name in case.meters],
             "use --launcher subprocess",
             report=report,
+            keep=self._artifacts if extent == "all" else None,
         )
 
 
@@ -114,11 +121,12 @@ def measure_here(
     way_out: str,
     *,
     report: Callable[[str], None] = lambda phase: None,
+    keep: Keep | None = Keep(),
 ) -> Outcome:
     """Measure in this process; a meter that needs its own is unavailable, with the way out."""
     apart = [meter for meter in meters if meter.environ and meter.process(case) != MAIN]
     shared = [meter for meter in meters if meter not in apart]
-    outcome = measure(case, subject, workload, shared, report=report, ways=ORDINARY)
+    outcome = measure(case, subject, workload, shared, report=report, ways=ORDINARY, keep=keep)
     absent = tuple(
         Measurement.absent(meter.metrics[0], f"{meter.name} needs a process of its own: {way_out}") for meter in apart
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import SensorError
 from speechmeter.core.protocols import Session
 from speechmeter.core.stages import step
-from speechmeter.core.types import Measurement
+from speechmeter.core.types import Batch, Measurement, by_turns
 from speechmeter.meters.nvml_device import device_handle, load_nvml
 
 _READINGS = 2
@@ -30,24 +30,31 @@ class _Peak:
 
 
 def measure_cuda(session: Session) -> list[Measurement]:
-    """Peaks of a call that starts from an emptied cache, twice; of the stages, in calls of their own; the process."""
+    """Peaks of a call from an emptied cache, twice or of each of several batches; of the stages; of the process."""
     device = torch.device(str(session.case.axes["device"]))
-    peaks = [_call(session, device) for _ in range(_READINGS)]
+    turns = by_turns(session.batches)
+    peaks = [_call(session, device, batch) for batch in _to_read(session)]
     stages = _stages(session, device)
     _reset(session, device)
     return [
-        *_measurements(peaks),
-        Measurement.of(metrics.MEMORY_CUDA_RESERVED, [float(peak.reserved_bytes) for peak in peaks], source="torch"),
+        *_measurements(peaks, turns),
+        Measurement.of(
+            metrics.MEMORY_CUDA_RESERVED, [float(p.reserved_bytes) for p in peaks], source="torch", notes=turns
+        ),
         Measurement.of(metrics.MEMORY_CUDA_LOAD, [float(torch.cuda.memory_allocated(device))], source="torch"),
         *stages,
         _process(session, device),
     ]
 
 
-def _call(session: Session, device: torch.device) -> _Peak:
+def _to_read(session: Session) -> Sequence[Batch]:
+    return session.batches if len(session.batches) > 1 else list(session.batches) * _READINGS
+
+
+def _call(session: Session, device: torch.device, batch: Batch) -> _Peak:
     _reset(session, device)
     before_bytes = torch.cuda.memory_allocated(device)
-    session.call(session.batches[0])
+    session.call(batch)
     return _peak(before_bytes, device)
 
 
@@ -55,15 +62,16 @@ def _stages(session: Session, device: torch.device) -> list[Measurement]:
     """Peaks of each stage, in calls of their own; nothing for a chain of one."""
     if len(session.stages) == 1:
         return []
-    calls = [_call_by_stage(session, device) for _ in range(_READINGS)]
+    calls = [_call_by_stage(session, device, batch) for batch in _to_read(session)]
+    turns = by_turns(session.batches)
     rows = zip(session.stages, *calls, strict=True)
-    return [found for stage, *peaks in rows for found in _measurements(peaks, f"stage:{stage.name}")]
+    return [found for stage, *peaks in rows for found in _measurements(peaks, turns, f"stage:{stage.name}")]
 
 
-def _call_by_stage(session: Session, device: torch.device) -> list[_Peak]:
+def _call_by_stage(session: Session, device: torch.device, batch: Batch) -> list[_Peak]:
     """One call, its peak reset before each stage; outputs stay alive to its end, as in `run_chain`."""
     _reset(session, device)
-    outputs: list[Any] = [session.batches[0]]
+    outputs: list[Any] = [batch]
     peaks = []
     for stage in session.stages:
         torch.cuda.reset_peak_memory_stats(device)
@@ -82,12 +90,12 @@ def _peak(before_bytes: int, device: torch.device) -> _Peak:
     )
 
 
-def _measurements(peaks: Sequence[_Peak], scope: str = "total") -> list[Measurement]:
+def _measurements(peaks: Sequence[_Peak], turns: Mapping[str, Any], scope: str = "total") -> list[Measurement]:
     allocated = [float(peak.allocated_bytes) for peak in peaks]
     growth = [float(peak.allocated_bytes - peak.before_bytes) for peak in peaks]
     return [
-        Measurement.of(metrics.MEMORY_CUDA_ALLOCATED, allocated, scope=scope, source="torch"),
-        Measurement.of(metrics.MEMORY_CUDA_GROWTH, growth, scope=scope, source="torch"),
+        Measurement.of(metrics.MEMORY_CUDA_ALLOCATED, allocated, scope=scope, source="torch", notes=turns),
+        Measurement.of(metrics.MEMORY_CUDA_GROWTH, growth, scope=scope, source="torch", notes=turns),
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.protocols import MAIN, ORDINARY, Session
 from speechmeter.core.stages import drain, is_stream
-from speechmeter.core.types import Batch, Case, Measurement, Stage
+from speechmeter.core.types import Batch, Case, Measurement, Stage, by_turns
 
 BLOCK_BELOW_NS = 50_000
 """Calls shorter than this are timed in blocks: the clock itself costs a few tenths of a microsecond."""
@@ -46,13 +46,13 @@ class LatencyMeter:
         trial = StageClock(session.stages, session.sync)
         clock = StageClock(session.stages, session.sync, block=_block(session, trial))
         collected = session.collect(clock.sample)
-        notes: dict[str, Any] = {"stop": collected.stop_reason}
+        notes: dict[str, Any] = {"stop": collected.stop_reason, **by_turns(session.batches)}
         if clock.block > 1:
             notes["block"] = clock.block
         return [
             Measurement.of(metrics.LATENCY, _kept(clock.totals_s(), collected.kept, True), notes=notes),
             *_warmup([*trial.totals_s(), *_kept(clock.totals_s(), collected.kept, False)]),
-            *_stages(clock, collected.kept),
+            *_stages(clock, collected.kept, by_turns(session.batches)),
             *clock.item_measurements(),
         ]
 
@@ -156,13 +156,16 @@ def _warmup(values: Sequence[float]) -> list[Measurement]:
     return [Measurement.of(metrics.LATENCY_WARMUP, values)] if values else []
 
 
-def _stages(clock: StageClock, kept: Sequence[bool]) -> list[Measurement]:
+def _stages(clock: StageClock, kept: Sequence[bool], turns: Mapping[str, Any]) -> list[Measurement]:
     rows = clock.rows_s()
     if len(rows) == 1:
         return []
     return [
         Measurement.of(
-            metrics.LATENCY, _kept(values, kept, True), scope=f"stage:{stage.name}", notes={"clocked": stage.clocked}
+            metrics.LATENCY,
+            _kept(values, kept, True),
+            scope=f"stage:{stage.name}",
+            notes={"clocked": stage.clocked, **turns},
         )
         for stage, values in rows
     ]

@@ -19,7 +19,7 @@ from speechmeter.core import metrics
 from speechmeter.core.machine import GLIBC, allocator_name
 from speechmeter.core.protocols import MAIN, ORDINARY, Session
 from speechmeter.core.stages import step
-from speechmeter.core.types import Case, Measurement, Stage
+from speechmeter.core.types import Batch, Case, Measurement, Stage, by_turns
 from speechmeter.meters.resident import Probe, Reading, Work, probes
 from speechmeter.meters.weights import held_bytes, uncountable, weights_of
 
@@ -74,9 +74,8 @@ class MemoryMeter:
 
 
 def _total(session: Session, probe: Probe) -> list[Measurement]:
-    batch = session.batches[0]
-    readings = [_read(probe, lambda: session.call(batch)) for _ in range(readings_for(session))]
-    found = [_peak(readings, probe)]
+    readings = [_read(probe, partial(session.call, batch)) for batch in batches_to_read(session)]
+    found = [_peak(readings, probe, turns=by_turns(session.batches))]
     loaded = session.resident_loaded_bytes
     if loaded is not None:
         found.append(Measurement.of(metrics.MEMORY_CPU_LOAD, [loaded], source="VmRSS"))
@@ -92,13 +91,15 @@ def _stages(session: Session, found: Sequence[Probe]) -> list[Measurement]:
     if probe is None:
         reason = f"{found[0].source} cannot be reset between stages"
         return [Measurement.absent(metrics.MEMORY_CPU_PEAK, reason, scope=f"stage:{name}") for name in names]
-    calls = [_call_by_stage(session, probe) for _ in range(readings_for(session))]
-    return [_peak(readings, probe, f"stage:{name}") for name, *readings in zip(names, *calls, strict=True)]
+    calls = [_call_by_stage(session, probe, batch) for batch in batches_to_read(session)]
+    turns = by_turns(session.batches)
+    rows = zip(names, *calls, strict=True)
+    return [_peak(readings, probe, f"stage:{name}", turns=turns) for name, *readings in rows]
 
 
-def _call_by_stage(session: Session, probe: Probe) -> list[Reading]:
+def _call_by_stage(session: Session, probe: Probe, batch: Batch) -> list[Reading]:
     """One call, read stage by stage; outputs stay alive to its end, as in `run_chain`."""
-    outputs: list[Any] = [session.batches[0]]
+    outputs: list[Any] = [batch]
     return [_read(probe, partial(_step, session, stage, outputs)) for stage in session.stages]
 
 
@@ -112,10 +113,10 @@ def _read(probe: Probe, work: Work) -> Reading:
     return probe.read(work)
 
 
-def _peak(readings: Sequence[Reading], probe: Probe, scope: str = "total") -> Measurement:
+def _peak(readings: Sequence[Reading], probe: Probe, scope: str = "total", *, turns: Mapping[str, Any]) -> Measurement:
     values = [float(reading.growth_bytes) for reading in readings]
     caveats = dict.fromkeys(reading.caveat for reading in readings if reading.caveat)
-    notes: dict[str, Any] = {"mmap_threshold": os.environ.get("MALLOC_MMAP_THRESHOLD_", "default")}
+    notes: dict[str, Any] = {"mmap_threshold": os.environ.get("MALLOC_MMAP_THRESHOLD_", "default"), **turns}
     told = [*caveats, *allocator_notes(allocator_name())]
     if told:
         notes["notes"] = told
@@ -148,9 +149,11 @@ def _held(scope: str, modules: Mapping[str, Any]) -> Measurement:
     return Measurement.of(metrics.MEMORY_WEIGHTS, [held], scope=scope, source="tensors")
 
 
-def readings_for(session: Session) -> int:
-    """How many calls are read: memory varies little, so a slow call is read once."""
-    return _READINGS if session.first_ns < _SLOW_NS else _READINGS_WHEN_SLOW
+def batches_to_read(session: Session) -> Sequence[Batch]:
+    """What is called and read: each of several batches once; the only one a few times, or once when it is slow."""
+    if len(session.batches) > 1:
+        return session.batches
+    return list(session.batches) * (_READINGS if session.first_ns < _SLOW_NS else _READINGS_WHEN_SLOW)
 
 
 def _on_cuda(case: Case) -> bool:

@@ -14,6 +14,7 @@ from speechmeter.core.axes import CORE_AXES, Axis
 from speechmeter.core.errors import InputError, PlanError, SubjectError
 from speechmeter.plan.messages import explain
 from speechmeter.plan.schema import ModelEntry, Plan
+from speechmeter.plan.shorthand import CASCADE, STAGES, spelt_out
 from speechmeter.plan.source import KeyPath, Source
 
 SPECIAL_AUDIO = ("noise", "sample")
@@ -22,6 +23,7 @@ SPECIAL_AUDIO = ("noise", "sample")
 
 def build_plan(source: Source, *, trust: bool = False) -> Plan:
     """Validate. Raises PlanError or SubjectError; nothing is imported from the models themselves."""
+    source = spelt_out(source)
     structural = {key: value for key, value in source.data.items() if key in Plan.model_fields and key != "axes"}
     swept = {key: value for key, value in source.data.items() if key not in structural}
     try:
@@ -45,8 +47,22 @@ def declared_axes(plan: Plan, source: Source) -> dict[str, Axis]:
     _check_options(plan.workload.model_extra, workload.options, source, ("workload",), plan.workload.name)
     declared = {axis.name: axis for axis in (*CORE_AXES, *workload.axes)}
     for entry in plan.models:
-        declared.update({axis.name: axis for axis in plugins.subject(plugin_of(entry.load)).axes})
+        declared.update({axis.name: axis for axis in axes_of(entry)})
     return declared
+
+
+def axes_of(entry: ModelEntry) -> tuple[Axis, ...]:
+    """The axes of a model beyond the core's; those of a cascade are its stages'."""
+    own = plugins.subject(plugin_of(entry.load)).axes
+    inner = {axis.name: axis for stage in stages_of(entry) for axis in axes_of(stage)}
+    return (*own, *inner.values())
+
+
+def stages_of(entry: ModelEntry) -> list[ModelEntry]:
+    """The models that a cascade names; none for any other model."""
+    if plugin_of(entry.load) != CASCADE:
+        return []
+    return [ModelEntry.model_validate(stage) for stage in (entry.model_extra or {}).get(STAGES, ())]
 
 
 def plugin_of(load: str) -> str:
@@ -73,15 +89,28 @@ def _check_once(values: list[str], source: Source, key: str) -> None:
 
 def _check_model(entry: ModelEntry, source: Source, index: int, *, trust: bool) -> None:
     path: KeyPath = ("models", index)
-    where = source.place(path)
     subject = _named(lambda: plugins.subject(plugin_of(entry.load)), source, path)
     _check_options(entry.model_extra, subject.options, source, path, plugin_of(entry.load))
+    for stage in stages_of(entry):
+        _check_stage(stage, source, path, trust=trust)
+    _check_trust(entry, subject, source, path, trust=trust)
+
+
+def _check_trust(entry: ModelEntry, subject: Any, source: Source, path: KeyPath, *, trust: bool) -> None:
     if subject.runs_code and source.base is not None and not source.from_flag("models") and not trust:
         raise SubjectError(
             f"{entry.load!r} runs code that the plan names",
-            where=where,
+            where=source.place(path),
             fix="read that code, then add --trust, or name the model on the command line",
         )
+
+
+def _check_stage(stage: ModelEntry, source: Source, path: KeyPath, *, trust: bool) -> None:
+    """A stage of a cascade is a model, and may also set axes of its own."""
+    subject = _named(lambda: plugins.subject(plugin_of(stage.load)), source, path)
+    own_axes = tuple(axis.name for axis in subject.axes)
+    _check_options(stage.model_extra, (*subject.options, *own_axes), source, path, plugin_of(stage.load))
+    _check_trust(stage, subject, source, path, trust=trust)
 
 
 def _check_options(
@@ -154,10 +183,22 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
     base = source.base
     changes: dict[str, Any] = {}
     if not source.from_flag("models"):
-        changes["models"] = tuple(m.model_copy(update={"load": _rebase_load(m.load, base)}) for m in plan.models)
-    if plan.audio is not None and plan.audio not in SPECIAL_AUDIO and not source.from_flag("audio"):
-        changes["audio"] = _rebase(plan.audio, base)
+        changes["models"] = tuple(_rebase_model(entry, base) for entry in plan.models)
+    if plan.audio is not None and not source.from_flag("audio"):
+        changes["audio"] = tuple(one if one in SPECIAL_AUDIO else _rebase(one, base) for one in plan.audio)
+    if plan.power_log is not None and not source.from_flag("power_log"):
+        changes["power_log"] = _rebase(plan.power_log, base)
+    lines = (plan.workload.model_extra or {}).get("lines")
+    if isinstance(lines, str):
+        changes["workload"] = plan.workload.model_copy(update={"lines": _rebase(lines, base)})
     return changes
+
+
+def _rebase_model(entry: ModelEntry, base: Path) -> ModelEntry:
+    changes: dict[str, Any] = {"load": _rebase_load(entry.load, base)}
+    if stages := stages_of(entry):
+        changes[STAGES] = [_rebase_model(stage, base).model_dump() for stage in stages]
+    return entry.model_copy(update=changes)
 
 
 def _rebase_load(load: str, base: Path) -> str:

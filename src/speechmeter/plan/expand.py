@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from speechmeter.core import plugins
 from speechmeter.core.axes import CORE_AXES, axis_names
 from speechmeter.core.machine import available_cores
 from speechmeter.core.types import Case, Skip, Spec
-from speechmeter.plan.build import SPECIAL_AUDIO, plugin_of
+from speechmeter.plan.build import SPECIAL_AUDIO, axes_of
 from speechmeter.plan.schema import ModelEntry, Plan
 
 
@@ -40,18 +40,16 @@ def expand(plan: Plan) -> Cells:
 def outside_triangle(plan: Plan, case: Case) -> bool:
     """The recipe's rule on indices: skip (d, b) when both are above 0 and d + b ≥ (durations + batches) / 2."""
     seconds, batch = plan.axes.get("seconds", ()), plan.axes.get("batch", ())
-    if not seconds or not batch:
+    if not seconds or not batch or "seconds" not in case.axes:
         return False
     d, b = seconds.index(case.axes["seconds"]), batch.index(case.axes["batch"])
     return d > 0 and b > 0 and d + b >= (len(seconds) + len(batch)) / 2
 
 
 def _all_cases(plan: Plan) -> Iterator[Case]:
-    workload = _workload_spec(plan)
-    workload_axes = axis_names(plugins.workload(plan.workload.name).axes)
     protocol = _protocol(plan)
-    for entry in plan.models:
-        names = [*axis_names(CORE_AXES), *axis_names(_subject(entry).axes), *workload_axes]
+    for entry, workload in itertools.product(plan.models, _workload_specs(plan)):
+        names = [*axis_names(CORE_AXES), *axis_names(axes_of(entry)), *_workload_axes(workload)]
         for values in itertools.product(*(plan.axes[name] for name in names)):
             yield Case(
                 subject=_spec(entry),
@@ -62,8 +60,10 @@ def _all_cases(plan: Plan) -> Iterator[Case]:
             )
 
 
-def _subject(entry: ModelEntry) -> Any:
-    return plugins.subject(plugin_of(entry.load))
+def _workload_axes(workload: Spec) -> list[str]:
+    """The workload's axes; files of a folder are as long as they are."""
+    names = axis_names(plugins.workload(workload.plugin).axes)
+    return [name for name in names if name != "seconds" or not Path(workload.source).is_dir() or not workload.source]
 
 
 def _spec(entry: ModelEntry) -> Spec:
@@ -71,15 +71,27 @@ def _spec(entry: ModelEntry) -> Spec:
     return Spec(plugin=plugin, name=entry.name, source=source, options=entry.model_extra or {})
 
 
-def _workload_spec(plan: Plan) -> Spec:
+def _workload_specs(plan: Plan) -> list[Spec]:
     options = dict(plan.workload.model_extra or {})
     if plan.workload.name != "audio":
-        return Spec(plugin=plan.workload.name, name=plan.workload.name, options=options)
-    source = plan.audio or "noise"
+        return [Spec(plugin=plan.workload.name, name=plan.workload.name, options=options)]
+    return [_audio_spec(source, options) for source in plan.audio or ("noise",)]
+
+
+def _audio_spec(source: str, options: Mapping[str, Any]) -> Spec:
     path = Path(source)
-    if source not in SPECIAL_AUDIO and path.is_file():
-        options["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    return Spec(plugin="audio", name=path.name, source=source, options=options)
+    known = {} if source in SPECIAL_AUDIO else _content(path)
+    return Spec(plugin="audio", name=path.name, source=source, options={**options, **known})
+
+
+def _content(path: Path) -> dict[str, str]:
+    """What tells a file from another of its name; of a folder, the names and sizes of its files."""
+    if path.is_file():
+        return {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()[:16]}
+    if path.is_dir():
+        files = sorted((file.name, file.stat().st_size) for file in path.iterdir() if file.is_file())
+        return {"files": hashlib.sha256(repr(files).encode()).hexdigest()[:16]}
+    return {}
 
 
 def _settled(axes: dict[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class Plan(_Part):
     name: Word = "run"
     models: Annotated[tuple[ModelEntry, ...], BeforeValidator(_as_list), Field(min_length=1)]
     workload: WorkloadEntry = WorkloadEntry()
-    audio: Word | None = None
+    audio: Annotated[tuple[Word, ...], BeforeValidator(_as_list), Field(min_length=1)] | None = None
     meters: Annotated[tuple[Word, ...], BeforeValidator(_as_list), Field(min_length=1)] = (
         "latency",
         "memory",
@@ -110,6 +110,7 @@ class Plan(_Part):
     limits: LimitsEntry = LimitsEntry()
     triangle: Flag = False
     power_log: Word | None = None
+    save_speech: Flag = False
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
     axes: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,13 @@ def prepare_chain(case: Case, device: str) -> Prepared:
     stages = [
         Stage(name="features", fn=_features(loaded.extractor)),
         Stage(name="copy", fn=_copy(device, dtype)),
-        Stage(name="model", fn=_model(loaded, case, pinned), modules={"model": loaded.model}),
+        Stage(
+            name="model",
+            fn=_model(loaded, case, pinned),
+            modules={"model": loaded.model},
+            tokens=_token_counter(loaded, pinned) if loaded.head == "seq2seq" else None,
+            pinned_tokens=pinned,
+        ),
     ]
     if loaded.head != "encoder":
         stages.append(Stage(name="decode", fn=_decode(loaded)))
@@ -51,17 +57,14 @@ def prepare_chain(case: Case, device: str) -> Prepared:
         sync=runtime.sync_for(device),
         notes=tuple(_notes(loaded, pinned)),
         data_dependent=loaded.head == "seq2seq" and pinned is None,
-        tokens=_token_counter(loaded, pinned) if loaded.head == "seq2seq" else None,
-        pinned_tokens=pinned,
     )
 
 
-def _token_counter(loaded: _Loaded, pinned: int | None) -> Callable[[Sequence[Any]], int]:
+def _token_counter(loaded: _Loaded, pinned: int | None) -> Callable[[Any], int]:
     """Counts what the model stage made: start and padding tokens are not among it."""
     config = loaded.model.generation_config
 
-    def tokens(outputs: Sequence[Any]) -> int:
-        ids = outputs[-2]  # the model's, before decode
+    def tokens(ids: Any) -> int:
         if pinned is not None:  # random weights may make any token, the one to start with too: go by the width
             return int(ids[:, 1:].numel() if ids.shape[1] == pinned + 1 else ids.numel())
         made = ids[:, 1:] if int(ids[0, 0]) == config.decoder_start_token_id else ids

@@ -1,4 +1,4 @@
-"""Audio of exactly the asked seconds at 16 kHz: noise, the shipped speech, or a file cut or repeated in time."""
+"""Audio at 16 kHz: noise, the shipped speech or a file, cut or repeated to the asked seconds; or a folder of files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ from speechmeter.core.types import Batch, Case
 RATE = 16_000
 _NOISE_LEVEL = 0.1
 _SAMPLE = "harbour"
+_SUFFIXES = frozenset({".wav", ".flac", ".mp3", ".ogg", ".opus", ".aiff", ".au"})
+_FIX = "name a sound file, a folder of them, `sample` or `noise`"
 
 
 class AudioWorkload:
-    """One batch of `batch` items, each `seconds` long; its data is a float32 array (batch, samples)."""
+    """One batch of `batch` items, each `seconds` long; its data is a float32 array (batch, samples).
+
+    Of a folder every sound file is an item of its own length, `batch` of them at a time, padded with silence.
+    """
 
     axes = (
         Axis(name="seconds", kind=float, default=5.0, help="seconds of audio in each item", above=0),
@@ -31,15 +36,24 @@ class AudioWorkload:
         if source in ("noise", "sample"):
             return
         path = Path(source)
+        if path.is_dir():
+            found = sound_files(path)
+            if not found:
+                raise InputError(f"audio {source!r} holds no sound file", where="audio", fix="name another folder")
+            for file in found:
+                _header(file)
+            return
         if not path.is_file():
-            what = "is a directory" if path.is_dir() else "does not exist"
-            raise InputError(f"audio {source!r} {what}", where="audio", fix="name a sound file, `sample` or `noise`")
+            raise InputError(f"audio {source!r} does not exist", where="audio", fix=_FIX)
         _header(path)
 
     def batches(self, case: Case) -> Iterator[Batch]:
-        """The one batch of this cell."""
+        """The one batch of this cell, or those of a folder."""
         import numpy as np
 
+        if Path(case.workload.source).is_dir():
+            yield from _folder_batches(Path(case.workload.source), int(case.axes["batch"]))
+            return
         items = int(case.axes["batch"])
         samples = max(1, round(float(case.axes["seconds"]) * RATE))
         seed = int(case.protocol.get("seed", 0))
@@ -57,6 +71,31 @@ class AudioWorkload:
             lengths=(samples,) * items,
             audio_s=items * samples / RATE,
             padded_s=items * samples / RATE,
+        )
+
+
+def sound_files(folder: Path) -> list[Path]:
+    """The sound files of a folder, by name."""
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
+
+
+def _folder_batches(folder: Path, size: int) -> Iterator[Batch]:
+    import numpy as np
+
+    found = sound_files(folder)
+    for start in range(0, len(found), size):
+        part = found[start : start + size]
+        voices = [read_audio(path) for path in part]
+        data: Any = np.zeros((len(part), max(map(len, voices))), dtype=np.float32)
+        for row, voice in enumerate(voices):
+            data[row, : len(voice)] = voice
+        yield Batch(
+            data=data,
+            items=len(part),
+            ids=tuple(path.stem for path in part),
+            lengths=tuple(map(len, voices)),
+            audio_s=sum(map(len, voices)) / RATE,
+            padded_s=data.size / RATE,
         )
 
 
@@ -78,9 +117,13 @@ def read_audio(path: Path) -> Any:
 
 def read_sample() -> tuple[Any, str]:
     """The speech that ships with the package, mono float32 at 16 kHz, and its transcript."""
-    assets = files("speechmeter.workloads") / "assets"
-    with as_file(assets / f"{_SAMPLE}.flac") as path:
-        return read_audio(path), (assets / f"{_SAMPLE}.txt").read_text().strip()
+    with as_file(files("speechmeter.workloads") / "assets" / f"{_SAMPLE}.flac") as path:
+        return read_audio(path), sample_transcript()
+
+
+def sample_transcript() -> str:
+    """What is said in the speech that ships with the package."""
+    return (files("speechmeter.workloads") / "assets" / f"{_SAMPLE}.txt").read_text().strip()
 
 
 def _header(path: Path) -> None:

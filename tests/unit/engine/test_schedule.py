@@ -1,20 +1,23 @@
+"""How many calls are made, which of them are samples, and of which batch."""
+
 import pytest
 
 from speechmeter.core.types import Batch
 from speechmeter.engine.schedule import WINDOW, collect, is_steady
 
-BATCHES = [Batch(data=n, items=1) for n in range(3)]
+BATCHES = [Batch(data=0, items=1)]
+SEVERAL = [Batch(data=n, items=1) for n in range(3)]
 SECOND = 10**9
 
 
-def count(protocol, call_s=0.001, first_s=0.001):
+def count(protocol, call_s=0.001, first_s=0.001, batches=BATCHES):
     fed = []
 
     def sample(batch):
         fed.append(batch.data)
         return int(call_s * SECOND)
 
-    found = collect(sample, BATCHES, protocol, int(first_s * SECOND))
+    found = collect(sample, batches, protocol, int(first_s * SECOND))
     assert len(fed) == len(found.kept)
     return found, fed
 
@@ -80,9 +83,18 @@ def test_the_classic_schedule():
     assert found.kept == (False,) * 19 + (True,) * 20 + (False,) * 20 + (True,) * 20
 
 
-def test_batches_are_fed_in_turn():
-    _, fed = count({"mode": "repeats", "discard": 0, "samples": 5})
-    assert fed == [0, 1, 2, 0, 1]
+def test_samples_are_whole_passes_over_the_batches_from_the_first_on():
+    found, fed = count({"mode": "repeats", "discard": 3, "samples": 5}, batches=SEVERAL)
+    assert fed == [0, 1, 0, 1, 2, 0, 1, 2]
+    assert found.kept == (False,) * 2 + (True,) * 6
+    found, fed = count({**STEADY, "samples": 4}, batches=SEVERAL)
+    assert [batch for batch, keep in zip(fed, found.kept, strict=True) if keep] == [0, 1, 2] * 2
+
+
+def test_a_pass_that_is_over_the_budget_is_finished():
+    found, fed = count(STEADY, call_s=35, first_s=36, batches=SEVERAL)
+    assert fed == [0, 1, 2]
+    assert found.kept == (True,) * 3
 
 
 def test_an_unknown_mode_is_refused():

@@ -27,8 +27,8 @@ class Subject:
         return output
 
     def prepare(self, case, device):
-        stages = (Stage(name="model", fn=self._wide), Stage(name="decode", fn=self._last))
-        return Prepared(stages=stages, modules={}, tokens=self._tokens)
+        stages = (Stage(name="model", fn=self._wide, tokens=self._tokens), Stage(name="decode", fn=self._last))
+        return Prepared(stages=stages, modules={})
 
     def batches(self, case):
         yield Batch(data=None, items=1)
@@ -67,13 +67,17 @@ def test_outputs_of_the_first_call_are_gone_when_a_meter_starts():
 
 
 def test_tokens_are_counted_in_the_outputs_of_the_first_call():
-    subject = Subject(tokens=lambda outputs: len(outputs[0]))
+    subject = Subject(tokens=len)
     session = open_session(make_case(), subject, subject, lambda what: None)
-    assert session.first.tokens == 3
-    assert not session.first.is_text
+    assert {(m.metric, m.scope): m.values for m in session.first.made} == {
+        ("tokens.v1", "total"): (3.0,),
+        ("tokens.v1", "stage:model"): (3.0,),
+    }
+    assert not session.first.output.is_text
 
 
 def test_text_is_told_apart():
     subject = Subject(last=lambda output: ["hello"])
     session = open_session(make_case(), subject, subject, lambda what: None)
-    assert session.first.is_text
+    assert session.first.output.is_text
+    assert session.first.output.lines == ("hello",)

@@ -77,3 +77,23 @@ def test_what_is_no_sound_is_refused(content, tmp_path):
     with pytest.raises(InputError) as caught:
         batch_of(path)
     assert "a.wav" in str(caught.value)
+
+
+def test_a_folder_gives_every_file_at_its_own_length(tmp_path):
+    for name, seconds in (("b", 0.5), ("a", 1.0), ("c", 0.25)):
+        soundfile.write(tmp_path / f"{name}.wav", tone(seconds), RATE)
+    (tmp_path / "notes.txt").write_text("no sound")
+    case = make_case(workload=Spec(plugin="audio", name="folder", source=str(tmp_path)), batch=2)
+    AudioWorkload().check(case)
+    first, second = AudioWorkload().batches(case)
+    assert (first.ids, second.ids) == (("a", "b"), ("c",))
+    assert first.lengths == (RATE, RATE // 2)
+    assert first.data.shape == (2, RATE)
+    assert not first.data[1, RATE // 2 :].any()
+    assert (first.audio_s, first.padded_s) == (1.5, 2.0)
+
+
+def test_a_folder_without_sound_is_refused(tmp_path):
+    case = make_case(workload=Spec(plugin="audio", name="folder", source=str(tmp_path)))
+    with pytest.raises(InputError, match="holds no sound file"):
+        AudioWorkload().check(case)

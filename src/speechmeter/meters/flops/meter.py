@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from speechmeter.core import metrics
 from speechmeter.core.errors import NeedsValuesError
 from speechmeter.core.protocols import Session
-from speechmeter.core.stages import step
+from speechmeter.core.stages import made_by, step
 from speechmeter.core.types import Batch, Case, Measurement, Stage
 from speechmeter.meters.shapes import SHAPES, SHAPES_THEN_REAL
 
@@ -51,7 +51,7 @@ class FlopsMeter:
             *_stages(session.stages, stages),
             *_module_rows([_modules(_clocked(session.stages, s)) for s in stages]),
             *_operator_rows([_operators(_clocked(session.stages, s)) for s in stages]),
-            *_tokens(session, [outputs for _, outputs in counts]),
+            *made_by(session.stages, [outputs for _, outputs in counts]),
         ]
 
 
@@ -65,7 +65,7 @@ def _how(session: Session) -> dict[str, Any]:
     if session.prepared.data_dependent:
         raise NeedsValuesError("how long its output gets depends on what it hears")
     mode.building = False
-    mode.pinned = session.prepared.pinned_tokens is not None
+    mode.pinned = any(stage.pinned_tokens is not None for stage in session.stages)
     return {"counted on": "shapes alone"}
 
 
@@ -85,14 +85,15 @@ def _check_tokens(session: Session, outputs: Sequence[Sequence[Any]]) -> None:
     """On shapes alone a decoder is steered by invented values: it must still have made what it was pinned to."""
     from speechmeter.meters.flops.shapes_only import active
 
-    pinned, tokens = session.prepared.pinned_tokens, session.prepared.tokens
-    if active() is None or pinned is None or tokens is None:
+    if active() is None:
         return
     for batch, made in zip(session.batches, outputs, strict=True):
-        if tokens(made) != pinned * batch.items:
-            raise NeedsValuesError(
-                f"{tokens(made)} tokens were made on shapes alone where {pinned * batch.items} are pinned"
-            )
+        for stage, output in zip(session.stages, made, strict=True):
+            if stage.tokens is None or stage.pinned_tokens is None:
+                continue
+            tokens, pinned = stage.tokens(output), stage.pinned_tokens * batch.items
+            if tokens != pinned:
+                raise NeedsValuesError(f"{tokens} tokens were made on shapes alone where {pinned} are pinned")
 
 
 def _totals(stages: Sequence[Stage], counts: Sequence[Sequence[Count]], how: Mapping[str, Any]) -> list[Measurement]:
@@ -201,9 +202,3 @@ def _operator_rows(batches: Sequence[Mapping[str, Tally]]) -> list[Measurement]:
 def _by_name(batches: Sequence[Mapping[str, Tally]]) -> dict[str, list[Tally]]:
     names = dict.fromkeys(name for batch in batches for name in batch)
     return {name: [batch[name] for batch in batches if name in batch] for name in names}
-
-
-def _tokens(session: Session, outputs: Sequence[Sequence[Any]]) -> list[Measurement]:
-    if session.prepared.tokens is None:
-        return []
-    return [Measurement.of(metrics.TOKENS, [float(session.prepared.tokens(made)) for made in outputs])]

@@ -80,8 +80,9 @@ def test_recurrent_networks_give_the_shapes_of_a_real_run(kind, packed):
 class Decoder:
     """Products until the arg max is `stop`: how many depends on values."""
 
-    def __init__(self, **prepared):
-        self._prepared = prepared
+    def __init__(self, data_dependent=False, **stage):
+        self._data_dependent = data_dependent
+        self._stage = stage
 
     def prepare(self, case, device):
         layer = nn.Linear(8, 8, bias=False)
@@ -96,7 +97,11 @@ class Decoder:
                     break
             return steps
 
-        return Prepared(stages=(Stage(name="model", fn=decode),), modules={"layer": layer}, **self._prepared)
+        return Prepared(
+            stages=(Stage(name="model", fn=decode, **self._stage),),
+            modules={"layer": layer},
+            data_dependent=self._data_dependent,
+        )
 
     def batches(self, case):
         yield Batch(data=None, items=1)
@@ -118,7 +123,7 @@ def test_a_model_that_decides_by_values_is_counted_on_a_real_run_and_says_so():
 
 
 def test_a_pinned_decoder_that_makes_another_number_of_tokens_on_shapes_is_counted_on_a_real_run():
-    found = flops_of(Decoder(pinned_tokens=3, tokens=lambda outputs: outputs[-1]))
+    found = flops_of(Decoder(pinned_tokens=3, tokens=lambda steps: steps))
     assert found.values == (3 * 2 * 8 * 8,)
     assert "8 tokens were made on shapes alone where 3 are pinned" in found.notes["because"]
 

@@ -1,0 +1,59 @@
+"""Keys that are short for others: `cascades:` for models, `text:` and `features:` for the workload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from speechmeter.core.errors import PlanError
+from speechmeter.plan.source import KeyPath, Source
+
+CASCADE, STAGES = "cascade", "stages"
+_WORKLOADS = ("text", "features")
+_FORM = "for example `cascades: [{name: two, stages: [{name: asr, load: …}, {name: mt, load: …}]}]`"
+
+
+def spelt_out(source: Source) -> Source:
+    """The same plan in long form; places of the short keys still lead to where they stand."""
+    data, places = dict(source.data), dict(source.places)
+    _models(data, places, source)
+    for key in _WORKLOADS:
+        if key in data:
+            _workload(key, data, places, source)
+    return Source(data=data, places=places, base=source.base)
+
+
+def _models(data: dict[str, Any], places: dict[KeyPath, str], source: Source) -> None:
+    if "cascades" not in data:
+        return
+    cascades, models = data.pop("cascades"), data.get("models", [])
+    models = list(models) if isinstance(models, list | tuple) else [models]
+    if not isinstance(cascades, list | tuple) or not cascades:
+        raise PlanError("cascades takes a list", where=source.place(("cascades",)), fix=_FORM)
+    for index, cascade in enumerate(cascades):
+        where = source.place(("cascades", index))
+        if not isinstance(cascade, Mapping) or not _has_stages(cascade.get(STAGES)) or "name" not in cascade:
+            raise PlanError("a cascade has a name and at least two stages", where=where, fix=_FORM)
+        if where is not None:
+            places["models", len(models)] = where
+        models.append({"load": CASCADE, **cascade})
+    data["models"] = models
+
+
+def _has_stages(stages: Any) -> bool:
+    return (
+        isinstance(stages, list | tuple)
+        and len(stages) > 1
+        and all(isinstance(stage, Mapping) and "name" in stage and "load" in stage for stage in stages)
+    )
+
+
+def _workload(key: str, data: dict[str, Any], places: dict[KeyPath, str], source: Source) -> None:
+    options = data.pop(key)
+    where = source.place((key,))
+    if "workload" in data:
+        raise PlanError(f"{key} and workload exclude each other", where=where, fix="keep one of them")
+    if not isinstance(options, Mapping):
+        raise PlanError(f"{key} takes a mapping of its options", where=where, fix=f"for example `{key}: {{count: 20}}`")
+    data["workload"] = {"name": key, **options}
+    places.update({("workload", *path[1:]): place for path, place in source.places.items() if path[0] == key})

@@ -1,0 +1,80 @@
+"""Text for translation and synthesis alone: lines of a file, the shipped transcript, or random token ids."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+from speechmeter.core.axes import Axis
+from speechmeter.core.errors import InputError
+from speechmeter.core.types import Batch, Case
+from speechmeter.workloads.audio import sample_transcript
+
+_IDS_LENGTH = 32
+_FIRST_ID = 4
+"""Ids below this are special in most vocabularies: padding, start, end, unknown."""
+
+
+class TextWorkload:
+    """Batches of lines, or of token ids with `vocabulary`; as long as they are, or `length` words or ids each.
+
+    Options: `lines`, a text file, an item a line; `vocabulary`, for random ids below it; `count`, how many items.
+    """
+
+    axes = (
+        Axis(name="length", kind=int, default=None, help="words, or ids, in each item; absent: as they are", minimum=1),
+        Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
+    )
+    options = ("lines", "vocabulary", "count")
+
+    def check(self, case: Case) -> None:
+        """A file must be there and hold text; numbers must be such."""
+        options = case.workload.options
+        for name, least in (("vocabulary", _FIRST_ID + 1), ("count", 1)):
+            value = options.get(name, least)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise InputError(f"text: {name} takes a whole number from {least} on, not {value!r}", where="text")
+        if "lines" in options and "vocabulary" in options:
+            raise InputError("text: lines and vocabulary exclude each other", where="text", fix="keep one of them")
+        if "lines" in options and not _lines(options["lines"]):
+            raise InputError(f"text {options['lines']!r} holds no line", where="text", fix="name a text file")
+
+    def batches(self, case: Case) -> Iterator[Batch]:
+        """All items, `batch` of them at a time; the last batch may be smaller."""
+        items = _items(case)
+        size = int(case.axes["batch"])
+        for start in range(0, len(items), size):
+            part = items[start : start + size]
+            yield Batch(
+                data=tuple(part),
+                items=len(part),
+                ids=tuple(f"text-{start + index}" for index in range(len(part))),
+                lengths=tuple(len(item.split()) if isinstance(item, str) else len(item) for item in part),
+            )
+
+
+def _items(case: Case) -> Sequence[str | tuple[int, ...]]:
+    options, length = case.workload.options, case.axes.get("length")
+    if "vocabulary" in options:
+        return _random_ids(options, int(length or _IDS_LENGTH), case)
+    lines = _lines(options["lines"]) if "lines" in options else [sample_transcript()]
+    count = options.get("count", len(lines) if "lines" in options else int(case.axes["batch"]))
+    chosen = list(islice(cycle(lines), count))
+    return [" ".join(islice(cycle(line.split()), length)) for line in chosen] if length else chosen
+
+
+def _random_ids(options: Mapping[str, Any], length: int, case: Case) -> Sequence[tuple[int, ...]]:
+    draw = random.Random(int(case.protocol.get("seed", 0)))
+    count = int(options.get("count", case.axes["batch"]))
+    return [tuple(draw.randrange(_FIRST_ID, options["vocabulary"]) for _ in range(length)) for _ in range(count)]
+
+
+def _lines(path: Any) -> list[str]:
+    try:
+        text = Path(str(path)).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"text {path!r} cannot be read: {error}", where="text", fix="name a text file") from error
+    return [line.strip() for line in text.splitlines() if line.strip()]

@@ -1,0 +1,78 @@
+"""Text and features as workloads: lengths, batches, seeds, and what is refused."""
+
+import numpy as np
+import pytest
+from conftest import make_case
+
+from speechmeter.core.errors import InputError
+from speechmeter.core.types import Spec
+from speechmeter.workloads.features import FeatureWorkload
+from speechmeter.workloads.text import TextWorkload
+
+
+def batches(workload, options, **axes):
+    name = "text" if isinstance(workload, TextWorkload) else "features"
+    case = make_case(workload=Spec(plugin=name, name=name, options=options), **axes)
+    workload.check(case)
+    return list(workload.batches(case))
+
+
+def test_lines_of_a_file_come_in_batches(tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_text("one two\n\nthree\nfour five six\n")
+    found = batches(TextWorkload(), {"lines": str(path)}, batch=2)
+    assert [batch.data for batch in found] == [("one two", "three"), ("four five six",)]
+    assert [batch.lengths for batch in found] == [(2, 1), (3,)]
+    assert all(batch.audio_s is None for batch in found)
+
+
+def test_length_cuts_or_repeats_the_words(tmp_path):
+    (tmp_path / "lines.txt").write_text("a b c\n")
+    (batch,) = batches(TextWorkload(), {"lines": str(tmp_path / "lines.txt")}, length=5)
+    assert batch.data == ("a b c a b",)
+    (batch,) = batches(TextWorkload(), {}, length=4, batch=3)
+    assert batch.lengths == (4, 4, 4)
+
+
+def test_random_ids_are_the_same_for_a_seed_and_within_the_vocabulary():
+    options = {"vocabulary": 50, "count": 3}
+    first, again = (batches(TextWorkload(), options, length=20) for _ in range(2))
+    assert [b.data for b in first] == [b.data for b in again]
+    assert len(first) == 3
+    assert all(4 <= i < 50 for b in first for i in b.data[0])
+    assert len(first[0].data[0]) == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"lines": "nowhere.txt"}, "cannot be read"),
+        ({"vocabulary": 3}, "from 5 on"),
+        ({"count": 0}, "from 1 on"),
+        ({"lines": __file__, "vocabulary": 9}, "exclude each other"),
+    ],
+)
+def test_bad_text_is_refused(options, what):
+    with pytest.raises(InputError, match=what):
+        batches(TextWorkload(), options)
+
+
+def test_features_have_lengths_between_the_bounds_and_silence_after_them():
+    options = {"frames": [10, 30], "bands": 8, "count": 5}
+    found, again = (batches(FeatureWorkload(), options, batch=2) for _ in range(2))
+    assert [batch.items for batch in found] == [2, 2, 1]
+    assert all(10 <= length <= 30 for batch in found for length in batch.lengths)
+    assert len({length for batch in found for length in batch.lengths}) > 1
+    first = found[0]
+    assert first.data.shape == (2, max(first.lengths), 8)
+    assert first.data.dtype == np.float32
+    short = int(np.argmin(first.lengths))
+    assert not first.data[short, first.lengths[short] :].any()
+    assert first.audio_s == pytest.approx(sum(first.lengths) * 0.01)
+    np.testing.assert_array_equal(first.data, again[0].data)
+
+
+@pytest.mark.parametrize("options", [{"frames": [30, 10]}, {"frames": "many"}, {"bands": 0}, {"count": 2.5}])
+def test_bad_features_are_refused(options):
+    with pytest.raises(InputError, match="features"):
+        batches(FeatureWorkload(), options)
