@@ -16,8 +16,8 @@ _NORMAL_975 = 1.959963984540054
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> Estimate | None:
     """Rho of two series of equal length, with its 95 % interval; None for too few points or a constant series.
 
-    The interval is Fisher's, with the variance of Bonett and Wright for ranks: (1 + rho² / 2) / (n − 3). A perfect order
-    has no such interval: it is taken half a step below 1, a step being what one exchange of neighbours costs.
+    The interval is Fisher's, with the variance of Bonett and Wright for ranks: (1 + rho² / 2) / (n − 3). A perfect
+    order has no such interval: it is taken half a step below 1, a step being what one exchange of neighbours costs.
     """
     n = len(first)
     rho = _pearson(_ranks(first), _ranks(second)) if n >= LEAST else None
