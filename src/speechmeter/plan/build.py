@@ -157,6 +157,8 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
         changes["models"] = tuple(m.model_copy(update={"load": _rebase_load(m.load, base)}) for m in plan.models)
     if plan.audio is not None and plan.audio not in SPECIAL_AUDIO and not source.from_flag("audio"):
         changes["audio"] = _rebase(plan.audio, base)
+    if plan.power_log is not None and not source.from_flag("power_log"):
+        changes["power_log"] = _rebase(plan.power_log, base)
     return changes
 
 
