@@ -1,5 +1,6 @@
 """Meters broken on purpose: code that a `sitecustomize.py` runs in every process of `speechmeter selftest`."""
 
+import os
 from pathlib import Path
 
 BREAKAGES = {
@@ -46,10 +47,11 @@ BREAKAGES = {
 
 
 def plant(folder: Path, broken: list[str]) -> str:
-    """Write the breakages into a folder that stands first on the path of Python; the folder's name."""
+    """Write the breakages into a folder; the PYTHONPATH on which it stands first."""
     folder.mkdir()
     (folder / "sitecustomize.py").write_text("".join(BREAKAGES[name] for name in broken))
-    return str(folder)
+    before = os.environ.get("PYTHONPATH")
+    return os.pathsep.join([str(folder), *([before] if before else [])])
 
 
 def states(table: str) -> dict[str, list[list[str]]]:
