@@ -7,7 +7,7 @@ from conftest import make_case
 
 from speechmeter.core import metrics
 from speechmeter.core.types import Limits, Measurement
-from speechmeter.engine.measure import Outcome
+from speechmeter.engine.measure import Keep, Outcome
 from speechmeter.launch import places
 from speechmeter.launch.places import SubprocessPlace, processes_of
 
@@ -70,7 +70,7 @@ def started(monkeypatch):
 
 
 def outcome_of(tmp_path, extent, **axes):
-    place = SubprocessPlace(Limits(time_s=60), tmp_path)
+    place = SubprocessPlace(Limits(time_s=60), Keep(folder=tmp_path))
     return place.measure(make_case(meters=ALL, **axes), lambda phase: None, extent)
 
 
