@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import tiny_whisper
 
 torch = pytest.importorskip("torch", reason="needs torch to make models")
 
@@ -54,3 +55,21 @@ def test_an_exported_graph_is_measured_and_its_weights_are_counted(cli, workshop
     assert "CPUExecutionProvider" in found["items.v1", "total"]["notes"]["notes"][0]
     assert fixed["status"] == "error"
     assert fixed["reason"].startswith("input 'wave' float (1, samples) is fixed and cannot take 2 × 16000")
+
+
+def test_a_converted_whisper_with_random_weights(cli, workshop):
+    pytest.importorskip("faster_whisper", reason="needs faster-whisper")
+    pytest.importorskip("transformers", reason="needs transformers to make a model")
+    tiny_whisper.convert(workshop / "saved", workshop / "converted")
+    plan = 'models: [{name: tiny, load: "faster-whisper:converted", weights: random}]\nseconds: 1\nbatch: 2\n'
+    (workshop / "plan.yaml").write_text(plan + "quantize: int8-dynamic\nmax_new_tokens: 6\nmeters: [latency]\n")
+    done = cli("run", "plan.yaml", "--quick", "-o", "run")
+    assert done.returncode == 0, done.stderr
+    (record,) = records(workshop)
+    found = readings(record)
+    assert record["status"] == "ok", record["reason"]
+    assert found["tokens.v1", "total"]["values"] == [12.0]
+    assert {scope for metric, scope in found if metric == "latency.v1"} == {
+        "total", "stage:load", "stage:features", "stage:model", "stage:decode",
+    }  # fmt: skip
+    assert not any("noise" in warning for warning in record["warnings"])

@@ -157,8 +157,8 @@ def _workload_facts(session: LoadedSession) -> list[Measurement]:
 
 
 def _session_warnings(session: LoadedSession) -> list[str]:
-    decodes = session.prepared.data_dependent or (session.first is not None and session.first.is_text)
-    if decodes and session.case.workload.source == "noise":
+    is_text = session.first is not None and session.first.is_text and session.prepared.pinned_tokens is None
+    if (session.prepared.data_dependent or is_text) and session.case.workload.source == "noise":
         return [
             "decoding on noise: the cost depends on what is heard, so time and RTF mislead; "
             "give real speech with --audio (`--audio sample` ships with the package)"
