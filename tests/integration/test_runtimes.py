@@ -73,3 +73,22 @@ def test_a_converted_whisper_with_random_weights(cli, workshop):
         "total", "stage:load", "stage:features", "stage:model", "stage:decode",
     }  # fmt: skip
     assert not any("noise" in warning for warning in record["warnings"])
+
+
+def test_openai_whisper_with_random_weights(cli, workshop):
+    pytest.importorskip("tiktoken", reason="needs openai-whisper, which needs tiktoken")
+    pytest.importorskip("whisper", reason="needs openai-whisper")
+    done = cli(
+        "run", "--model", "openai-whisper:tiny", "--seconds", "1", "--quick", "--set", "max_new_tokens=3",
+        "--set", "samples=2", "--meters", "latency,parameters,flops", "-o", "run",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (record,) = records(workshop)
+    found = readings(record)
+    assert record["status"] == "ok", record["reason"]
+    assert found["parameters.v1", "total"]["values"] == [37_184_640]
+    frames, width, layers = 1500, 384, 4
+    convolutions = 2 * 3 * width * (80 * 2 * frames + width * frames)
+    encoder = convolutions + layers * (2 * 12 * width**2 * frames + 2 * 2 * frames**2 * width)
+    assert found["flops.v1", "module:model.encoder"]["values"] == [encoder]
+    assert [m["values"] for m in record["measurements"] if m["metric"] == "tokens.v1"] == [[3.0]]
