@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import tiny_ctc
 import tiny_whisper
 
 torch = pytest.importorskip("torch", reason="needs torch to make models")
@@ -92,3 +93,23 @@ def test_openai_whisper_with_random_weights(cli, workshop):
     encoder = convolutions + layers * (2 * 12 * width**2 * frames + 2 * 2 * frames**2 * width)
     assert found["flops.v1", "module:model.encoder"]["values"] == [encoder]
     assert [m["values"] for m in record["measurements"] if m["metric"] == "tokens.v1"] == [[3.0]]
+
+
+def test_a_sherpa_onnx_recogniser_with_random_weights(cli, workshop):
+    pytest.importorskip("sherpa_onnx", reason="needs sherpa-onnx")
+    pytest.importorskip("onnx", reason="needs onnx to build a model")
+    tiny_ctc.save(workshop / "ctc", "zipformer2_ctc")
+    (workshop / "empty").mkdir()
+    args = ["--seconds", "1", "--batch", "2", "--quick", "--meters", "latency,parameters", "-o", "run"]
+    refused = cli("run", "--model", "sherpa-onnx:empty", *args)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "'empty' holds no .onnx file" in refused.stderr
+    done = cli("run", "--model", "sherpa-onnx:ctc", *args)
+    assert done.returncode == 0, done.stderr
+    (record,) = records(workshop)
+    found = readings(record)
+    assert record["status"] == "ok", record["reason"]
+    assert found["parameters.v1", "total"]["values"] == [tiny_ctc.PARAMETERS]
+    assert {scope for metric, scope in found if metric == "latency.v1"} == {
+        "total", "stage:load", "stage:features", "stage:model", "stage:decode",
+    }  # fmt: skip

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime
 
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Case, Stage
 from speechmeter.subjects.log_mel import BANDS, array_log_mel, frames_in
+from speechmeter.subjects.onnx_file import unreadable, weights_only
 from speechmeter.subjects.onnx_model import LAYOUTS
 
 _FLOATS = {"tensor(float)": "float32", "tensor(float16)": "float16"}
@@ -60,20 +60,6 @@ def prepare_chain(case: Case, device: str) -> Prepared:
     )
 
 
-def weights_only(path: Path) -> Any:
-    """The model without the data of its initialisers: shapes and types are enough to count them."""
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except Exception as error:  # protobuf's own error class differs between its implementations
-        raise _unreadable(path, error) from error
-    if not model.graph.node:
-        raise SubjectError(f"{str(path)!r} holds no ONNX graph", fix="name a .onnx file")
-    for tensor in model.graph.initializer:
-        for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
-            tensor.ClearField(field)
-    return model
-
-
 def _session(case: Case, device: str, path: Path) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = int(case.axes["threads"])
@@ -84,7 +70,7 @@ def _session(case: Case, device: str, path: Path) -> Any:
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=wanted)
     except Exception as error:  # onnxruntime's errors have no base of their own
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     first = wanted[0][0] if isinstance(wanted[0], tuple) else wanted[0]
     if session.get_providers()[0] != first:  # it falls back to the CPU with no more than a line in its log
         raise SubjectError(f"onnxruntime could not start {first}", fix="check its CUDA and cuDNN, or use device: cpu")
@@ -97,11 +83,6 @@ def _providers(case: Case, device: str) -> list[Any]:
     settings = {"device_id": device.partition(":")[2] or "0", "use_tf32": str(int(bool(case.axes.get("tf32"))))}
     named = case.subject.options.get("providers") or usual
     return [(name, settings) if name == _CUDA else name for name in named]
-
-
-def _unreadable(path: Path, error: Exception) -> SubjectError:
-    reason = " ".join(str(error).split())[:200]
-    return SubjectError(f"onnxruntime cannot load {str(path)!r}: {reason}", fix="name a .onnx file that it can run")
 
 
 def map_inputs(inputs: Sequence[Any], layout: str | None = None) -> Inputs:
