@@ -174,6 +174,32 @@ def data2vec(config: Any, samples: int) -> Cost:
     return features + positions + transformer(config, frames)
 
 
+def masked_acoustic(frames: int, *, layers: int, longest: int, bands: int = 80, width: int = 768) -> Cost:
+    """Mockingjay, TERA: long inputs are cut into equal pieces, the last perhaps shorter, that attend to themselves."""
+    whole = math.ceil(frames / math.ceil(frames / longest))
+    pieces = [min(whole, frames - start) for start in range(0, frames, whole)]
+    layer = total(self_attention(piece, width) + feed_forward(piece, width, 4 * width) for piece in pieces)
+    return linear(frames, bands, width, first=True) + layer * layers
+
+
+# Predictive coding
+
+
+def apc(frames: int, *, bands: int = 80, width: int = 512, layers: int = 3) -> Cost:
+    """Gated recurrent units, and the projection back to a frame."""
+    return recurrent("GRU", frames, bands, width, layers=layers) + linear(frames, width, bands)
+
+
+def cpc(samples: int, *, width: int = 256) -> Cost:
+    """Five strided convolutions, whose padding is computed as if it were signal, and an LSTM."""
+    cost, length, inputs = Cost(), samples, 1
+    for kernel, stride, padding in ((10, 5, 3), (8, 4, 2), (4, 2, 1), (4, 2, 1), (4, 2, 1)):
+        length = conv_length(length, kernel, stride=stride, padding=padding)
+        cost += conv(length, inputs, width, kernel, first=inputs == 1)
+        inputs = width
+    return cost + recurrent("LSTM", length, width, width, layers=1)
+
+
 # Conformers
 
 
@@ -238,6 +264,17 @@ def parakeet_subsampling(config: Any, frames: int) -> tuple[Cost, int]:
             cost += conv(length * bands, channels, channels, kernel**2, groups=channels)
             cost += conv(length * bands, channels, channels, 1)
     return cost + linear(length, channels * bands, config.hidden_size), length
+
+
+def conformer_ctc(frames: int, vocabulary: int, *, layers: int = 12, width: int = 256, bands: int = 80) -> Cost:
+    """Two full convolutions in two dimensions, each halving frames and bands; layers; a projection to the tokens."""
+    cost, inputs = Cost(), 1
+    for _ in range(2):
+        frames, bands = conv_length(frames, 3, stride=2), conv_length(bands, 3, stride=2)
+        cost += conv(frames * bands, inputs, width, 9, first=inputs == 1)
+        inputs = width
+    layer = conformer_layer(frames, width, 1024, 31, relative=True)
+    return cost + linear(frames, width * bands, width) + layer * layers + linear(frames, width, vocabulary)
 
 
 # Whisper

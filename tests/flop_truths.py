@@ -18,7 +18,12 @@ from flop_formulas import Cost
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from speechmeter.subjects.log_mel import build_log_mel
+from speechmeter.subjects.zoo.apc import AutoregressivePredictor
+from speechmeter.subjects.zoo.conformer import ConformerCtc
+from speechmeter.subjects.zoo.cpc import ContrastivePredictor
+from speechmeter.subjects.zoo.log_mel import LogMel
+from speechmeter.subjects.zoo.mockingjay import mockingjay, tera
+from speechmeter.subjects.zoo.wave_encoder import WaveEncoder
 
 Call = Callable[[], object]
 Build = Callable[[str], Call]
@@ -425,13 +430,33 @@ def _attention_truths() -> list[Truth]:
     return [truth(kernel) for kernel in kernels]
 
 
+# The zoo
+
+
+def _zoo_truths() -> list[Truth]:
+    """Frames: one for every 10 ms and one more. Mockingjay's 601 are two pieces, of 301 and 300."""
+    samples, batch = _seconds(1), 1
+    mel, long_mel = _noise(batch, 101, BANDS), _noise(batch, 601, BANDS)
+    conformer = partial(ConformerCtc, vocabulary=500)
+    return [
+        forward("Mockingjay 1 s", formulas.masked_acoustic(101, layers=12, longest=500), mockingjay, mel),
+        forward("Mockingjay 6 s", formulas.masked_acoustic(601, layers=12, longest=500), mockingjay, long_mel),
+        forward("TERA 6 s", formulas.masked_acoustic(601, layers=3, longest=1500), tera, long_mel),
+        forward("HuBERT of the zoo 1 s", formulas.wav2vec2(transformers.HubertConfig(), samples), WaveEncoder,
+                _noise(batch, samples)),
+        forward("APC 1 s", formulas.apc(101), AutoregressivePredictor, mel),
+        forward("CPC 1 s", formulas.cpc(samples), ContrastivePredictor, _noise(batch, samples)),
+        forward("Conformer CTC 6 s", formulas.conformer_ctc(601, 500), conformer, long_mel),
+    ]  # fmt: skip
+
+
 # The rest
 
 
 def _other_truths() -> list[Truth]:
     samples = _seconds(30)
     return [
-        forward("log-mel 30 s", formulas.log_mel(samples), build_log_mel, _noise(1, samples)),
+        forward("log-mel 30 s", formulas.log_mel(samples), LogMel, _noise(1, samples)),
         *_quantised_truths(),
     ]
 
@@ -457,5 +482,6 @@ TRUTHS: list[Truth] = [
     *_recurrent_truths(),
     *_convolution_truths(),
     *_attention_truths(),
+    *_zoo_truths(),
     *_other_truths(),
 ]

@@ -13,7 +13,7 @@ import onnxruntime
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Case, Stage
-from speechmeter.subjects.log_mel import BANDS, array_log_mel, frames_in
+from speechmeter.subjects.mel import BANDS, array_log_mel, frames_in
 from speechmeter.subjects.onnx_file import unreadable, weights_only
 from speechmeter.subjects.onnx_model import LAYOUTS
 

@@ -9,8 +9,9 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 from speechmeter.core.errors import InputError  # noqa: E402
 from speechmeter.core.types import Batch, Spec  # noqa: E402
-from speechmeter.subjects.log_mel import array_log_mel, build_log_mel, frames_in  # noqa: E402
+from speechmeter.subjects.mel import array_log_mel, frames_in  # noqa: E402
 from speechmeter.subjects.onnx_model import OnnxSubject  # noqa: E402
+from speechmeter.subjects.zoo.log_mel import LogMel  # noqa: E402
 
 FLOAT, HALF, INT64, INT32 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT64, TensorProto.INT32
 NOISE = np.random.default_rng(0).standard_normal((2, 16_000), dtype=np.float32)
@@ -72,7 +73,7 @@ def test_log_mel_is_laid_out_as_the_graph_wants_it(tmp_path, shape, layout):
     torch = pytest.importorskip("torch", reason="compares with the front-end in torch")
     stages = stages_of(graph(tmp_path / "m.onnx", ("mel", FLOAT, shape)), {"layout": layout} if layout else {})
     assert [stage.name for stage in stages] == ["features", "model"]
-    truth = 2 * build_log_mel()(torch.from_numpy(NOISE)).numpy()
+    truth = 2 * LogMel()(torch.from_numpy(NOISE)).numpy()
     truth = truth if layout or shape[1] == 80 else truth.swapaxes(1, 2)
     np.testing.assert_allclose(output(stages, batch_of()), truth, rtol=1e-3, atol=1e-3)
 

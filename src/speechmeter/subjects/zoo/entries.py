@@ -1,0 +1,185 @@
+"""The zoo's entry points: what a plan names by a bare word. Imports no torch until a model is prepared."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from speechmeter.core.axes import Axis
+from speechmeter.core.errors import SubjectError
+from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.types import Case
+from speechmeter.subjects.installed import installed
+
+if TYPE_CHECKING:
+    from speechmeter.subjects.zoo.chain import Parts
+
+
+class ZooSubject(ABC):
+    """An encoder of our own: no source, no download, random weights."""
+
+    name: ClassVar[str]
+    summary: str
+    axes: tuple[Axis, ...] = ()
+    options: tuple[str, ...] = ()
+    runs_code = False
+    shortest_s: ClassVar[float] = 0.0
+    """Shorter audio leaves not one frame."""
+
+    @abstractmethod
+    def parts(self, options: Mapping[str, Any]) -> Parts:
+        """Build the model and what stands around it."""
+
+    @final
+    def installed(self) -> Installed:
+        """Needs torch."""
+        return installed("torch", extra="torch")
+
+    def check(self, case: Case) -> None:
+        """It takes no source."""
+        if case.subject.source:
+            raise SubjectError(
+                f"{self.name} takes no source, not {case.subject.source!r}", fix=f"write `{self.name}` alone"
+            )
+
+    def unavailable(self, case: Case) -> str | None:
+        """Audio may be too short for its convolutions."""
+        if case.axes.get("seconds", self.shortest_s) < self.shortest_s:
+            return f"{self.name} needs at least {self.shortest_s:g} s of audio"
+        return None
+
+    @final
+    def prepare(self, case: Case, device: str) -> Prepared:
+        """Build it on the device."""
+        from speechmeter.subjects.zoo.chain import prepare_chain
+
+        return prepare_chain(self.name, lambda: self.parts(case.subject.options), case, device)
+
+
+class LogMelSubject(ZooSubject):
+    """`log-mel`: spectrum, mel bands, logarithm. No parameters, real arithmetic."""
+
+    name = "log-mel"
+    summary = "built-in log-mel front-end, 80 bands"
+
+    def unavailable(self, case: Case) -> str | None:
+        """The Fourier transform has no half-precision path on the CPU."""
+        if case.axes["dtype"] != "float32":
+            return "log-mel runs in float32 only: the Fourier transform is not to be had in half precision"
+        return super().unavailable(case)
+
+    def parts(self, options: Mapping[str, Any]) -> Parts:
+        """The front-end is the model."""
+        from speechmeter.subjects.zoo.chain import Parts
+        from speechmeter.subjects.zoo.log_mel import LogMel
+
+        return Parts.on_waveform(LogMel())
+
+
+class MockingjaySubject(ZooSubject):
+    """`mockingjay`: s3prl's default, the large one."""
+
+    name = "mockingjay"
+    summary = "built-in Mockingjay, 85.1 M parameters: 12 layers on log-mel, random weights"
+
+    def parts(self, options: Mapping[str, Any]) -> Parts:
+        """On log-mel frames."""
+        from speechmeter.subjects.zoo.chain import Parts
+        from speechmeter.subjects.zoo.mockingjay import mockingjay
+
+        return Parts.on_log_mel(mockingjay())
+
+
+class TeraSubject(ZooSubject):
+    """`tera`: s3prl's default, the base one."""
+
+    name = "tera"
+    summary = "built-in TERA base, 21.3 M parameters: 3 layers on log-mel, random weights"
+
+    def parts(self, options: Mapping[str, Any]) -> Parts:
+        """On log-mel frames."""
+        from speechmeter.subjects.zoo.chain import Parts
+        from speechmeter.subjects.zoo.mockingjay import tera
+
+        return Parts.on_log_mel(tera())
+
+
+class WaveEncoderSubject(ZooSubject):
+    """wav2vec 2.0 base and HuBERT base, which are one network."""
+
+    shortest_s = 0.025
+
+    @final
+    def parts(self, options: Mapping[str, Any]) -> Parts:
+        """On the levelled waveform."""
+        from speechmeter.subjects.zoo.chain import Parts
+        from speechmeter.subjects.zoo.wave_encoder import WaveEncoder
+
+        return Parts.on_waveform(WaveEncoder(), levelled=True)
+
+
+class Wav2Vec2Subject(WaveEncoderSubject):
+    """`wav2vec2`: base."""
+
+    name = "wav2vec2"
+    summary = "built-in wav2vec 2.0 base, 94.4 M parameters: 12 layers on the waveform, random weights"
+
+
+class HubertSubject(WaveEncoderSubject):
+    """`hubert`: base."""
+
+    name = "hubert"
+    summary = "built-in HuBERT base, 94.4 M parameters: 12 layers on the waveform, random weights"
+
+
+class ApcSubject(ZooSubject):
+    """`apc`: s3prl's."""
+
+    name = "apc"
+    summary = "built-in APC, 4.1 M parameters: 3 recurrent layers on log-mel, random weights"
+
+    def parts(self, options: Mapping[str, Any]) -> Parts:
+        """On log-mel frames."""
+        from speechmeter.subjects.zoo.apc import AutoregressivePredictor
+        from speechmeter.subjects.zoo.chain import Parts
+
+        return Parts.on_log_mel(AutoregressivePredictor())
+
+
+class CpcSubject(ZooSubject):
+    """`cpc`: the modified one."""
+
+    name = "cpc"
+    summary = "built-in modified CPC, 1.8 M parameters: convolutions and an LSTM on the waveform, random weights"
+    shortest_s = 0.01
+
+    def parts(self, options: Mapping[str, Any]) -> Parts:
+        """On the waveform as it is."""
+        from speechmeter.subjects.zoo.chain import Parts
+        from speechmeter.subjects.zoo.cpc import ContrastivePredictor
+
+        return Parts.on_waveform(ContrastivePredictor())
+
+
+class ConformerCtcSubject(ZooSubject):
+    """`conformer-ctc`: a recogniser; its output is token ids."""
+
+    name = "conformer-ctc"
+    summary = "built-in Conformer with CTC, 12 × 256 on log-mel, random weights; option vocabulary (500)"
+    options = ("vocabulary",)
+    shortest_s = 0.06
+
+    def check(self, case: Case) -> None:
+        """The vocabulary holds a blank and at least one token."""
+        super().check(case)
+        vocabulary = case.subject.options.get("vocabulary", 500)
+        if not isinstance(vocabulary, int) or isinstance(vocabulary, bool) or vocabulary < 2:
+            raise SubjectError(f"vocabulary takes a whole number from 2 on, not {vocabulary!r}", fix="mend vocabulary")
+
+    def parts(self, options: Mapping[str, Any]) -> Parts:
+        """On log-mel frames, decoded greedily."""
+        from speechmeter.subjects.zoo.chain import Parts
+        from speechmeter.subjects.zoo.conformer import ConformerCtc, greedy
+
+        return Parts.on_log_mel(ConformerCtc(vocabulary=options.get("vocabulary", 500)), decode=greedy)

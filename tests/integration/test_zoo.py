@@ -1,0 +1,51 @@
+"""The built-in encoders through the command, in fresh processes."""
+
+import json
+
+import pytest
+
+pytest.importorskip("torch", reason="needs torch")
+
+
+def records(workshop):
+    return [json.loads(line) for line in (workshop / "run/records.jsonl").read_text().splitlines()]
+
+
+def readings(record):
+    return {(m["metric"], m["scope"]): m for m in record["measurements"]}
+
+
+def test_bare_words_name_encoders_whose_figures_come_from_shapes_alone(cli, workshop):
+    done = cli("run", "--model", "apc", "--model", "hubert", "--seconds", "1", "--batch", "2", "--quick",
+               "--meters", "flops,parameters", "-o", "run")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    apc, hubert = sorted(records(workshop), key=lambda record: record["case"]["subject"]["name"])
+    assert (apc["status"], hubert["status"]) == ("ok", "ok"), (apc["reason"], hubert["reason"])
+    for record, size in ((apc, 4_105_296), (hubert, 94_371_712)):
+        found = readings(record)
+        assert found["parameters.v1", "total"]["values"] == [size]
+        assert found["flops.v1", "total"]["notes"]["counted on"] == "shapes alone"
+    assert {"module:log-mel", "module:apc", "module:apc.layers.0"} <= {scope for _, scope in readings(apc)}
+
+
+def test_a_recogniser_of_the_zoo_is_timed_stage_by_stage(cli, workshop):
+    (workshop / "plan.yaml").write_text(
+        "models: [{name: small, load: conformer-ctc, vocabulary: 100}]\nseconds: 0.5\nmeters: [latency, parameters]\n"
+    )
+    done = cli("run", "plan.yaml", "--quick", "--repeats", "2", "-o", "run")
+    assert done.returncode == 0, done.stderr
+    (record,) = records(workshop)
+    assert record["status"] == "ok", record["reason"]
+    found = readings(record)
+    stages = {scope for metric, scope in found if metric == "latency.v1"}
+    assert stages == {"total", "stage:load", "stage:features", "stage:copy", "stage:model", "stage:decode"}
+    assert found["parameters.v1", "total"]["values"] == [21_034_996 - 400 * 257]
+    assert found["items.v1", "total"]["notes"]["notes"] == ["synthetic: random weights, same cost, no meaning"]
+
+
+def test_an_unknown_option_is_one_line(cli, workshop):
+    (workshop / "plan.yaml").write_text("models: [{name: x, load: conformer-ctc, vocabulry: 100}]\n")
+    done = cli("run", "plan.yaml", "-o", "run")
+    assert done.returncode == 2
+    assert "did you mean 'vocabulary'?" in done.stderr
+    assert not (workshop / "run").exists()
