@@ -29,7 +29,7 @@ class TransformersSubject:
 
     summary = "speech models of transformers: a hub id, a directory, a config.json, or an architecture (wav2vec2)"
     axes = (BEAM, MAX_NEW_TOKENS, MAX_LEN_A, MAX_LEN_B)
-    options = ("config", "head", "weights")
+    options = ("config", "head", "weights", "vocoder")
     runs_code = False
 
     def installed(self) -> Installed:
