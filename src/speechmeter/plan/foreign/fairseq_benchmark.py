@@ -7,7 +7,6 @@ pickled data are not read. A stage's architecture is built from its configuratio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,40 +15,23 @@ import yaml
 from speechmeter.core.errors import PlanError
 from speechmeter.core.plugins import nearest
 from speechmeter.plan.foreign.draft import Draft, Translation
-from speechmeter.plan.foreign.fairseq_data import put_data
-from speechmeter.plan.foreign.fairseq_tasks import TASKS, StandIn, stand_in
+from speechmeter.plan.foreign.fairseq_data import put_data, whole
+from speechmeter.plan.foreign.fairseq_models import GENERAL, GENERATION, NOT_READ, ForeignStage, put_models
+from speechmeter.plan.foreign.fairseq_tasks import SIZES, TASKS, stand_in
 from speechmeter.plan.overrides import Override
 from speechmeter.plan.source import KeyPath, parse_plan
 
-GENERAL = "general"
 _STAGES = ("stage1", "stage2", "stage3")
 KEYS = frozenset({GENERAL, *_STAGES})
 """A file with one of these outermost keys is such a benchmark."""
 _TYPES = {"S2S": 1, "TTS": 1, "S2UT": 1, "MT": 1, "S2T": 1, "2StageS2ST": 2, "3StageS2ST": 3}
 """Model types, and how many stages each needs at least; S2UT may have a vocoder as its second."""
-_GENERATION = {"beam": 5, "max_len_a": 0, "max_len_b": 200}
-"""Keys that are axes of ours, with fairseq's own defaults."""
-_NOT_READ = ("path", "data", "config_yaml", "vocoder", "vocoder_cfg")
 _VOCODER = ("vocoder", "vocoder_cfg", "dur_prediction")
 _USED = frozenset(
-    {"task", "model_type", "cpu", "fp16", "target_is_code", "target_code_size", "max_target_positions", "feat_dim"}
+    {"task", "model_type", "cpu", "fp16", "target_is_code", *SIZES}
     | {"dataset_path", "dataset_type", "dataset_size", "read_using_sf", "dump_speech_waveforms_dir"}
-    | {*_GENERATION, *_NOT_READ, *_VOCODER}
+    | {*GENERATION, *NOT_READ, *_VOCODER}
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Stage:
-    """A stage of the file with what `general` adds to it, and the model that stands in for it."""
-
-    key: str
-    own: Mapping[str, Any]
-    merged: Mapping[str, Any]
-    model: StandIn
-
-    def origin(self, key: str) -> KeyPath:
-        """Where the file says it."""
-        return (self.key if key in self.own else GENERAL, key)
 
 
 def translate(text: str, path: Path, overrides: Sequence[Override]) -> Translation:
@@ -61,9 +43,10 @@ def translate(text: str, path: Path, overrides: Sequence[Override]) -> Translati
     _check_stages(draft, general)
     stages = _stages(draft, general)
     if not draft.flagged("models"):
-        _put_models(draft, stages, str(general.get("model_type") or path.stem))
+        put_models(draft, stages, str(general.get("model_type") or path.stem))
     _put_devices(draft, general)
     put_data(draft, general, stages[0].model if stages else None)
+    draft.put("boundary", "model")
     draft.put("meters", ["latency", "memory", "flops"])
     if general.get("dump_speech_waveforms_dir"):
         _put_dump(draft, bool(stages) and stages[-1].model.speaks)
@@ -118,9 +101,9 @@ def _check_stages(draft: Draft, general: Mapping[str, Any]) -> None:
         )
 
 
-def _stages(draft: Draft, general: Mapping[str, Any]) -> list[_Stage]:
+def _stages(draft: Draft, general: Mapping[str, Any]) -> list[ForeignStage]:
     """The chain up to the first stage that cannot be had; the others need what that one would put out."""
-    found: list[_Stage] = []
+    found: list[ForeignStage] = []
     for key in (key for key in _STAGES if key in draft.foreign.data):
         own = _mapping(draft, key)
         merged = {**general, **own}
@@ -130,11 +113,14 @@ def _stages(draft: Draft, general: Mapping[str, Any]) -> list[_Stage]:
                 where=draft.foreign.place((key,)),
                 fix=f"add `task`: {', '.join(TASKS)}",
             )
+        for size in SIZES:
+            if size in merged:
+                whole(draft, (key if size in own else GENERAL, size), merged[size])
         model = stand_in({**_units(found), **own} if _is_vocoder(own) else merged)
         if model is None:
             _refuse(draft, key, str(merged["task"]), bool(found))
             break
-        found.append(_Stage(key=key, own=own, merged=merged, model=model))
+        found.append(ForeignStage(key=key, own=own, merged=merged, model=model))
     return found
 
 
@@ -143,7 +129,7 @@ def _is_vocoder(stage: Mapping[str, Any]) -> bool:
     return "task" not in stage and any(key in stage for key in _VOCODER)
 
 
-def _units(before: Sequence[_Stage]) -> dict[str, Any]:
+def _units(before: Sequence[ForeignStage]) -> dict[str, Any]:
     """How many units a vocoder must know: as many as the stage before it makes."""
     return {key: stage.merged[key] for stage in before for key in ("target_code_size",) if key in stage.merged}
 
@@ -155,51 +141,6 @@ def _refuse(draft: Draft, key: str, task: str, goes_on: bool) -> None:
         draft.note(f"{what}: the chain ends before it", (key,))
         return
     raise PlanError(what, where=draft.foreign.place((key, "task")), fix=f"known are {', '.join(TASKS)}")
-
-
-def _put_models(draft: Draft, stages: Sequence[_Stage], name: str) -> None:
-    for stage in stages:
-        not_read = [key for key in _NOT_READ if key in stage.own]
-        draft.note(
-            f"{stage.key}: {stage.model.load} in the size of {stage.model.like}: the checkpoint's architecture from "
-            f"configuration, random weights" + (f"; not read: {', '.join(not_read)}" if not_read else ""),
-            (stage.key,),
-        )
-    if len(stages) == 1:
-        _put_one(draft, stages[0], name)
-        return
-    entries = []
-    for place, stage in enumerate(stages):
-        path: KeyPath = ("models", 0, "stages", place)
-        draft.trace(path, (stage.key,))
-        entry = {"name": stage.model.role, "load": stage.model.load, **stage.model.options}
-        for key, value in _generation(draft, stage).items():
-            entry[key] = value
-            draft.trace((*path, key), stage.origin(key))
-        entries.append(entry)
-    draft.put("models", [{"name": name, "load": "cascade", "stages": entries}])
-    draft.trace(("models", 0), (stages[0].key,))
-    decoders = [stage for stage in stages if not stage.model.speaks]
-    for key in _GENERATION:
-        if decoders and all(key in stage.merged for stage in decoders):
-            draft.overrule(key, decoders[0].origin(key))
-
-
-def _put_one(draft: Draft, stage: _Stage, name: str) -> None:
-    draft.put("models", [{"name": name, "load": stage.model.load, **stage.model.options}])
-    draft.trace(("models", 0), (stage.key,))
-    for key, value in _generation(draft, stage).items():
-        draft.put(key, value, stage.origin(key))
-        if key in stage.merged:
-            draft.overrule(key, stage.origin(key))
-
-
-def _generation(draft: Draft, stage: _Stage) -> dict[str, Any]:
-    """Beam and length bounds of a stage: what the file says, else a flag's word, else fairseq's default."""
-    if stage.model.speaks:
-        return {}
-    keys = [key for key in _GENERATION if key in stage.merged or not draft.flagged(key)]
-    return {key: stage.merged.get(key, _GENERATION[key]) for key in keys}
 
 
 def _put_devices(draft: Draft, general: Mapping[str, Any]) -> None:

@@ -14,17 +14,17 @@ from speechmeter.plan.source import KeyPath
 _RATE = 16_000
 _COUNT = 100
 """Items of fairseq's own synthetic set."""
-_BANDS = 80
 _WARMUP = 2
 _LARGEST_MANIFEST_BYTES = 50_000_000
 _MEAN_S = 5.5
-"""The middle of the lengths that synthetic features have, as sound."""
+"""The middle of the lengths of a synthetic set: 100 to 1000 frames of 10 ms."""
 _OURS = ("audio", "workload", "features", "text", "seconds")
+"""Keys of ours that say what models are fed: a flag for one of them replaces the file's data."""
 
 
 def put_data(draft: Draft, general: Mapping[str, Any], first: StandIn | None) -> None:
-    """Workload, count and protocol: two warm-up calls, then every item once, one at a time."""
-    count = _whole(draft, general, "dataset_size", _COUNT)
+    """Workload, count and protocol: two warm-up calls, then as many as there are items, one item at a time."""
+    count = whole(draft, ("general", "dataset_size"), general.get("dataset_size", _COUNT))
     if "dataset_size" not in general:
         draft.note(f"no dataset_size: {_COUNT} items, as in fairseq's synthetic set", ("general",))
     if not any(draft.flagged(key) for key in _OURS):
@@ -35,35 +35,37 @@ def put_data(draft: Draft, general: Mapping[str, Any], first: StandIn | None) ->
         draft.put("discard", _WARMUP)
 
 
+def whole(draft: Draft, origin: KeyPath, value: Any) -> int:
+    """The value, which must be a whole number from 1 on; PlanError with its line when it is not."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise PlanError(
+            f"{origin[-1]} takes a whole number from 1 on, not {value!r}",
+            where=draft.foreign.place(origin),
+            fix=f"mend {origin[-1]}",
+        )
+    return value
+
+
 def _put_workload(draft: Draft, general: Mapping[str, Any], first: StandIn | None, count: int) -> int:
-    """How many items there are in the end."""
+    """Put it and return how many calls see all of it."""
     origin: KeyPath = ("general", "dataset_path")
     path, raw = general.get("dataset_path"), general.get("dataset_type", "npy") == "raw"
-    fed = first.fed if first is not None else "sound"
-    if raw and fed != "text":
+    hears = first is None or first.fed == "sound"
+    stands_in = f"{_MEAN_S:g} s of noise stand in" if hears else "random token ids stand in"
+    if raw and hears:
         listed = _listed(draft, str(path), count if "dataset_size" in general else None)
         if listed:
             return _put_files(draft, listed)
-        draft.note(f"dataset_path {str(path)!r} lists no file that is here: synthetic data stands in", origin)
+        draft.note(f"dataset_path {str(path)!r} lists no file that is here: {stands_in}", origin)
     elif path is not None:
-        draft.note(f"dataset_path {str(path)!r} is a pickle and is not read: synthetic data stands in", origin)
-    if fed == "text":
-        draft.put("text", {"vocabulary": first.vocabulary if first else _COUNT, "count": count}, origin)
-    elif fed == "features":
-        draft.put("features", {"bands": _whole(draft, general, "feat_dim", _BANDS), "count": count}, origin)
-    else:
+        draft.note(f"dataset_path {str(path)!r} is a pickle and is not read: {stands_in}", origin)
+    if hears:
         draft.put("audio", "noise", origin)
         draft.put("seconds", _MEAN_S, origin)
-        return 1
+    else:
+        assert first is not None
+        draft.put("text", {"vocabulary": first.vocabulary, "count": count}, origin)
     return count
-
-
-def _whole(draft: Draft, general: Mapping[str, Any], key: str, default: int) -> int:
-    value = general.get(key, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        where = draft.foreign.place(("general", key))
-        raise PlanError(f"{key} takes a whole number from 1 on, not {value!r}", where=where, fix=f"mend {key}")
-    return value
 
 
 def _listed(draft: Draft, name: str, most: int | None) -> list[tuple[Path, int]]:

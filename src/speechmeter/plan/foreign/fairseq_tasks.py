@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-Fed = Literal["features", "sound", "text"]
+Fed = Literal["sound", "text"]
 
 _SPECIAL = 4
 """Begin, padding, end and unknown stand before the units of a fairseq dictionary."""
 _UNITS = 100
+"""Of the published model."""
+SIZES = ("target_code_size", "max_target_positions", "feat_dim")
+"""Keys of a stage that are sizes of its architecture: whole numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +32,7 @@ class StandIn:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-_RECOGNISER = StandIn(role="s2t", load="transformers:speech_to_text", like="s2t_transformer_s", fed="features")
+_RECOGNISER = StandIn(role="s2t", load="transformers:speech_to_text", like="s2t_transformer_s", fed="sound")
 _TRANSLATOR = StandIn(
     role="mt",
     load="transformers:marian",
@@ -64,7 +67,11 @@ _SYNTHESISER = StandIn(
     fed="text",
     speaks=True,
     vocabulary=81,
-    options={"head": "tts", "config": {**_SPECTROGRAM, "encoder_layers": 6, "encoder_attention_heads": 4}},
+    options={
+        "head": "tts",
+        "vocoder": "random",
+        "config": {**_SPECTROGRAM, "encoder_layers": 6, "encoder_attention_heads": 4},
+    },
 )
 _CONVERTER = StandIn(
     role="s2s",
@@ -72,7 +79,11 @@ _CONVERTER = StandIn(
     like="s2spect_transformer",
     fed="sound",
     speaks=True,
-    options={"head": "s2st", "config": {**_SPECTROGRAM, "encoder_layers": 12, "encoder_attention_heads": 8}},
+    options={
+        "head": "s2st",
+        "vocoder": "random",
+        "config": {**_SPECTROGRAM, "encoder_layers": 12, "encoder_attention_heads": 8},
+    },
 )
 _TASKS = {
     "speech_to_text": _RECOGNISER,
@@ -92,23 +103,21 @@ def stand_in(stage: Mapping[str, Any]) -> StandIn | None:
     if task == "speech_to_speech" and stage.get("target_is_code"):
         return _to_units(stage)
     found = _TASKS.get(str(task))
-    if found is _RECOGNISER and _count(stage.get("max_target_positions")):
-        return _recogniser("s2t", found.like, {"max_target_positions": stage["max_target_positions"]})
+    if found is _RECOGNISER and (sizes := _sizes(stage)):
+        return replace(found, options={"config": sizes})
     return found
 
 
 def _to_units(stage: Mapping[str, Any]) -> StandIn:
     """Speech to discrete units: the recogniser's shape with units for words."""
-    size = _count(stage.get("target_code_size")) or _UNITS
-    config = {"vocab_size": size + _SPECIAL, "decoder_attention_heads": 8}
-    if positions := _count(stage.get("max_target_positions")):
-        config["max_target_positions"] = positions
-    return _recogniser("s2u", "s2ut_transformer_fisher", config)
+    size = stage.get("target_code_size", _UNITS)
+    config = {"vocab_size": size + _SPECIAL, "decoder_attention_heads": 8, **_sizes(stage)}
+    return replace(_RECOGNISER, role="s2u", like="s2ut_transformer_fisher", options={"config": config})
 
 
 def _vocoder(stage: Mapping[str, Any]) -> StandIn:
     """Units to sound: the generator and duration predictor of the code HiFi-GAN."""
-    size = _count(stage.get("target_code_size")) or _UNITS
+    size = stage.get("target_code_size", _UNITS)
     config = {"unit_hifi_gan_vocab_size": size + _SPECIAL, "unit_embed_dim": 128}
     options = {"head": "vocoder", "config": config}
     return StandIn(
@@ -122,10 +131,7 @@ def _vocoder(stage: Mapping[str, Any]) -> StandIn:
     )
 
 
-def _recogniser(role: str, like: str, config: Mapping[str, int]) -> StandIn:
-    return StandIn(role=role, load=_RECOGNISER.load, like=like, fed="features", options={"config": dict(config)})
-
-
-def _count(value: Any) -> int:
-    """A whole number from 1 on; 0 for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+def _sizes(stage: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes that a stage states of a model that hears."""
+    names = {"max_target_positions": "max_target_positions", "feat_dim": "input_feat_per_channel"}
+    return {ours: stage[key] for key, ours in names.items() if key in stage}

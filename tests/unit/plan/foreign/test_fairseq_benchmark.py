@@ -60,19 +60,22 @@ def test_one_stage_is_a_model_with_axes(tmp_path):
         "models": [{"name": "S2T", "load": "transformers:speech_to_text"}],
         "beam": 5,
         "max_len_a": 1.5,
-        "max_len_b": 200,
         "device": "cpu",
-        "features": {"bands": 80, "count": 3},
+        "audio": "noise",
+        "seconds": 5.5,
         "batch": 1,
         "repeats": 3,
         "discard": 2,
+        "boundary": "model",
         "meters": ["latency", "memory", "flops"],
     }
     place = f"{tmp_path}/bench.yaml"
     assert found.notes == (
         f"{place}:6: stage1: transformers:speech_to_text in the size of s2t_transformer_s: the checkpoint's "
         "architecture from configuration, random weights; not read: path",
-        f"{place}:2: dataset_path 'frames.npy' is a pickle and is not read: synthetic data stands in",
+        f"{place}:9: max_len_a, max_len_b: random weights do not end a text, so each is as long as they allow; "
+        "--set max_new_tokens=60 gives another length",
+        f"{place}:2: dataset_path 'frames.npy' is a pickle and is not read: 5.5 s of noise stand in",
     )
     assert found.source.place(("max_len_a",)) == f"{place}:9"
 
@@ -91,8 +94,8 @@ def test_a_stage_counts_before_general_and_general_before_fairseqs_default(tmp_p
     stages = plan_of(tmp_path, THREE)["models"][0]["stages"]
     settings = [{key: stage.get(key) for key in ("beam", "max_len_a", "max_len_b")} for stage in stages]
     assert settings == [
-        {"beam": 4, "max_len_a": 0, "max_len_b": 50},
-        {"beam": 2, "max_len_a": 0, "max_len_b": 200},
+        {"beam": 4, "max_len_a": None, "max_len_b": 50},
+        {"beam": 2, "max_len_a": None, "max_len_b": None},
         {"beam": None, "max_len_a": None, "max_len_b": None},
     ]
 
@@ -113,6 +116,25 @@ def test_a_flag_reaches_the_stages_of_a_cascade_that_say_nothing(tmp_path):
     assert [stage.get("max_len_b") for stage in case.subject.options["stages"]] == [50, None, None]
     assert (case.axes["max_len_b"], case.axes["beam"]) == (7, 1)
     assert any("--set beam is not heeded" in note for note in study.notes)
+
+
+def test_a_bound_ends_where_the_positions_end(tmp_path):
+    long = ONE + "  max_len_b: 100000\n"
+    assert plan_of(tmp_path, long)["max_len_b"] == 1023
+    assert plan_of(tmp_path, long + "  max_target_positions: 300\n")["max_len_b"] == 299
+
+
+def test_a_length_that_a_flag_names_takes_the_place_of_bounds(tmp_path):
+    found = translated(tmp_path, ONE, "max_new_tokens=9")
+    data = apply(found.source, found.overrides).data
+    assert "max_len_a" not in data
+    assert data["max_new_tokens"] == 9
+    assert any(note.endswith("max_new_tokens takes their place") for note in found.notes)
+
+
+def test_a_stage_may_say_how_many_bands_it_hears(tmp_path):
+    (entry,) = plan_of(tmp_path, ONE.replace("cpu: True", "feat_dim: 40"))["models"]
+    assert entry["config"] == {"input_feat_per_channel": 40}
 
 
 def test_units_get_a_dictionary_and_a_vocoder_of_their_number(tmp_path):
@@ -138,6 +160,7 @@ def test_without_a_vocoder_there_is_no_sound(tmp_path):
 @pytest.mark.parametrize(
     ("task", "load", "workload"),
     [
+        ("speech_to_text", "transformers:speech_to_text", {"audio": "noise", "seconds": 5.5}),
         ("translation", "transformers:marian", {"text": {"vocabulary": 58101, "count": 3}}),
         ("text_to_speech", "transformers:speecht5", {"text": {"vocabulary": 81, "count": 3}}),
         ("speech_to_speech", "transformers:speecht5", {"audio": "noise", "seconds": 5.5}),
@@ -188,7 +211,7 @@ def test_keys_without_a_counterpart_are_a_line_each(tmp_path):
         ("general: [1]\nstage1: {task: translation}\n", ":1: ", "general takes a mapping"),
         ("stage1: translation\n", ":1: ", "stage1 takes a mapping"),
         (ONE.replace("dataset_size: 3", "dataset_size: -3"), ":5: ", "dataset_size takes a whole number from 1 on"),
-        (ONE.replace("dataset_size: 3", "feat_dim: many"), ":5: ", "feat_dim takes a whole number from 1 on"),
+        (ONE.replace("cpu: True", "feat_dim: many"), ":3: ", "feat_dim takes a whole number from 1 on"),
         (ONE.replace("cpu: True", "cpu: maybe"), ":3: ", "cpu takes true or false"),
         (ONE.replace("1.5", "-1"), ":9: ", "max_len_a must be at least 0"),
         (THREE.replace("beam: 2", "beam: two"), ":3: ", "beam takes a whole number"),
@@ -237,7 +260,7 @@ def test_a_manifest_of_a_whole_folder_is_that_folder(tmp_path):
     data = plan_of(tmp_path, RAW)
     assert data["audio"] == f"{tmp_path}/speech"
     assert data["repeats"] == 2
-    assert "features" not in data
+    assert "seconds" not in data
 
 
 def test_a_part_of_a_folder_is_a_list_of_files_at_their_mean_length(tmp_path):
@@ -254,13 +277,14 @@ def test_a_manifest_without_files_leaves_synthetic_data(tmp_path, content):
     if content is not None:
         (tmp_path / "list.tsv").write_text(content)
     found = translated(tmp_path, RAW)
-    assert found.source.data["features"] == {"bands": 80, "count": 3}
+    assert found.source.data["audio"] == "noise"
     assert any("lists no file that is here" in note for note in found.notes)
 
 
 def test_sound_that_a_flag_names_takes_the_place_of_the_data(tmp_path):
-    assert "features" not in plan_of(tmp_path, ONE, "seconds=2")
-    assert "features" not in plan_of(tmp_path, ONE, "audio=sample")
+    assert plan_of(tmp_path, ONE, "seconds=2")["seconds"] == 2
+    assert "audio" not in plan_of(tmp_path, ONE, "seconds=2")
+    assert plan_of(tmp_path, ONE, "audio=sample")["audio"] == "sample"
 
 
 def test_a_model_that_a_flag_names_takes_the_place_of_the_stages(tmp_path):
