@@ -76,6 +76,8 @@ def run(
     }
     overrides = _overrides(model, flags, single, set_ or [])
     study = _study(plan, overrides, bool(model), output if resume else None, trust=trust)
+    for note in study.notes:
+        typer.echo(f"speechmeter: {note}", err=True)
     options = Options(
         output=output,
         launcher=_launcher(launcher),

@@ -91,8 +91,8 @@ def _check_model(entry: ModelEntry, source: Source, index: int, *, trust: bool) 
     path: KeyPath = ("models", index)
     subject = _named(lambda: plugins.subject(plugin_of(entry.load)), source, path)
     _check_options(entry.model_extra, subject.options, source, path, plugin_of(entry.load))
-    for stage in stages_of(entry):
-        _check_stage(stage, source, path, trust=trust)
+    for place, stage in enumerate(stages_of(entry)):
+        _check_stage(stage, source, (*path, STAGES, place), trust=trust)
     _check_trust(entry, subject, source, path, trust=trust)
 
 
@@ -109,7 +109,11 @@ def _check_stage(stage: ModelEntry, source: Source, path: KeyPath, *, trust: boo
     """A stage of a cascade is a model, and may also set axes of its own."""
     subject = _named(lambda: plugins.subject(plugin_of(stage.load)), source, path)
     own_axes = tuple(axis.name for axis in subject.axes)
-    _check_options(stage.model_extra, (*subject.options, *own_axes), source, path, plugin_of(stage.load))
+    given = stage.model_extra or {}
+    _check_options(given, (*subject.options, *own_axes), source, path, plugin_of(stage.load))
+    for axis in subject.axes:
+        if axis.name in given and (wrong := axis.check(given[axis.name])) is not None:
+            raise PlanError(wrong, where=source.place((*path, axis.name)), fix=axis.help)
     _check_trust(stage, subject, source, path, trust=trust)
 
 

@@ -12,6 +12,8 @@ import yaml
 from speechmeter.core.errors import PlanError
 
 LARGEST_PLAN_BYTES = 1_000_000
+MOST_VALUES = 100_000
+"""More than any plan holds; a few lines of aliases of aliases spell out billions."""
 
 KeyPath = tuple[str | int, ...]
 
@@ -39,19 +41,19 @@ class Source:
         return next((where for known, where in self.places.items() if known[:1] == path[:1]), None)
 
 
-def read_plan_file(path: Path) -> Source:
-    """The keys of a plan file. Raises PlanError for anything that is not a plain YAML mapping."""
-    return parse_plan(_read(path), str(path), base=path.parent)
+def parse_plan(
+    text: str, name: str, *, base: Path | None = None, loader: type[yaml.SafeLoader] = yaml.SafeLoader
+) -> Source:
+    """The keys of a plan given as text; `name` stands for the file in messages.
 
-
-def parse_plan(text: str, name: str, *, base: Path | None = None) -> Source:
-    """The keys of a plan given as text; `name` stands for the file in messages."""
+    Raises PlanError for anything that is not a mapping of what `loader` understands: plain values.
+    """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=loader)
         places: dict[KeyPath, str] = {}
         if node is not None:
             _walk(node, (), name, places, frozenset())
-        data = yaml.safe_load(text)
+        data = yaml.load(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         raise _broken(error, name) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -62,7 +64,8 @@ def parse_plan(text: str, name: str, *, base: Path | None = None) -> Source:
     return Source(data=data, places=places, base=base)
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a plan file. Raises PlanError for what cannot be one."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -96,6 +99,8 @@ def _walk(node: yaml.Node, path: KeyPath, name: str, places: dict[KeyPath, str],
     above = above | {id(node)}
     if path:
         places[path] = f"{name}:{node.start_mark.line + 1}"
+    if len(places) > MOST_VALUES:
+        raise PlanError(f"a plan of over {MOST_VALUES} values", where=places[path], fix="remove aliases of aliases")
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):
             _walk(child, (*path, index), name, places, above)

@@ -13,18 +13,20 @@ import yaml
 from speechmeter.core.types import Case
 from speechmeter.plan.build import build_plan
 from speechmeter.plan.expand import Cells, expand
+from speechmeter.plan.foreign.recognise import read_plan
 from speechmeter.plan.overrides import Override, apply, from_python
 from speechmeter.plan.schema import Plan
-from speechmeter.plan.source import Source, parse_plan, read_plan_file
+from speechmeter.plan.source import Source, parse_plan
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A validated plan, its cells, and where each key stands."""
+    """A validated plan, its cells, and where each key stands. `notes` say what a foreign file could not give."""
 
     plan: Plan
     cells: Cells
     source: Source
+    notes: tuple[str, ...] = ()
 
     def place(self, case: Case, key: str) -> str | None:
         """Where a case's model, audio or axis was asked for."""
@@ -38,13 +40,15 @@ class Study:
         return self.source.place((key,))
 
     def plan_text(self) -> str:
-        """The resolved plan as YAML, as stored in the run."""
-        return yaml.safe_dump(self.plan.to_plain(), sort_keys=False, allow_unicode=True)
+        """The resolved plan as YAML, as stored in the run; the notes stand above it as comments."""
+        comments = "".join(f"# {note}\n" for note in self.notes)
+        return comments + yaml.safe_dump(self.plan.to_plain(), sort_keys=False, allow_unicode=True)
 
 
 def study_from_file(path: Path, overrides: Sequence[Override] = (), *, trust: bool = False) -> Study:
-    """The study of a plan file with flags laid over it."""
-    return _study(apply(read_plan_file(path), overrides), trust=trust, name=path.stem)
+    """The study of a plan file, ours or a foreign one, with flags laid over it."""
+    found = read_plan(path, overrides)
+    return _study(apply(found.source, found.overrides), trust=trust, name=path.stem, notes=found.notes)
 
 
 def study_from_flags(overrides: Sequence[Override]) -> Study:
@@ -63,8 +67,8 @@ def tour(overrides: Sequence[Override] = ()) -> Study:
     return _study(apply(parse_plan(text, "tour"), overrides), trust=True)
 
 
-def _study(source: Source, *, trust: bool, name: str | None = None) -> Study:
+def _study(source: Source, *, trust: bool, name: str | None = None, notes: tuple[str, ...] = ()) -> Study:
     if name and "name" not in source.data:
         source = Source(data={**source.data, "name": name}, places=source.places, base=source.base)
     plan = build_plan(source, trust=trust)
-    return Study(plan=plan, cells=expand(plan), source=source)
+    return Study(plan=plan, cells=expand(plan), source=source, notes=notes)

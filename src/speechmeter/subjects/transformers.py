@@ -13,11 +13,11 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from speechmeter.core.axes import Axis
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
+from speechmeter.subjects.generation import BEAM, MAX_LEN_A, MAX_LEN_B, MAX_NEW_TOKENS
 from speechmeter.subjects.installed import installed
 
 _MODEL_TYPE = re.compile(r'^    model_type = "([^"]+)"', re.MULTILINE)
@@ -28,16 +28,8 @@ class TransformersSubject:
     """`transformers:SOURCE`: features → copy → model → decode."""
 
     summary = "speech models of transformers: a hub id, a directory, a config.json, or an architecture (wav2vec2)"
-    axes = (
-        Axis(
-            name="max_new_tokens",
-            kind=int,
-            default=None,
-            help="length of a generated text, in tokens",
-            minimum=1,
-        ),
-    )
-    options = ("config", "head", "weights")
+    axes = (BEAM, MAX_NEW_TOKENS, MAX_LEN_A, MAX_LEN_B)
+    options = ("config", "head", "weights", "vocoder")
     runs_code = False
 
     def installed(self) -> Installed:

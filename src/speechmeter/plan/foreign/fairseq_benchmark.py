@@ -1,0 +1,171 @@
+"""The YAML of fairseq's speech-to-speech benchmark: `general`, and up to three stages of a chain.
+
+A stage's word counts before that of `general`, and both before a flag's: so it is in the original. Checkpoints and
+pickled data are not read. A stage's architecture is built from its configuration, with random weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from speechmeter.core.errors import PlanError
+from speechmeter.core.plugins import nearest
+from speechmeter.plan.foreign.draft import Draft, Translation
+from speechmeter.plan.foreign.fairseq_data import put_data, whole
+from speechmeter.plan.foreign.fairseq_models import GENERAL, GENERATION, NOT_READ, ForeignStage, put_models
+from speechmeter.plan.foreign.fairseq_tasks import SIZES, TASKS, stand_in
+from speechmeter.plan.overrides import Override
+from speechmeter.plan.source import KeyPath, parse_plan
+
+_STAGES = ("stage1", "stage2", "stage3")
+KEYS = frozenset({GENERAL, *_STAGES})
+"""A file with one of these outermost keys is such a benchmark."""
+_TYPES = {"S2S": 1, "TTS": 1, "S2UT": 1, "MT": 1, "S2T": 1, "2StageS2ST": 2, "3StageS2ST": 3}
+"""Model types, and how many stages each needs at least; S2UT may have a vocoder as its second."""
+_VOCODER = ("vocoder", "vocoder_cfg", "dur_prediction")
+_USED = frozenset(
+    {"task", "model_type", "cpu", "fp16", "target_is_code", *SIZES}
+    | {"dataset_path", "dataset_type", "dataset_size", "read_using_sf", "dump_speech_waveforms_dir"}
+    | {*GENERATION, *NOT_READ, *_VOCODER}
+)
+
+
+def translate(text: str, path: Path, overrides: Sequence[Override]) -> Translation:
+    """The benchmark as a plan. Raises PlanError, with the line, for what cannot be a chain of models."""
+    _check_twice(text, str(path))
+    foreign = parse_plan(text, str(path), base=path.parent)
+    draft = Draft(foreign, overrides)
+    general = _mapping(draft, GENERAL)
+    _check_stages(draft, general)
+    stages = _stages(draft, general)
+    if not draft.flagged("models"):
+        put_models(draft, stages, str(general.get("model_type") or path.stem))
+    _put_devices(draft, general)
+    put_data(draft, general, stages[0].model if stages else None)
+    draft.put("boundary", "model")
+    draft.put("meters", ["latency", "memory", "flops"])
+    if general.get("dump_speech_waveforms_dir"):
+        _put_dump(draft, bool(stages) and stages[-1].model.speaks)
+    _left_over(draft)
+    return draft.translation()
+
+
+def _check_twice(text: str, name: str) -> None:
+    """Say of a stage that stands twice where both are: YAML would keep the last and forget the other."""
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    assert isinstance(node, yaml.MappingNode)
+    seen: dict[str, int] = {}
+    for key, _ in node.value:
+        if key.value not in _STAGES:
+            continue
+        line = key.start_mark.line + 1
+        if key.value in seen:
+            there = [other.value for other, _ in node.value]
+            free = next((stage for stage in _STAGES if stage not in there), None)
+            raise PlanError(
+                f"{key.value} stands twice, on lines {seen[key.value]} and {line}: the first would never run",
+                where=f"{name}:{line}",
+                fix=f"name the one on line {line} {free}" if free else "remove one of them",
+            )
+        seen[key.value] = line
+
+
+def _mapping(draft: Draft, key: str) -> Mapping[str, Any]:
+    value = draft.foreign.data.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise PlanError(f"{key} takes a mapping of keys", where=draft.foreign.place((key,)), fix="indent its keys")
+    return value
+
+
+def _check_stages(draft: Draft, general: Mapping[str, Any]) -> None:
+    kind = str(general.get("model_type", ""))
+    if kind and kind not in _TYPES:
+        raise PlanError(
+            f"there is no model_type {kind!r}",
+            where=draft.foreign.place((GENERAL, "model_type")),
+            fix=nearest(kind, list(_TYPES)),
+        )
+    there = [key for key in _STAGES if key in draft.foreign.data]
+    missing = next((key for key in _STAGES[: max(_TYPES.get(kind, 1), len(there))] if key not in there), None)
+    if missing is not None:
+        raise PlanError(
+            f"{missing} is missing" + (f", and {kind} has {_TYPES[kind]}" if kind else ""),
+            where=draft.foreign.place((there[-1] if there else GENERAL,)),
+            fix="number the stages from stage1 on, without a gap",
+        )
+
+
+def _stages(draft: Draft, general: Mapping[str, Any]) -> list[ForeignStage]:
+    """The chain up to the first stage that cannot be had; the others need what that one would put out."""
+    found: list[ForeignStage] = []
+    for key in (key for key in _STAGES if key in draft.foreign.data):
+        own = _mapping(draft, key)
+        merged = {**general, **own}
+        if "task" not in merged and not _is_vocoder(own):
+            raise PlanError(
+                f"{key} names no task",
+                where=draft.foreign.place((key,)),
+                fix=f"add `task`: {', '.join(TASKS)}",
+            )
+        for size in SIZES:
+            if size in merged:
+                whole(draft, (key if size in own else GENERAL, size), merged[size])
+        model = stand_in({**_units(found), **own} if _is_vocoder(own) else merged)
+        if model is None:
+            _refuse(draft, key, str(merged["task"]), bool(found))
+            break
+        found.append(ForeignStage(key=key, own=own, merged=merged, model=model))
+    return found
+
+
+def _is_vocoder(stage: Mapping[str, Any]) -> bool:
+    """Whether a stage turns units into sound: it names a vocoder and no task."""
+    return "task" not in stage and any(key in stage for key in _VOCODER)
+
+
+def _units(before: Sequence[ForeignStage]) -> dict[str, Any]:
+    """How many units a vocoder must know: as many as the stage before it makes."""
+    return {key: stage.merged[key] for stage in before for key in ("target_code_size",) if key in stage.merged}
+
+
+def _refuse(draft: Draft, key: str, task: str, goes_on: bool) -> None:
+    """A note where stages stand before it, or a flag names models; else there is nothing to measure."""
+    what = f"{key}: the task {task!r} has no stand-in"
+    if goes_on or draft.flagged("models"):
+        draft.note(f"{what}: the chain ends before it", (key,))
+        return
+    raise PlanError(what, where=draft.foreign.place((key, "task")), fix=f"known are {', '.join(TASKS)}")
+
+
+def _put_devices(draft: Draft, general: Mapping[str, Any]) -> None:
+    for key, ours, yes, no in (("cpu", "device", "cpu", "cuda"), ("fp16", "dtype", "float16", "float32")):
+        if key not in general:
+            continue
+        if not isinstance(general[key], bool):
+            where = draft.foreign.place((GENERAL, key))
+            raise PlanError(f"{key} takes true or false, not {general[key]!r}", where=where, fix=f"mend {key}")
+        draft.put(ours, yes if general[key] else no, (GENERAL, key))
+        draft.overrule(ours, (GENERAL, key))
+
+
+def _put_dump(draft: Draft, speaks: bool) -> None:
+    origin: KeyPath = (GENERAL, "dump_speech_waveforms_dir")
+    what = "sound is written to artifacts/ of the run" if speaks else "no stage that is left makes sound"
+    draft.put("save_speech", True, origin)
+    draft.note(f"dump_speech_waveforms_dir: {what}", origin)
+
+
+def _left_over(draft: Draft) -> None:
+    """A line for each key that says something we do not do."""
+    for outer, inner in draft.foreign.data.items():
+        if outer not in KEYS:
+            draft.note(f"{outer!r} has no counterpart and is left out", (str(outer),))
+        for key in inner if outer in KEYS and isinstance(inner, dict) else ():
+            if key not in _USED:
+                draft.note(f"{key!r} has no counterpart and is left out", (outer, str(key)))

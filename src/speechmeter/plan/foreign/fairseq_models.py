@@ -1,0 +1,100 @@
+"""The stages of a fairseq benchmark as models of ours: one by itself, several as a cascade."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from speechmeter.plan.foreign.draft import Draft
+from speechmeter.plan.foreign.fairseq_tasks import StandIn
+from speechmeter.plan.source import KeyPath
+
+GENERAL = "general"
+NOT_READ = ("path", "data", "config_yaml", "vocoder", "vocoder_cfg")
+"""Keys of a stage that name files of the original: nothing here can read them, or needs them."""
+_BEAM, _BOUNDS, _LENGTH = "beam", ("max_len_a", "max_len_b"), "max_new_tokens"
+GENERATION = (_BEAM, *_BOUNDS)
+"""Keys of a stage that are axes of ours."""
+_DEFAULT_BEAM, _DEFAULT_POSITIONS = 5, 1024
+"""fairseq's own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForeignStage:
+    """A stage of the file with what `general` adds to it, and the model that stands in for it."""
+
+    key: str
+    own: Mapping[str, Any]
+    merged: Mapping[str, Any]
+    model: StandIn
+
+    def origin(self, key: str) -> KeyPath:
+        """Where the file says it."""
+        return (self.key if key in self.own else GENERAL, key)
+
+
+def put_models(draft: Draft, stages: Sequence[ForeignStage], name: str) -> None:
+    """Put the model or the cascade, with a note for each stage on what stands in for it."""
+    for stage in stages:
+        not_read = [key for key in NOT_READ if key in stage.own]
+        draft.note(
+            f"{stage.key}: {stage.model.load} in the size of {stage.model.like}: the checkpoint's architecture from "
+            f"configuration, random weights" + (f"; not read: {', '.join(not_read)}" if not_read else ""),
+            (stage.key,),
+        )
+    _note_lengths(draft, stages)
+    if len(stages) == 1:
+        _put_one(draft, stages[0], name)
+        return
+    entries = []
+    for place, stage in enumerate(stages):
+        path: KeyPath = ("models", 0, "stages", place)
+        draft.trace(path, (stage.key,))
+        entry = {"name": stage.model.role, "load": stage.model.load, **stage.model.options}
+        for key, value in _generation(draft, stage).items():
+            entry[key] = value
+            draft.trace((*path, key), stage.origin(key))
+        entries.append(entry)
+    draft.put("models", [{"name": name, "load": "cascade", "stages": entries}])
+    draft.trace(("models", 0), (stages[0].key,))
+    decoders = [stage for stage in stages if not stage.model.speaks]
+    for key in GENERATION:
+        if decoders and all(key in stage.merged for stage in decoders):
+            draft.overrule(key, decoders[0].origin(key))
+
+
+def _put_one(draft: Draft, stage: ForeignStage, name: str) -> None:
+    draft.put("models", [{"name": name, "load": stage.model.load, **stage.model.options}])
+    draft.trace(("models", 0), (stage.key,))
+    for key, value in _generation(draft, stage).items():
+        draft.put(key, value, stage.origin(key))
+        if key in stage.merged:
+            draft.overrule(key, stage.origin(key))
+
+
+def _generation(draft: Draft, stage: ForeignStage) -> dict[str, Any]:
+    """Beam and length bounds of a stage: what the file says; a flag where it is silent; else fairseq's beam."""
+    if stage.model.speaks:
+        return {}
+    found = {key: stage.merged[key] for key in GENERATION if key in stage.merged}
+    if draft.flagged(_LENGTH):
+        found = {key: value for key, value in found.items() if key not in _BOUNDS}
+    elif isinstance(most := found.get("max_len_b"), int):  # fairseq, too, ends where a model's positions end
+        found["max_len_b"] = min(most, stage.merged.get("max_target_positions", _DEFAULT_POSITIONS) - 1)
+    return found if _BEAM in found or draft.flagged(_BEAM) else {_BEAM: _DEFAULT_BEAM, **found}
+
+
+def _note_lengths(draft: Draft, stages: Sequence[ForeignStage]) -> None:
+    """Say once what bounds mean for random weights, and whether a flag takes their place."""
+    for stage in stages:
+        key = next((key for key in reversed(_BOUNDS) if key in stage.merged and not stage.model.speaks), None)
+        if key is not None:
+            draft.note(
+                "max_len_a, max_len_b: max_new_tokens takes their place"
+                if draft.flagged(_LENGTH)
+                else "max_len_a, max_len_b: random weights do not end a text, so each is as long as they allow; "
+                "--set max_new_tokens=60 gives another length",
+                stage.origin(key),
+            )
+            return
