@@ -24,8 +24,8 @@ _LIKE = "2.9.0+stand.in"
 
 
 @contextmanager
-def torchaudio_or_stand_in(*parts: str) -> Iterator[bool]:
-    """Imports inside may name torchaudio and these `parts` of it (`compliance.kaldi`); yields whether they are hollow.
+def torchaudio_or_stand_in() -> Iterator[bool]:
+    """Imports inside may name torchaudio; yields whether a stand-in takes its place.
 
     SubjectError when torchaudio is installed and cannot be loaded: which of the two is wanted is not for us to say.
     """
@@ -33,14 +33,11 @@ def torchaudio_or_stand_in(*parts: str) -> Iterator[bool]:
         _check_loads()
         yield False
         return
-    names = sorted([_NAME, *(f"{_NAME}.{part}" for part in parts)])  # what holds a part comes before it
+    sys.modules[_NAME] = _stand_in()
     try:
-        for name in names:
-            _insert(name)
         yield True
     finally:
-        for name in names:
-            sys.modules.pop(name, None)
+        sys.modules.pop(_NAME, None)
 
 
 def _check_loads() -> None:
@@ -53,19 +50,14 @@ def _check_loads() -> None:
         ) from error
 
 
-def _insert(name: str) -> None:
-    made = _Hollow(name)
-    made.__spec__ = ModuleSpec(name, None, is_package=True)
-    made.__path__ = []
-    if name == _NAME:
-        made.__dict__["__version__"] = _LIKE
-    sys.modules[name] = made
-    above, _, last = name.rpartition(".")
-    if above:
-        setattr(sys.modules[above], last, made)
+def _stand_in() -> ModuleType:
+    made = _StandIn(_NAME)
+    made.__spec__ = ModuleSpec(_NAME, None)
+    made.__dict__["__version__"] = _LIKE
+    return made
 
 
-class _Hollow(ModuleType):
+class _StandIn(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
