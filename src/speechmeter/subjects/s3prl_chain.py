@@ -22,6 +22,9 @@ from speechmeter.core.types import Batch, Case, Stage
 from speechmeter.subjects import torch_runtime as runtime
 from speechmeter.subjects import torchaudio_stand_in as stand_in
 
+_WAV2VEC2 = {"quantize_targets": True, "final_dim": 256}
+"""What the published base wav2vec 2.0 adds to s3prl's default: weights that have no part in a call."""
+_HUBERT = {"label_rate": 50, "final_dim": 256}
 _CLUSTERS = 504
 """Classes that the published base HuBERT was trained on; they have weights, and no part in a call."""
 _WAVLM = {"relative_position_embedding": True, "gru_rel_pos": True, "num_buckets": 320, "max_distance": 800}
@@ -93,7 +96,7 @@ def _check_keys(values: Mapping[str, Any], known: Iterable[str]) -> None:
 def _wav2vec2(config: Mapping[str, Any]) -> dict[str, Any]:
     from s3prl.upstream.wav2vec2.wav2vec2_model import Wav2Vec2Config, Wav2Vec2Model
 
-    values = {"encoder_layers": 12, **config}
+    values = {**_WAV2VEC2, **config}
     weights = Wav2Vec2Model(_merged(Wav2Vec2Config, values)).state_dict()
     return {"task_cfg": {"normalize": False}, "model_cfg": values, "model_weight": weights}
 
@@ -101,7 +104,7 @@ def _wav2vec2(config: Mapping[str, Any]) -> dict[str, Any]:
 def _hubert(config: Mapping[str, Any]) -> dict[str, Any]:
     from s3prl.upstream.hubert.hubert_model import HubertConfig, HubertModel, HubertPretrainingConfig
 
-    values, task = {"label_rate": 50, **config}, {"normalize": False}
+    values, task = {**_HUBERT, **config}, {"normalize": False}
     symbols = [[str(index) for index in range(_CLUSTERS)]]
     model = HubertModel(_merged(HubertConfig, values), _merged(HubertPretrainingConfig, task), symbols)
     weights = model.state_dict()
