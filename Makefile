@@ -9,6 +9,7 @@ INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --editable '.[torch,transformers,silero-vad,test,lint]'
+	$(INSTALL) --no-deps speechbrain  # it asks for torchaudio, which has no build for a torch without CUDA
 	touch $@
 
 bench: $(VENV)/ready  ## the built-in tour: tables on the screen, a run directory under runs/

@@ -1,0 +1,153 @@
+"""SpeechBrain's inference interfaces: a local directory with `hyperparams.yaml`, or such a file.
+
+Nothing is downloaded. Checkpoints that the file names are taken from the directory; what is not there keeps its random
+weights: same cost, no meaning, and the record says so. Without tokenizer files the output is token ids.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+from speechmeter.core.axes import Axis
+from speechmeter.core.errors import SubjectError
+from speechmeter.core.plugins import nearest
+from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.types import Case
+from speechmeter.subjects.installed import installed
+
+TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "EncoderASR": ("encoder",),
+        "EncoderDecoderASR": ("encoder", "decoder"),
+        "EndToEndSLU": ("slu_enc", "beam_searcher"),
+        "EncoderClassifier": ("compute_features", "mean_var_norm", "embedding_model", "classifier"),
+        "SpeakerRecognition": ("compute_features", "mean_var_norm", "embedding_model"),
+        "VAD": ("compute_features", "mean_var_norm", "cnn", "rnn", "dnn"),
+        "SepformerSeparation": ("encoder", "masknet", "decoder"),
+        "SpectralMaskEnhancement": ("enhance_model",),
+        "SNREstimator": ("encoder", "encoder_out"),
+    }
+)
+"""The interfaces that are known, and what each looks for under `modules:`."""
+_HYPERPARAMS = "hyperparams.yaml"
+_WEIGHTS = ("auto", "random")
+
+
+class SpeechBrainSubject:
+    """`speechbrain:DIR`: copy → features → model → decode, with the stages that the interface lets be told apart."""
+
+    summary = "SpeechBrain interfaces: a directory with hyperparams.yaml, which names code"
+    axes: tuple[Axis, ...] = ()
+    options = ("type", "overrides", "weights")
+    runs_code = True
+
+    def installed(self) -> Installed:
+        """Needs speechbrain and torch; torchaudio is not needed, although speechbrain asks for it."""
+        return installed("speechbrain", "torch", "hyperpyyaml", extra="speechbrain")
+
+    def check(self, case: Case) -> None:
+        """File, type and modules must be there; the file is read as YAML, and nothing it names is built."""
+        options = case.subject.options
+        if options.get("weights", "auto") not in _WEIGHTS:
+            raise SubjectError(f"weights takes auto or random, not {options['weights']!r}", fix="mend weights")
+        if not isinstance(options.get("overrides", {}), dict):
+            raise SubjectError("overrides takes a mapping of hyperparameters", fix="overrides: {num_spks: 2}")
+        _check_file(case)
+
+    def unavailable(self, case: Case) -> str | None:
+        """The interfaces turn what they hear into float32."""
+        if case.axes["dtype"] != "float32":
+            return "SpeechBrain's interfaces run in float32 only: they convert their input to it"
+        return None
+
+    def prepare(self, case: Case, device: str) -> Prepared:
+        """Build what hyperparams.yaml names, load the checkpoints that are here, wrap the interface."""
+        from speechmeter.subjects.speechbrain_chain import prepare_chain
+
+        return prepare_chain(case, device)
+
+
+def hyperparams_file(source: str) -> Path:
+    """The YAML file that a source names: itself, or the one in a directory. SubjectError when there is none."""
+    path = Path(source)
+    file = path / _HYPERPARAMS if path.is_dir() else path
+    if not source or not file.is_file():
+        raise SubjectError(f"{source!r} holds no {_HYPERPARAMS}", fix="name a directory of a SpeechBrain model")
+    return file
+
+
+def interface_type(case: Case) -> str:
+    """The interface that is asked for, else the one that the directory names. SubjectError when there is none."""
+    file = hyperparams_file(case.subject.source)
+    found = case.subject.options.get("type") or _scalar(_nodes(file), "type") or _published_type(file.parent)
+    if not found:
+        raise SubjectError(
+            f"nothing says which interface {str(file)!r} is for",
+            fix=f"add `type` to the model or to the file: {', '.join(TYPES)}",
+        )
+    if found not in TYPES:
+        raise SubjectError(f"there is no interface {found!r}", fix=nearest(str(found), list(TYPES)))
+    return str(found)
+
+
+def recogniser_directory(file: Path, named: str) -> str:
+    """Where the recogniser is that an EndToEndSLU builds on; its path counts from the file or from here."""
+    for path in (file.parent / named, Path(named)):
+        if (path / _HYPERPARAMS).is_file():
+            return str(path)
+    raise SubjectError(
+        f"{str(file)!r} builds on the recogniser {named!r}, which is no local directory with {_HYPERPARAMS}",
+        fix="put it there and mend asr_model_source: nothing is downloaded",
+    )
+
+
+def _check_file(case: Case) -> None:
+    file = hyperparams_file(case.subject.source)
+    kind, nodes = interface_type(case), _nodes(file)
+    if "modules" not in nodes:
+        raise SubjectError(f"{str(file)!r} has no `modules`", fix="name the file that is meant for inference")
+    modules = nodes["modules"]
+    if isinstance(modules, yaml.MappingNode):
+        there = {key.value for key, _ in modules.value}
+        missing = [name for name in TYPES[kind] if name not in there]
+        if missing:
+            raise SubjectError(
+                f"{str(file)!r} lacks what {kind} looks for under `modules`: {', '.join(missing)}",
+                fix="choose another type, or add them",
+            )
+    recogniser = case.subject.options.get("overrides", {}).get("asr_model_source") or _scalar(nodes, "asr_model_source")
+    if kind == "EndToEndSLU" and recogniser:
+        recogniser_directory(file, recogniser)
+
+
+def _nodes(file: Path) -> dict[str, yaml.Node]:
+    """The top level of the file, as syntax: tags are not followed, so nothing is built."""
+    try:
+        tree = yaml.compose(file.read_text(), Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
+        raise SubjectError(f"{str(file)!r} is not YAML: {error}", fix="mend the file") from error
+    if not isinstance(tree, yaml.MappingNode):
+        raise SubjectError(f"{str(file)!r} holds no mapping", fix="name a hyperparams.yaml")
+    return {str(key.value): value for key, value in tree.value}
+
+
+def _scalar(nodes: Mapping[str, yaml.Node], key: str) -> str | None:
+    """A plain value; one that refers to others is only known once the file is loaded."""
+    node = nodes.get(key)
+    plain = isinstance(node, yaml.ScalarNode) and not node.tag.startswith("!")
+    return str(node.value) if plain and node is not None else None
+
+
+def _published_type(directory: Path) -> Any:
+    """What the `config.json` of a published SpeechBrain model says."""
+    try:
+        data = json.loads((directory / "config.json").read_text())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return data.get("speechbrain_interface") if isinstance(data, dict) else None
