@@ -156,6 +156,8 @@ def _why_no_memory(record: Record, scope: str) -> str | None:
             found = parts.find(record, needed, where)
             if found is not None and found.unavailable:
                 return found.unavailable
+        if where != scope and parts.find(record, metrics.MEMORY_WEIGHTS, where) is None:
+            return f"{where.removeprefix(parts.PART)} names no torch module, so its weights are not known"
     return None
 
 
