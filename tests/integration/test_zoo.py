@@ -1,6 +1,7 @@
 """The built-in encoders through the command, in fresh processes."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -49,3 +50,13 @@ def test_an_unknown_option_is_one_line(cli, workshop):
     assert done.returncode == 2
     assert "did you mean 'vocabulary'?" in done.stderr
     assert not (workshop / "run").exists()
+
+
+def test_the_plan_of_the_encoder_study_gives_both_curves(cli):
+    plan = Path(__file__).parents[2] / "plans/ssl-encoders.yaml"
+    done = cli("run", str(plan), "--dry-run")
+    assert done.returncode == 0, done.stderr
+    kept = [line for line in done.stdout.splitlines() if line.endswith("· 1 round")]
+    for model in ("log-mel", "mockingjay", "tera", "hubert", "wav2vec2", "apc", "cpc"):
+        for cell in ("0.5 s × 1", "0.5 s × 2", "0.5 s × 4", "0.5 s × 8", "1 s × 1", "2 s × 1"):
+            assert any(f"  {model} · cpu · {cell} " in line for line in kept), (model, cell)

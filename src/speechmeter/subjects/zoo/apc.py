@@ -1,6 +1,6 @@
 """APC: three layers of gated recurrent units over log-mel frames that foretell a later frame.
 
-4,105,296 parameters: what s3prl's upstream has, and SUPERB's 4.11 M. The linear layer that foretells the frame
+4,105,296 parameters: what s3prl's upstream has, and the published 4.11 M. The linear layer that foretells the frame
 (41,040 of them) is counted and run, as it is there. s3prl takes its frames from Kaldi's filter banks; ours are the
 zoo's log-mel, of the same 80 bands and the same rate.
 """

@@ -1,6 +1,6 @@
 """CPC, as modified for CPC_audio: five strided convolutions over the waveform, then an LSTM.
 
-1,843,456 parameters: what s3prl's `modified_cpc` has, and SUPERB's 1.84 M. The networks that foretell later frames
+1,843,456 parameters: what s3prl's `modified_cpc` has, and the published 1.84 M. The networks that foretell later frames
 are for training only and are not there. Padding is not masked, as it is not there: nothing looks ahead.
 """
 

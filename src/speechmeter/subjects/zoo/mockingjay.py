@@ -5,14 +5,14 @@
 | Mockingjay | 12 | 85,118,208 | LARGE 85.4 M, BASE (3 layers) 21.4 M |
 | TERA | 3 | 21,327,360 | base 21.3 M |
 
-Both: 80 bands in, width 768, 12 heads, 3072 inside, post-norm, sinusoids for positions. Ours equal what s3prl counts
-as the upstream (SUPERB's 85.12 M and 21.33 M): input projection, its norm, and the layers; the head that rebuilds the
-spectrum is for training only and is not there. Mockingjay's paper feeds 160 values a frame rather than 80, and its
-LARGE model three frames at once: 12 layers on 480 values are its 85.4 M, 3 layers on 160 its 21.4 M.
+Both: 80 bands in, width 768, 12 heads, 3072 inside, post-norm, sinusoids for positions. Ours equal what s3prl builds
+as the upstream: input projection, its norm, and the layers; the head that rebuilds the spectrum is for training only
+and is not there. The sizes of Mockingjay's paper are those of wider inputs: 12 layers on 480 values (three frames of
+160) make 85.4 M, 3 layers on 160 make 21.4 M.
 
 As in s3prl, a sound longer than the model was trained on (500 frames for Mockingjay, 1500 for TERA) is cut into equal
 pieces that are encoded one after the other. Attention here is torch's own kernel where s3prl writes the products out:
-the arithmetic is the same, memory and time are less.
+the arithmetic is the same, but the scores need not be held.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from speechmeter.meters.parameters import count
 # Where the numbers come from: s3prl 0.4.18 (`TransformerModel` with the configurations of its pre-training recipes,
 # `APC`, `CPCModel`), transformers 5.22 (`HubertModel`, `Wav2Vec2Model`), ESPnet 202511 (`ConformerEncoder` of 12 blocks
 # by its recipe for 100 h of LibriSpeech, and a linear layer to 500 tokens): each was built and counted.
-# In millions: what the SUPERB paper prints, where it counts the same thing.
+# In millions: the published size, where it counts the same thing; for the others see the tests below.
 PUBLISHED = {
     "log-mel": (0, 0.0),
-    "mockingjay": (85_118_208, 85.12),
-    "tera": (21_327_360, 21.33),
+    "mockingjay": (85_118_208, None),
+    "tera": (21_327_360, 21.3),
     "hubert": (94_371_712, None),
     "wav2vec2": (94_371_712, None),
     "apc": (4_105_296, 4.11),
@@ -37,7 +37,7 @@ def test_a_model_has_its_published_size(name):
     assert found["parameters.v1", "total"] == exact
     assert found["parameters_tied.v1", "total"] == exact
     if millions is not None:
-        assert exact / 1e6 == pytest.approx(millions, abs=0.006)
+        assert exact / 1e6 == pytest.approx(millions, abs=0.03)
 
 
 def test_what_training_adds_explains_the_counts_of_fairseq():
