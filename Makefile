@@ -8,7 +8,7 @@ INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable '.[torch,transformers,test,lint]'
+	$(INSTALL) --editable '.[torch,transformers,silero-vad,test,lint]'
 	touch $@
 
 bench: $(VENV)/ready  ## the built-in tour: tables on the screen, a run directory under runs/

@@ -195,6 +195,11 @@ def test_text_from_noise_carries_a_warning(source, warned):
     assert any("noise" in warning for warning in outcome.warnings) is warned
 
 
+def test_text_of_a_pinned_length_carries_no_such_warning():
+    subject = Fixed(Stage(name="model", fn=lambda batch: ["a text"], pinned_tokens=2))
+    assert not any("noise" in warning for warning in measure(make_case(), subject, Feed(), [LatencyMeter()]).warnings)
+
+
 def test_a_data_dependent_subject_on_noise_carries_a_warning():
     subject = Fixed(Stage(name="model", fn=lambda batch: None), data_dependent=True)
     assert measure(make_case(), subject, Feed(), [LatencyMeter()]).warnings

@@ -55,7 +55,8 @@ def test_an_encoder_decoder_from_a_config_file_pins_its_length(cli, workshop):
     assert done.returncode == 0, done.stderr
     (record,) = records(workshop)
     assert record["status"] == "ok", record["reason"]
-    assert [m["values"] for m in record["measurements"] if m["metric"] == "tokens.v1"] == [[7.0]]
+    tokens = [(m["scope"], m["values"]) for m in record["measurements"] if m["metric"] == "tokens.v1"]
+    assert tokens == [("total", [7.0]), ("stage:model", [7.0])]
     assert readings(record)["flops.v1", "total"]["notes"]["counted on"] == "shapes alone"
     notes = readings(record)["items.v1", "total"]["notes"]["notes"]
     assert "decode length pinned to 7 tokens" in notes

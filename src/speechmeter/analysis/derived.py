@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from speechmeter.analysis import parts
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import BATCHES, Measurement, Record
@@ -32,10 +33,10 @@ class _Round:
         return fmean(found.values) if metric.exact else _middle(found)
 
     def find(self, metric: Metric, scope: str = "total") -> Measurement | None:
-        own = self.record.find(metric.id, scope)
+        own = parts.find(self.record, metric, scope)
         if own is not None or not metric.exact:
             return own
-        return next((m for other in self.others if (m := other.find(metric.id, scope)) is not None), None)
+        return next((m for other in self.others if (m := parts.find(other, metric, scope)) is not None), None)
 
 
 Derive = Callable[[_Round, str], tuple[float, int] | None]
@@ -52,7 +53,7 @@ def round_value(
     derivation = _DERIVED.get(metric.id)
     if derivation is not None:
         return derivation.derive(_Round(record=record, others=others), scope)
-    measurement = record.find(metric.id, scope)
+    measurement = parts.find(record, metric, scope)
     if measurement is None or not measurement.values:
         return None
     value = fmean(measurement.values) if metric.exact else _middle(measurement)
@@ -64,16 +65,16 @@ def _middle(measurement: Measurement) -> float:
     return fmean(median(measurement.values[batch::batches]) for batch in range(batches))
 
 
-def sample_values(record: Record, metric: Metric, scope: str = "total") -> list[float]:
+def sample_values(record: Record, metric: Metric, scope: str = "total", others: Sequence[Record] = ()) -> list[float]:
     """A record's raw values of a metric, or the derived figure of each sample."""
     if metric.id not in _DERIVED:
-        measurement = record.find(metric.id, scope)
+        measurement = parts.find(record, metric, scope)
         return list(measurement.values) if measurement is not None else []
     amount = _AMOUNTS.get(metric.id)
     if amount is None:
-        found = round_value(record, metric, scope)
+        found = round_value(record, metric, scope, others)
         return [found[0]] if found is not None else []
-    pairs = _paired(_Round(record=record), amount, scope)
+    pairs = _paired(_Round(record=record, others=others), amount, scope)
     if metric.id == metrics.RTF.id:
         return [time / audio for time, audio in pairs]
     return [amount / time for time, amount in pairs if time > 0]
@@ -85,11 +86,13 @@ def why_absent(record: Record, metric: Metric, scope: str = "total") -> str | No
     sources = derivation.needs if derivation is not None else (metric,)
     for source in sources:
         own_scope = "total" if source.id in _ONLY_TOTAL else scope
-        measurement = record.find(source.id, own_scope)
+        measurement = parts.find(record, source, own_scope)
         if measurement is not None and measurement.unavailable:
             return measurement.unavailable
     if metrics.AUDIO_SECONDS in sources and record.find(metrics.AUDIO_SECONDS.id) is None:
         return "the workload is not audio" if record.status == "ok" else None
+    if metric == metrics.MEMORY_NEEDED:
+        return _why_no_memory(record, scope)
     return None
 
 
@@ -116,8 +119,44 @@ def _rate(amount: Metric) -> Derive:
 
 def _paired(this: _Round, amount: Metric, scope: str) -> list[tuple[float, float]]:
     """(seconds, amount) of every sample; amounts repeat as batches were fed, in turn."""
-    times, amounts = this.values(metrics.LATENCY, scope), this.values(amount)
+    times = this.values(metrics.LATENCY, scope)
+    amounts = _audio(this, scope) if amount is metrics.AUDIO_SECONDS else this.values(amount)
     return [(time, amounts[index % len(amounts)]) for index, time in enumerate(times)] if amounts else []
+
+
+def _audio(this: _Round, scope: str) -> tuple[float, ...]:
+    """Seconds of sound to hold a time against: those fed; those made, where a part makes sound or none was fed."""
+    fed, made = this.values(metrics.AUDIO_SECONDS), this.values(metrics.AUDIO_MADE, scope)
+    return made if made and (scope != "total" or not fed) else fed
+
+
+def _per_token(this: _Round, scope: str) -> tuple[float, int] | None:
+    time = this.typical(metrics.LATENCY, scope)
+    tokens = this.typical(metrics.TOKENS, scope)
+    return (time / tokens, len(this.values(metrics.LATENCY, scope))) if time is not None and tokens else None
+
+
+def _memory_needed(this: _Round, scope: str) -> tuple[float, int] | None:
+    roles = parts.part_names([this.record, *this.others]) if scope == "total" else []
+    needs = [_held_and_grown(this, f"{parts.PART}{role}") for role in roles] or [_held_and_grown(this, scope)]
+    known = [need for need in needs if need is not None]
+    return (max(known), 1) if len(known) == len(needs) else None
+
+
+def _held_and_grown(this: _Round, scope: str) -> float | None:
+    grown = next((g for m in _GROWTH if (g := this.typical(m, scope)) is not None), None)
+    held = this.typical(metrics.MEMORY_WEIGHTS, scope)
+    return grown + held if grown is not None and held is not None else None
+
+
+def _why_no_memory(record: Record, scope: str) -> str | None:
+    roles = parts.part_names([record]) if scope == "total" else []
+    for where in [f"{parts.PART}{role}" for role in roles] or [scope]:
+        for needed in (metrics.MEMORY_WEIGHTS, *_GROWTH):
+            found = parts.find(record, needed, where)
+            if found is not None and found.unavailable:
+                return found.unavailable
+    return None
 
 
 def _quotient(above: Metric, below: Metric, factor: float = 1.0) -> Derive:
@@ -171,9 +210,12 @@ _AMOUNTS = {
     metrics.THROUGHPUT.id: metrics.ITEMS,
 }
 _FLOPS = (metrics.FLOPS, metrics.FLOPS_BACKWARD)
+_GROWTH = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH)
 _DERIVED: dict[str, _Derivation] = {
     metrics.RTF.id: _of(_rtf, metrics.LATENCY, metrics.AUDIO_SECONDS),
     metrics.RTFX.id: _of(_rate(metrics.AUDIO_SECONDS), metrics.LATENCY, metrics.AUDIO_SECONDS),
+    metrics.LATENCY_PER_TOKEN.id: _of(_per_token, metrics.LATENCY, metrics.TOKENS),
+    metrics.MEMORY_NEEDED.id: _of(_memory_needed, metrics.MEMORY_WEIGHTS),
     metrics.THROUGHPUT.id: _of(_rate(metrics.ITEMS), metrics.LATENCY),
     metrics.FLOPS_PER_AUDIO_SECOND.id: _of(
         _quotient(metrics.FLOPS, metrics.AUDIO_SECONDS), metrics.FLOPS, metrics.AUDIO_SECONDS

@@ -85,7 +85,7 @@ def samples_needed(statistic: str) -> int:
 
 def _pooled(records: Sequence[Record], metric: Metric, scope: str, statistic: str) -> Estimate | None:
     """A statistic over the samples of all rounds together; None when there are too few for it."""
-    rounds = [values for record in records if (values := sample_values(record, metric, scope))]
+    rounds = [values for record in records if (values := sample_values(record, metric, scope, records))]
     values = sorted(value for round_ in rounds for value in round_)
     if len(values) < samples_needed(statistic):
         return None

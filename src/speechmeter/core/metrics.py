@@ -167,6 +167,11 @@ COST_PER_1000_AUDIO_HOURS = _lower(
     "energy per audio hour × 1,000 × a stated price per kWh",
 )  # fmt: skip
 
+MEMORY_NEEDED = _lower(
+    "memory_needed.v1", "bytes", "memory needed",
+    "weights + peak growth of a call; of a cascade, that of the model which needs most, as if alone",
+)  # fmt: skip
+
 PARAMETERS = _plain(
     "parameters.v1", "1", "parameters", "elements of all parameters, shared ones counted once", exact=True
 )
@@ -250,7 +255,16 @@ BANDWIDTH_SHARE = Metric(
     formula="bandwidth / peak bandwidth",
 )  # fmt: skip
 
-RTF = _lower("rtf.v1", "1", "real-time factor", "processing time of a call / true seconds of audio in it")
+LATENCY_PER_TOKEN = _lower(
+    "latency_per_token.v1", "s", "time per token", "latency of a call / tokens it generated, all items together"
+)
+RTF = _lower(
+    "rtf.v1", "1", "real-time factor",
+    "processing time of a call / true seconds of audio in it; of a synthesiser, of the audio it made",
+)  # fmt: skip
+RANK_CORRELATION = _plain(
+    "rank_correlation.v1", "1", "rank correlation", "Spearman's rho of two figures over the models of one cell"
+)
 RTFX = Metric(
     id="rtfx.v1", unit="1", direction="higher", title="inverse real-time factor",
     formula="sum of true audio seconds / sum of processing time",

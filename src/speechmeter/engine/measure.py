@@ -194,8 +194,9 @@ def _workload_facts(session: LoadedSession) -> list[Measurement]:
 
 
 def _session_warnings(session: LoadedSession) -> list[str]:
-    decodes = session.prepared.data_dependent or (session.first is not None and session.first.output.is_text)
-    if decodes and session.case.workload.source == "noise":
+    pinned = any(stage.pinned_tokens is not None for stage in session.stages)
+    is_text = session.first is not None and session.first.output.is_text and not pinned
+    if (session.prepared.data_dependent or is_text) and session.case.workload.source == "noise":
         return [
             "decoding on noise: the cost depends on what is heard, so time and RTF mislead; "
             "give real speech with --audio (`--audio sample` ships with the package)"

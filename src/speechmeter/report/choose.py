@@ -14,6 +14,7 @@ from speechmeter.report.arithmetic import coverage, flops, modules, operators, u
 from speechmeter.report.energy import energy
 from speechmeter.report.grids import grids
 from speechmeter.report.lists import cold_start, parameters, stages
+from speechmeter.report.overview import cascades, relations, summary
 from speechmeter.report.tables import Table
 
 _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
@@ -26,6 +27,9 @@ _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
     "coverage": coverage,
     "utilisation": utilisation,
     "energy": energy,
+    "cascades": cascades,
+    "relations": relations,
+    "summary": summary,
 }
 _MEMORY = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED)
 
@@ -70,6 +74,8 @@ def tables(
         return [table for word in [*shown, *own] for table in tables(records, word, statistic, assumed)]
     if metric == "energy":
         return _with_needs(energy(records, assumed), "energy", asked)
+    if metric == "summary":
+        return summary(records, statistic)
     if metric in _LISTS:
         return _with_needs(_LISTS[metric](records), metric, asked)
     if metric == "memory":

@@ -14,6 +14,7 @@ from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, c
 
 _TIMED = (metrics.RTF.id, metrics.RTFX.id, metrics.THROUGHPUT.id)
 _ROW_AXIS, _COLUMN_AXIS = "seconds", "batch"
+WORKLOAD = "workload"
 
 _STATISTICS = {
     "mean-sd": "mean ± standard deviation of all samples",
@@ -82,19 +83,21 @@ def _label(value: Any) -> str:
 
 
 def varying_axes(cases: Sequence[Case]) -> list[str]:
-    """Axes beside the grid's own that take more than one value in this run."""
+    """Axes beside the grid's own that take more than one value in this run, and `WORKLOAD` if there are several."""
     names = dict.fromkeys(name for case in cases for name in case.axes)
-    return [
+    found = [
         name
         for name in names
         if name not in (_ROW_AXIS, _COLUMN_AXIS, "device")
         and len({case.axes[name] for case in cases if name in case.axes}) > 1
     ]
+    return [*found, WORKLOAD] if len({case.workload.name for case in cases}) > 1 else found
 
 
 def _title(case: Case, varying: Sequence[str]) -> str:
     parts = [case.subject.name, str(case.axes.get("device", ""))]
     parts += [f"{name} {case.axes[name]}" for name in varying if name in case.axes]
+    parts += [case.workload.name] if WORKLOAD in varying else []
     return " · ".join(part for part in parts if part)
 
 
@@ -103,6 +106,13 @@ def case_labels(records: Sequence[Record]) -> dict[str, str]:
     cases = {record.case.id: record.case for record in records}
     varying = varying_axes(list(cases.values()))
     return {case_id: " · ".join([_title(case, varying), *_cell_place(case)]) for case_id, case in cases.items()}
+
+
+def cell_label(case: Case, records: Sequence[Record]) -> str:
+    """A case's cell without its model: what it shares with those it is measured beside."""
+    cases = list({record.case.id: record.case for record in records}.values())
+    name = case.subject.name
+    return " · ".join([_title(case, varying_axes(cases)).removeprefix(name).removeprefix(" · "), *_cell_place(case)])
 
 
 def _cell_place(case: Case) -> list[str]:

@@ -31,6 +31,8 @@ def number(value: float, unit: str, *, sci: bool = False) -> str:
 
 def figure(estimate: Estimate, *, sci: bool = False) -> str:
     """An estimate with its relative interval: `0.123 ±4%`."""
+    if estimate.statistic == "rho":
+        return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}] (n={estimate.samples_per_round})"
     text = number(estimate.value, estimate.metric.unit, sci=sci)
     if estimate.statistic == "mean-sd" and estimate.high is not None:
         return f"{text} ± {number(estimate.high - estimate.value, estimate.metric.unit, sci=sci)}"

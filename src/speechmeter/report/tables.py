@@ -82,7 +82,7 @@ def _why_not_measured(records: Sequence[Record], metric: Metric) -> str:
     if not needed:
         return f"{metric.name} is not measured for this part"
     if needed == [metric]:
-        return f"{metric.name} was not asked for"
+        return f"{metric.name} is not in this run"
     return f"{metric.name} needs {', '.join(need.name for need in needed)}, which this run does not have"
 
 

@@ -1,6 +1,7 @@
-"""Subjects whose cost is known beforehand: what `speechmeter selftest` holds the meters against.
+"""Subjects whose cost is known: what `speechmeter selftest` holds the meters against.
 
-Each is a factory for `python:speechmeter.subjects.known:NAME` and says its truth in a constant beside it.
+A factory for `python:speechmeter.subjects.known:NAME` says its truth in a constant beside it. An object that is called
+in the running program clocks its truth inside each call, so that it holds on a busy machine too.
 """
 
 from __future__ import annotations
@@ -19,15 +20,32 @@ SIDE = 1024
 _FEATURES, _HIDDEN, _FRAMES, _CHANNELS, _WIDTH = 80, 128, 100, 64, 5
 
 
-def spins() -> Prepared:
-    """A call that lasts `SPIN_S` by its own clock."""
+class Spins:
+    """Calls of about `SPIN_S`; `lasted_s` holds how long each took by its own clock."""
 
-    def spin(batch: Batch) -> None:
-        end = perf_counter() + SPIN_S
-        while perf_counter() < end:
+    def __init__(self) -> None:
+        self.lasted_s: list[float] = []
+
+    def __call__(self, nothing: object) -> None:
+        """One call."""
+        start = perf_counter()
+        while perf_counter() - start < SPIN_S:
             pass
+        self.lasted_s.append(perf_counter() - start)
 
-    return Prepared(stages=(Stage(name="model", fn=spin),))
+
+class Multiplied:
+    """Calls of one matrix product each; `best_flops_per_s` is the fastest of them by its own clock."""
+
+    def __init__(self) -> None:
+        self.best_flops_per_s = 0.0
+
+    def __call__(self, matrix: Any) -> None:
+        """One call."""
+        start = perf_counter()
+        matrix @ matrix
+        took_s = perf_counter() - start
+        self.best_flops_per_s = max(self.best_flops_per_s, 2 * len(matrix) ** 3 / took_s)
 
 
 def spikes() -> Prepared:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from speechmeter.core.axes import Axis
@@ -11,7 +12,8 @@ from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case, Stage
 from speechmeter.subjects.installed import installed
 
-_RATE, _WINDOW, _HOP, _BANDS = 16_000, 400, 160, 80
+BANDS = 80
+_RATE, _WINDOW, _HOP = 16_000, 400, 160
 
 
 class LogMelSubject:
@@ -83,10 +85,32 @@ def build_log_mel() -> Any:
     return LogMel().eval()
 
 
+def frames_in(samples: int) -> int:
+    """How many frames the front-end makes of that many samples."""
+    return 1 + samples // _HOP
+
+
+def array_log_mel(threads: int) -> Callable[[Any], Any]:
+    """The same front-end without torch: a float32 array (batch, samples) → (batch, frames, bands)."""
+    import numpy as np
+    from scipy import fft
+
+    window = (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(_WINDOW) / _WINDOW)).astype(np.float32)
+    bands = np.asarray(mel_bands(), dtype=np.float32).T
+
+    def log_mel(samples: Any) -> Any:
+        padded = np.pad(samples, ((0, 0), (_WINDOW // 2, _WINDOW // 2)))
+        frames = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW, axis=1)[:, ::_HOP]
+        spectrum = fft.rfft(frames * window, workers=threads)
+        return np.log((np.square(spectrum.real) + np.square(spectrum.imag)) @ bands + np.float32(1e-10))
+
+    return log_mel
+
+
 def mel_bands() -> list[list[float]]:
     """Triangular weights (bands × bins), corners equally spaced on the mel scale 2595 · log10(1 + f / 700)."""
     top = 2595 * math.log10(1 + _RATE / 2 / 700)
-    corners = [700 * (10 ** (top * k / (_BANDS + 1) / 2595) - 1) for k in range(_BANDS + 2)]
+    corners = [700 * (10 ** (top * k / (BANDS + 1) / 2595) - 1) for k in range(BANDS + 2)]
     bins = [k * _RATE / _WINDOW for k in range(_WINDOW // 2 + 1)]
     return [
         [max(0.0, min((f - low) / (mid - low), (high - f) / (high - mid))) for f in bins]

@@ -1,4 +1,4 @@
-"""Golden files of the tables that the FLOP, operator, peak and energy meters fill, in every format."""
+"""Golden files of the tables of FLOPs, operators, peaks, energy, cascades, and of the overviews, in every format."""
 
 import io
 from pathlib import Path
@@ -92,8 +92,8 @@ RECORDS = [record(0), record(1, scale=1.02)]
 STATED = {"tdp_w": 700.0, "co2_g_per_kwh": 400.0, "price_per_kwh": 0.3}
 
 
-def render(format, metric, assumed=None):
-    tables = choose.tables(RECORDS, metric, assumed=assumed)
+def render(format, metric, assumed=None, records=RECORDS):
+    tables = choose.tables(records, metric, assumed=assumed)
     if format != "table":
         return FORMATS[format](tables)
     console = Console(file=io.StringIO(), width=180)
@@ -105,6 +105,73 @@ def render(format, metric, assumed=None):
 @pytest.mark.parametrize("metric", ["flops", "modules", "operators", "coverage", "utilisation", "energy"])
 def test_golden(format, metric):
     check_golden(GOLDEN / f"{metric}.{format}.txt", render(format, metric))
+
+
+def model(name, parameters, flops, time):
+    """One of several models of a cell, and of a second cell where it takes twice as long."""
+    return [
+        make_record(
+            make_case(name, seconds=seconds, meters=("latency", "parameters", "flops")),
+            Measurement.of(metrics.LATENCY, [time * seconds, 1.1 * time * seconds]),
+            Measurement.of(metrics.AUDIO_SECONDS, [seconds]),
+            Measurement.of(metrics.PARAMETERS, [parameters]),
+            Measurement.of(metrics.PARAMETERS_TIED, [parameters]),
+            Measurement.of(metrics.FLOPS, [flops * seconds]),
+        )
+        for seconds in (1.0, 2.0)
+    ]
+
+
+MODELS = [
+    record
+    for made in (
+        model("a", 1e6, 5e9, 0.1),
+        model("b", 2e6, 2e9, 0.2),
+        model("c", 3e6, 7e9, 0.3),
+        model("d", 4e6, 9e9, 0.4),
+    )
+    for record in made
+]
+
+
+def stage(name, time, flops, growth, weights, clocked=True):
+    scope = f"stage:{name}"
+    return [
+        Measurement.of(metrics.LATENCY, [time], scope=scope, notes={"clocked": clocked}),
+        *([Measurement.of(metrics.FLOPS, [flops], scope=scope)] if flops else []),
+        Measurement.of(metrics.MEMORY_CPU_PEAK, [growth], scope=scope),
+        *([Measurement.of(metrics.MEMORY_WEIGHTS, [weights], scope=scope)] if weights else []),
+    ]
+
+
+CASCADES = [
+    make_record(
+        make_case("two", meters=("latency", "memory", "flops")),
+        Measurement.of(metrics.AUDIO_SECONDS, [4.0]),
+        Measurement.of(metrics.LATENCY, [0.5]),
+        Measurement.of(metrics.FLOPS, [3e9]),
+        Measurement.of(metrics.TOKENS, [20.0]),
+        Measurement.of(metrics.TOKENS, [20.0], scope="stage:st.model"),
+        *stage("st.model", 0.3, 2e9, 2**26, 2**28),
+        *stage("st→tts", 0.001, 0, 2**20, 0, clocked=False),
+        *stage("tts.model", 0.2, 1e9, 2**27, 2**25),
+        Measurement.of(metrics.AUDIO_MADE, [2.0], scope="stage:tts.model"),
+    ),
+    make_record(
+        make_case("direct", meters=("latency", "memory", "flops")),
+        Measurement.of(metrics.AUDIO_SECONDS, [4.0]),
+        Measurement.of(metrics.LATENCY, [0.4]),
+        Measurement.of(metrics.FLOPS, [2e9]),
+        Measurement.of(metrics.MEMORY_CPU_PEAK, [2**27]),
+        Measurement.of(metrics.MEMORY_WEIGHTS, [2**28]),
+    ),
+]
+
+
+@pytest.mark.parametrize("format", ["table", *FORMATS])
+@pytest.mark.parametrize(("records", "metric"), [(MODELS, "summary"), (MODELS, "relations"), (CASCADES, "cascades")])
+def test_golden_of_overviews(format, records, metric):
+    check_golden(GOLDEN / f"{metric}.{format}.txt", render(format, metric, records=records))
 
 
 @pytest.mark.parametrize("format", ["table", *FORMATS])

@@ -117,7 +117,7 @@ def cascade(*stages):
     return make_case(subject=Spec(plugin="cascade", name="chain", options={"stages": list(stages)}))
 
 
-PYTHON = {"load": "python:speechmeter.subjects.known:spins"}
+PYTHON = {"load": "python:speechmeter.subjects.known:layers"}
 
 
 def test_a_stage_has_its_own_options_and_axes():

@@ -1,0 +1,51 @@
+"""The models of a cascade as parts: what their stages `asr.features`, `asr.model`, `asr.decode` hold together.
+
+The scope of a part is `part:asr`. Times, FLOPs and tokens of its clocked stages add, call by call; of memory growth
+the highest counts; weights add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Measurement, Record
+
+PART = "part:"
+_STAGE = "stage:"
+
+
+def part_names(records: Iterable[Record]) -> list[str]:
+    """The models of a cascade in their order; empty for a plain model."""
+    scopes = [m.scope for record in records for m in record.measurements if m.metric == metrics.LATENCY.id]
+    roles = [scope.removeprefix(_STAGE).rpartition(".")[0] for scope in scopes if scope.startswith(_STAGE)]
+    return list(dict.fromkeys(role for role in roles if role))
+
+
+def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
+    """The measurement of a metric in a scope, parts put together from their stages."""
+    if not scope.startswith(PART):
+        return record.find(metric.id, scope)
+    stages = _stages(record, metric, scope.removeprefix(PART))
+    rows = [m for m in stages if m.values and m.notes.get("clocked", True)]
+    if not rows:
+        return next((m for m in stages if m.unavailable), None)
+    if metric in _LAST:
+        return rows[-1]
+    together = _TOGETHER.get(metric, sum)
+    calls = zip(*(m.values for m in rows), strict=True)
+    return Measurement.of(metric, [float(together(call)) for call in calls], scope=scope, notes=rows[0].notes)
+
+
+def _stages(record: Record, metric: Metric, role: str) -> list[Measurement]:
+    prefix = f"{_STAGE}{role}."
+    return [m for m in record.measurements if m.metric == metric.id and m.scope.startswith(prefix)]
+
+
+_TOGETHER: dict[Metric, Callable[[Sequence[float]], float]] = {
+    metrics.MEMORY_CPU_PEAK: max,
+    metrics.MEMORY_CUDA_GROWTH: max,
+    metrics.MEMORY_CUDA_ALLOCATED: max,
+}
+_LAST = (metrics.AUDIO_MADE,)

@@ -1,0 +1,92 @@
+"""PocketSphinx with the English model of its package: hidden Markov models and an n-gram language model, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from speechmeter.core.axes import Axis
+from speechmeter.core.errors import SubjectError
+from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.types import Batch, Case, Stage
+from speechmeter.subjects.installed import installed
+from speechmeter.subjects.refusals import cpu_engine
+
+if TYPE_CHECKING:
+    from pocketsphinx import Decoder
+
+_FULL_SCALE = 32_767
+_OPTIONS: Mapping[str, tuple[str, Callable[[float], bool]]] = {
+    "lw": ("a number greater than 0, such as 6.5", lambda value: 0 < value < float("inf")),
+    "beam": ("a number between 0 and 1, such as 1e-48", lambda value: 0 < value < 1),
+}
+"""Settings of the decoder by its own names: what each takes, and whether a number is that."""
+
+
+class PocketsphinxSubject:
+    """`pocketsphinx`: one stage, features and search together, as the library runs them."""
+
+    summary = "PocketSphinx with its English model: no neural network, one thread"
+    axes: tuple[Axis, ...] = ()
+    options = tuple(_OPTIONS)
+    runs_code = False
+
+    def installed(self) -> Installed:
+        """Needs pocketsphinx, whose package holds the model."""
+        return installed("pocketsphinx", extra="pocketsphinx")
+
+    def check(self, case: Case) -> None:
+        """It takes no source; its options are numbers."""
+        if case.subject.source:
+            raise SubjectError(
+                f"pocketsphinx takes no source, not {case.subject.source!r}", fix="write `pocketsphinx` alone"
+            )
+        _settings(case)
+
+    def unavailable(self, case: Case) -> str | None:
+        """It runs on the CPU in its own number format."""
+        return cpu_engine(case, "pocketsphinx")
+
+    def prepare(self, case: Case, device: str) -> Prepared:
+        """Load acoustic model, dictionary and language model."""
+        from pocketsphinx import Decoder
+
+        decoder = Decoder(loglevel="ERROR", **_settings(case))
+
+        def recognise(batch: Batch) -> list[str]:
+            waves = zip(batch.data, batch.lengths, strict=True)
+            return [heard(decoder, wave[:length]) for wave, length in waves]
+
+        return Prepared(
+            stages=(Stage(name="model", fn=recognise),),
+            notes=("items one after another, on one thread whatever `threads` is",),
+            data_dependent=True,
+        )
+
+
+def _settings(case: Case) -> dict[str, float]:
+    """The options as numbers; YAML reads 1e-48 as a word."""
+    found: dict[str, float] = {}
+    for name, (takes, fits) in _OPTIONS.items():
+        if name not in case.subject.options:
+            continue
+        given = case.subject.options[name]
+        try:
+            number = float("nan") if isinstance(given, bool) else float(given)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if not fits(number):
+            raise SubjectError(f"{name} takes {takes}, not {given!r}", fix=f"mend {name}")
+        found[name] = number
+    return found
+
+
+def heard(decoder: Decoder, wave: Any) -> str:
+    """What is said in one recording, whatever came before it; empty when nothing was found."""
+    decoder.reinit_feat()  # forgets levels and noise of the recording before; 0.1 ms
+    samples = (wave.clip(-1, 1) * _FULL_SCALE).astype("int16").tobytes()
+    decoder.start_utt()
+    decoder.process_raw(samples, no_search=False, full_utt=True)
+    decoder.end_utt()
+    found = decoder.hyp()
+    return str(found.hypstr) if found else ""

@@ -1,0 +1,96 @@
+"""Silero VAD: where in a recording somebody speaks, window by window of 512 samples. The weights are in its package."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING
+
+from speechmeter.core.axes import Axis
+from speechmeter.core.errors import SubjectError
+from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.types import Batch, Case, Stage
+from speechmeter.subjects.installed import installed
+
+if TYPE_CHECKING:
+    import torch
+
+    Windows = tuple[torch.Tensor, tuple[int, ...]]
+    """A tensor by item, and how many true samples each item has."""
+
+_RATE, _WINDOW = 16_000, 512
+Segments = list[list[tuple[float, float]]]
+
+
+class SileroVadSubject:
+    """`silero-vad`: copy → model (a probability of speech for each window) → decode (segments in seconds)."""
+
+    summary = "Silero VAD, voice activity detection: segments of speech in seconds"
+    axes: tuple[Axis, ...] = ()
+    options: tuple[str, ...] = ()
+    runs_code = False
+
+    def installed(self) -> Installed:
+        """Needs torch and silero-vad, whose package holds the model."""
+        return installed("silero_vad", "torch", extra="silero-vad")
+
+    def check(self, case: Case) -> None:
+        """It takes no source."""
+        if case.subject.source:
+            raise SubjectError(
+                f"silero-vad takes no source, not {case.subject.source!r}", fix="write `silero-vad` alone"
+            )
+
+    def unavailable(self, case: Case) -> str | None:
+        """The model is a TorchScript file with float32 written into it; it was tried on the CPU alone."""
+        if case.axes["device"] != "cpu":
+            return f"silero-vad is measured on the CPU only so far, not on {case.axes['device']}"
+        if case.axes["dtype"] != "float32":
+            return f"silero-vad runs in float32 only: its TorchScript casts to it, dtype {case.axes['dtype']} fails"
+        if case.axes["compile"]:
+            return "silero-vad is TorchScript, which torch.compile does not take"
+        return None
+
+    def prepare(self, case: Case, device: str) -> Prepared:
+        """Load the TorchScript model of the package."""
+        import silero_vad
+
+        from speechmeter.subjects import torch_runtime as runtime
+
+        runtime.configure(case)  # after the import above, which sets torch to one thread
+        model = silero_vad.load_silero_vad()
+        at_16_khz = {"silero-vad": model._model}  # the file holds a second network, for 8 kHz, which does not run
+
+        def probabilities(windows: Windows) -> Windows:
+            samples, lengths = windows
+            return model.audio_forward(samples, _RATE), lengths
+
+        return Prepared(
+            stages=(
+                Stage(name="copy", fn=_copy),
+                Stage(name="model", fn=runtime.inference(probabilities), modules=at_16_khz),
+                Stage(name="decode", fn=_segments),
+            ),
+            modules=at_16_khz,
+            notes=("windows of 512 samples one after another, each for the whole batch",),
+        )
+
+
+def _copy(batch: Batch) -> Windows:
+    import torch
+
+    samples = torch.from_numpy(batch.data)
+    short = max(0, _WINDOW - samples.shape[1])  # the model fills up its last window, but refuses to have no other
+    return torch.nn.functional.pad(samples, (0, short)), batch.lengths
+
+
+def _segments(windows: Windows) -> Segments:
+    """The library's own rule on its probabilities, item by item; what was padded is left out."""
+    from silero_vad import get_speech_timestamps_from_probs
+
+    found: Segments = []
+    for row, length in zip(windows[0].tolist(), windows[1], strict=True):
+        speeches = get_speech_timestamps_from_probs(
+            row[: ceil(length / _WINDOW)], sampling_rate=_RATE, audio_length_samples=length
+        )
+        found.append([(speech["start"] / _RATE, speech["end"] / _RATE) for speech in speeches])
+    return found

@@ -1,0 +1,100 @@
+"""Which process each meter runs in, and which processes a later round repeats."""
+
+from typing import ClassVar
+
+import pytest
+from conftest import make_case
+
+from speechmeter.core import metrics
+from speechmeter.core.types import Limits, Measurement
+from speechmeter.engine.measure import Keep, Outcome
+from speechmeter.launch import places
+from speechmeter.launch.places import SubprocessPlace, processes_of
+
+ALL = ("flops", "memory", "parameters", "latency", "operators")
+
+
+@pytest.mark.parametrize(
+    ("meters", "expected"),
+    [
+        (("latency",), [("main", ("latency",))]),
+        (("latency", "parameters"), [("main", ("latency", "parameters"))]),
+        (("parameters",), [("shapes", ("parameters",))]),
+        (("flops", "parameters"), [("shapes", ("flops", "parameters"))]),
+        (("flops", "latency"), [("main", ("latency",)), ("shapes", ("flops",))]),
+        (("memory", "latency"), [("main", ("latency",)), ("memory", ("memory",))]),
+        (ALL, [("main", ("latency", "operators")), ("shapes", ("flops", "parameters")), ("memory", ("memory",))]),
+    ],
+)
+def test_flops_and_memory_have_their_own_process_and_timing_comes_first(meters, expected):
+    assert processes_of(make_case(meters=meters)) == expected
+
+
+def test_on_a_gpu_memory_rides_with_the_timing():
+    assert processes_of(make_case(meters=("latency", "memory"), device="cuda")) == [("main", ("latency", "memory"))]
+
+
+@pytest.mark.parametrize(
+    ("meters", "expected"),
+    [
+        (ALL, ["main", "memory"]),
+        (("latency", "flops"), ["main"]),
+        (("latency", "parameters"), ["main"]),
+        (("flops", "parameters"), []),
+    ],
+)
+def test_what_was_counted_once_is_not_counted_again(meters, expected):
+    assert [process for process, _ in processes_of(make_case(meters=meters), repeated=True)] == expected
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Jobs that a place hands to processes, none of which is started; `fails` names a process that goes wrong."""
+
+    class Process:
+        fails = None
+        jobs: ClassVar[list] = []
+
+        def __init__(self, job, environ, log, report, python):
+            self.job = job
+            self.jobs.append((job, environ))
+
+        def run(self, time_s, limit_s):
+            reading = Measurement.of(metrics.PHASE, [1.0], scope=f"process:{self.job.process}")
+            if self.job.process == Process.fails:
+                return Outcome(status="error", reason="it broke", measurements=(reading,))
+            return Outcome(status="ok", measurements=(reading,))
+
+    monkeypatch.setattr(places, "MeasuringProcess", Process)
+    return Process
+
+
+def outcome_of(tmp_path, extent, **axes):
+    place = SubprocessPlace(Limits(time_s=60), Keep(folder=tmp_path))
+    return place.measure(make_case(meters=ALL, **axes), lambda phase: None, extent)
+
+
+@pytest.mark.parametrize(
+    ("extent", "expected"),
+    [("all", ["main", "shapes", "memory"]), ("repeat", ["main", "memory"]), ("timing", ["main"])],
+)
+def test_a_round_starts_the_processes_it_needs_and_merges_what_they_read(extent, expected, started, tmp_path):
+    outcome = outcome_of(tmp_path, extent)
+    assert [job.process for job, _ in started.jobs] == expected
+    assert [job.leads for job, _ in started.jobs] == [True] + [False] * (len(expected) - 1)
+    assert [m.scope for m in outcome.measurements] == [f"process:{name}" for name in expected]
+
+
+@pytest.mark.parametrize(("device", "expected"), [("cpu", ["memory"]), ("cuda", [])])
+def test_only_a_memory_process_of_its_own_gets_its_allocator(device, expected, started, tmp_path, monkeypatch):
+    monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "1")  # as a user may have set it
+    outcome_of(tmp_path, "all", device=device)
+    assert [job.process for job, environ in started.jobs if "MALLOC_MMAP_THRESHOLD_" in environ] == expected
+
+
+def test_a_process_that_fails_ends_the_round_and_is_named(started, tmp_path):
+    started.fails = "shapes"
+    outcome = outcome_of(tmp_path, "all")
+    assert [job.process for job, _ in started.jobs] == ["main", "shapes"]
+    assert (outcome.status, outcome.reason) == ("error", "shapes pass: it broke")
+    assert [m.scope for m in outcome.measurements] == ["process:main", "process:shapes"]

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+import tiny_ctc
+from conftest import make_case
+
+pytest.importorskip("sherpa_onnx", reason="needs sherpa-onnx")
+pytest.importorskip("onnx", reason="needs onnx to build models")
+
+from speechmeter.core.errors import InputError
+from speechmeter.core.types import Batch, Spec
+from speechmeter.subjects.sherpa_onnx import SherpaOnnxSubject
+
+SOUND = np.random.default_rng(0).standard_normal((2, 32_000), dtype=np.float32)
+SIZES = {"vocab_size": str(tiny_ctc.VOCABULARY), "subsampling_factor": str(tiny_ctc.FACTOR)}
+KINDS = {
+    "zipformer2_ctc": {},
+    "wenet_ctc": SIZES,
+    **{
+        kind: {**SIZES, "normalize_type": "per_feature"}
+        for kind in ("EncDecCTCModelBPE", "EncDecCTCModel", "EncDecHybridRNNTCTCBPEModel")
+    },
+}
+
+
+def case_of(folder, options=None, **axes):
+    spec = Spec(plugin="sherpa-onnx", name="m", source=str(folder), options=options or {})
+    return make_case(subject=spec, **axes)
+
+
+def texts(prepared, batch):
+    state = batch
+    for stage in prepared.stages:
+        state = stage.fn(state)
+    return state
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_gives_one_text_an_item_and_padding_changes_none(tmp_path, kind):
+    tiny_ctc.save(tmp_path, kind, **KINDS[kind])
+    case = case_of(tmp_path, {"weights": "random"})
+    SherpaOnnxSubject().check(case)
+    prepared = SherpaOnnxSubject().prepare(case, "cpu")
+    both = texts(prepared, Batch(data=SOUND, items=2, lengths=(32_000, 16_000)))
+    alone = texts(prepared, Batch(data=SOUND[1:, :16_000], items=1, lengths=(16_000,)))
+    assert len(both) == 2
+    assert both[1:] == alone
+    assert all(both)
+    assert kind in prepared.notes[0]
+    assert any(note.startswith("synthetic") for note in prepared.notes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata", "words"),
+    [
+        ("", {}, "has model_type ''"),
+        ("paraformer", {}, "known here: zipformer2_ctc"),
+        ("wenet_ctc", {}, "no vocab_size"),
+    ],
+)
+def test_a_model_that_would_end_the_process_is_refused_first(tmp_path, kind, metadata, words):
+    tiny_ctc.save(tmp_path, kind, **metadata)
+    with pytest.raises(InputError, match=words):
+        SherpaOnnxSubject().prepare(case_of(tmp_path), "cpu")
+
+
+def test_what_a_directory_lacks_is_named(tmp_path):
+    subject = SherpaOnnxSubject()
+    with pytest.raises(InputError, match="there is no directory 'absent'"):
+        subject.check(case_of("absent"))
+    with pytest.raises(InputError, match=r"holds no \.onnx file"):
+        subject.check(case_of(tmp_path))
+    (tmp_path / "model.onnx").touch()
+    with pytest.raises(InputError, match=r"holds no tokens\.txt"):
+        subject.check(case_of(tmp_path))
+    (tmp_path / "tokens.txt").touch()
+    subject.check(case_of(tmp_path))
+    (tmp_path / "model.int8.onnx").touch()
+    with pytest.raises(InputError, match=r"holds 2 models; say model: model\.int8\.onnx or model\.onnx"):
+        subject.check(case_of(tmp_path))
+    subject.check(case_of(tmp_path, {"model": "model.onnx"}))
+    with pytest.raises(InputError, match="holds no model 'other'"):
+        subject.check(case_of(tmp_path, {"model": "other"}))
+
+
+def test_what_it_cannot_do_is_unavailable():
+    subject = SherpaOnnxSubject()
+    assert subject.unavailable(case_of("d")) is None
+    for axes in ({"device": "cuda"}, {"dtype": "float16"}, {"compile": True}):
+        assert subject.unavailable(case_of("d", **axes))
