@@ -39,20 +39,35 @@ def spectrogram_stages(loaded: Loaded) -> list[Stage]:
 
 def _speecht5(loaded: Loaded) -> Callable[[Inputs], Any]:
     model, config = loaded.model, loaded.config
-    ratio = pinning.LETTER_FRAMES if loaded.head == "tts" else pinning.ECHO_FRAMES
-    pinned = {"minlenratio": ratio, "maxlenratio": ratio} if loaded.random else {}
+    asked = loaded.lengths.per_source
+    bounds = {} if asked is None else {"maxlenratio": asked}
+    if loaded.random:
+        bounds = dict.fromkeys(("minlenratio", "maxlenratio"), frames_per_symbol(loaded))
 
     def make(inputs: Inputs) -> Any:
         first = next(iter(inputs.values()))
         voice = torch.zeros((first.shape[0], config.speaker_embedding_dim), dtype=loaded.dtype, device=loaded.device)
-        return model.generate_speech(**inputs, speaker_embeddings=voice, return_output_lengths=True, **pinned)
+        return model.generate_speech(**inputs, speaker_embeddings=voice, return_output_lengths=True, **bounds)
 
     return make
 
 
+def frames_per_symbol(loaded: Loaded) -> float:
+    """Frames of the spectrogram that random weights make for each position of the source; `max_len_a` sets them."""
+    if loaded.lengths.per_source is not None:
+        return loaded.lengths.per_source
+    if loaded.head == "s2st":
+        return pinning.ECHO_FRAMES
+    return pinning.LETTER_FRAMES if loaded.kind in ("speecht5", "vits") else pinning.PHONE_FRAMES
+
+
+def _whole_frames(loaded: Loaded) -> int:
+    return max(1, round(frames_per_symbol(loaded)))
+
+
 def _fastspeech2(loaded: Loaded) -> Callable[[Inputs], Any]:
     if loaded.random:
-        pinning.pin_durations(loaded.model.duration_predictor, pinning.PHONE_FRAMES)
+        pinning.pin_durations(loaded.model.duration_predictor, _whole_frames(loaded))
 
     def make(inputs: Inputs) -> Any:
         made = loaded.model(**inputs, return_dict=True)
@@ -64,9 +79,9 @@ def _fastspeech2(loaded: Loaded) -> Callable[[Inputs], Any]:
 def waveform_stages(loaded: Loaded) -> list[Stage]:
     """One model from text to waveform: VITS, and FastSpeech 2 with its vocoder inside."""
     if loaded.random and loaded.kind == "vits":
-        pinning.pin_log_durations(loaded.model.duration_predictor, pinning.LETTER_FRAMES)
+        pinning.pin_log_durations(loaded.model.duration_predictor, _whole_frames(loaded))
     elif loaded.random:
-        pinning.pin_durations(loaded.model.model.duration_predictor, pinning.PHONE_FRAMES)
+        pinning.pin_durations(loaded.model.model.duration_predictor, _whole_frames(loaded))
 
     def make(inputs: Inputs) -> Sound:
         made = loaded.model(**inputs, return_dict=True)
@@ -157,11 +172,7 @@ def _pinned(loaded: Loaded) -> list[str]:
         return [*loaded.lengths.notes(), f"speech length pinned to {units}"]
     if loaded.head == "vocoder" and seamless:
         return ["speech length pinned to one frame a unit"]
-    frames = {
-        ("speecht5", "tts"): f"{pinning.LETTER_FRAMES} frames a letter",
-        ("speecht5", "s2st"): f"{pinning.ECHO_FRAMES:g} frames for each of the encoder's",
-        ("vits", "tts"): f"{pinning.LETTER_FRAMES} frames a letter",
-        ("fastspeech2_conformer", "tts"): f"{pinning.PHONE_FRAMES} frames a symbol",
-        ("fastspeech2_conformer_with_hifigan", "tts"): f"{pinning.PHONE_FRAMES} frames a symbol",
-    }.get((loaded.kind, loaded.head))
-    return [f"speech length pinned to {frames}"] if frames else []
+    if loaded.head in ("tts", "s2st"):
+        frames = frames_per_symbol(loaded) if loaded.kind == "speecht5" else _whole_frames(loaded)
+        return [f"speech length pinned to {frames:g} frames a source symbol"]
+    return []

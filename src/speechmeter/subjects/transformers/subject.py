@@ -16,7 +16,7 @@ from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects import generation
 from speechmeter.subjects.installed import installed
-from speechmeter.subjects.quantize import why_not_quantized
+from speechmeter.subjects.refusals import torch_quantizing
 from speechmeter.subjects.transformers import catalogue
 from speechmeter.subjects.transformers.catalogue import FRAMES, HEADS, NEEDS_VOCODER, SOUND, TEXT
 from speechmeter.subjects.transformers.lengths import contradiction
@@ -73,7 +73,7 @@ class TransformersSubject:
 
     def unavailable(self, case: Case) -> str | None:
         """What torch cannot do here: only loading can tell the rest."""
-        reason = why_not_quantized(case)
+        reason = torch_quantizing(case)
         if reason is None and case.axes.get("compile"):
             head = _known_head(case)
             return None if head is None or head in _COMPILED else f"compile: the loop of head {head!r} is not compiled"
