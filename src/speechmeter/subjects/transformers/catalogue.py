@@ -23,6 +23,9 @@ _EXTRACTORS = ("FEATURE_EXTRACTOR_MAPPING_NAMES", "MISSING_FEATURE_EXTRACTOR_MAP
 _BASE = "MODEL_MAPPING_NAMES"
 CODECS = frozenset({"dac", "encodec", "mimi"})
 _WHOLE = frozenset({*CODECS, "univnet"})
+_PROMPTED = frozenset(
+    {"dia", "fun_asr_nano", "kyutai_speech_to_text", "pop2piano", "qwen3_asr", "vibevoice", "vibevoice_asr"}
+)
 _SEAMLESS = ("seamless_m4t", "seamless_m4t_v2")
 
 
@@ -109,9 +112,15 @@ def class_name(head: str, model_type: str) -> str | None:
     wanted = HEADS[head]
     if head in ("encoder", "units") and (model_type not in extractors() or model_type in _WHOLE):
         return None  # a base class of text or pictures, or one that puts out sound
-    if head == "mt" and model_type in extractors() and model_type not in _SEAMLESS:
-        return None  # language models that hear: they have no text-only use
+    if is_prompted(model_type):
+        return None
     return wanted.classes.get(model_type) or _tables().get(wanted.table, {}).get(model_type)
+
+
+def is_prompted(model_type: str) -> bool:
+    """Whether it is a language model that hears: its prompt of text and sound together is not made here."""
+    writes = model_type in _tables().get(HEADS["mt"].table, {})
+    return model_type in _PROMPTED or (writes and model_type in extractors() and model_type not in _SEAMLESS)
 
 
 def heads_of(model_type: str) -> list[str]:

@@ -128,10 +128,16 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _check_use(case: Case, model_type: str, head: str | None) -> None:
+    if catalogue.is_prompted(model_type):
+        raise SubjectError(
+            f"{model_type} takes a prompt of text and sound together, which is not made here",
+            fix="wrap it with python:",
+        )
     has = ", ".join(catalogue.heads_of(model_type))
     if head is None or not has:
         raise SubjectError(
-            f"{model_type} is no speech or translation model that is run here", fix="see `head` in the documentation"
+            f"{model_type} is no speech or translation model that is run here",
+            fix="for example whisper, marian, vits or encodec",
         )
     if catalogue.class_name(head, model_type) is None:
         raise SubjectError(f"{model_type} has no class for the head {head!r}", fix=f"it has: {has}")

@@ -14,6 +14,7 @@ from speechmeter.subjects.transformers.catalogue import (  # noqa: E402
     TEXT,
     class_name,
     heads_of,
+    is_prompted,
     model_types,
     natural_head,
     takes,
@@ -25,7 +26,10 @@ def test_the_catalogue_agrees_with_the_library():
 
     assert {kind for kind in model_types() if class_name("ctc", kind)} == set(modeling_auto.MODEL_FOR_CTC_MAPPING_NAMES)
     for kind, name in modeling_auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES.items():
-        assert class_name("seq2seq", kind) == name
+        assert class_name("seq2seq", kind) == (None if is_prompted(kind) else name)
+    assert not is_prompted("seamless_m4t")
+    assert not is_prompted("marian")
+    assert is_prompted("voxtral")
 
 
 def test_every_class_that_is_named_here_exists():

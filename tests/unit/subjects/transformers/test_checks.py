@@ -48,6 +48,7 @@ def test_a_head_that_the_architecture_has_no_class_for():
 
 def test_an_architecture_of_another_trade():
     assert "bert is no speech or translation model" in refused("bert")
+    assert "prompt of text and sound" in refused("qwen2_audio")
 
 
 def test_what_a_model_cannot_take():
