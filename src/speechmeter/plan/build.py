@@ -200,6 +200,9 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
 
 def _rebase_model(entry: ModelEntry, base: Path) -> ModelEntry:
     changes: dict[str, Any] = {"load": _rebase_load(entry.load, base)}
+    vocoder = (entry.model_extra or {}).get("vocoder")
+    if isinstance(vocoder, str):
+        changes["vocoder"] = _rebase(vocoder, base)
     if stages := stages_of(entry):
         changes[STAGES] = [_rebase_model(stage, base).model_dump() for stage in stages]
     return entry.model_copy(update=changes)

@@ -61,9 +61,10 @@ def _all_cases(plan: Plan) -> Iterator[Case]:
 
 
 def _workload_axes(workload: Spec) -> list[str]:
-    """The workload's axes; files of a folder are as long as they are."""
+    """The workload's axes; files of a folder and random cuts are as long as they are."""
     names = axis_names(plugins.workload(workload.plugin).axes)
-    return [name for name in names if name != "seconds" or not Path(workload.source).is_dir() or not workload.source]
+    own_lengths = "count" in workload.options or (workload.source and Path(workload.source).is_dir())
+    return [name for name in names if name != "seconds" or not own_lengths]
 
 
 def _spec(entry: ModelEntry) -> Spec:

@@ -1,8 +1,9 @@
-"""Why an axis cannot be honoured, for engines that run on the CPU and are no torch modules of their own."""
+"""Why an axis cannot be honoured, told without importing what cannot honour it."""
 
 from __future__ import annotations
 
 from speechmeter.core.types import Case
+from speechmeter.subjects.generation import NONE
 
 
 def cpu_engine(case: Case, name: str) -> str | None:
@@ -14,4 +15,19 @@ def cpu_engine(case: Case, name: str) -> str | None:
         return f"{name} keeps the number format of its weights: dtype {axes['dtype']} cannot be had"
     if axes["compile"]:
         return f"{name} is no torch module: torch.compile cannot take it"
+    return None
+
+
+def torch_quantizing(case: Case) -> str | None:
+    """Why torch cannot quantise the weights as a case asks; None when it can, or when nothing is to be quantised."""
+    axes = case.axes
+    kind = axes.get("quantize", NONE)
+    if kind == NONE:
+        return None
+    if axes["device"] != "cpu":
+        return f"quantize {kind}: torch's int8 matrices run on the CPU only, not on {axes['device']}"
+    if axes["dtype"] != "float32":
+        return f"quantize {kind}: starts from float32 weights, not from {axes['dtype']}"
+    if axes["compile"]:
+        return f"quantize {kind}: torch.compile cannot take packed int8 weights"
     return None

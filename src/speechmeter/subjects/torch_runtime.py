@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from speechmeter.core.types import Batch, Case, Stage
+from speechmeter.subjects.generation import NONE
 
 
 def configure(case: Case) -> torch.dtype:
@@ -64,3 +65,12 @@ def inference(call: Callable[..., Any]) -> Callable[..., Any]:
             return call(*args, **kwargs)
 
     return without_grad
+
+
+def quantized(model: Any, case: Case) -> Any:
+    """The model with its linear layers in int8 when the case asks for it; activations are quantised at every call."""
+    if case.axes.get("quantize", NONE) == NONE:
+        return model
+    from torch.ao.quantization import quantize_dynamic
+
+    return quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)

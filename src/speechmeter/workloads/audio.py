@@ -1,38 +1,45 @@
-"""Audio at 16 kHz: noise, the shipped speech or a file, cut or repeated to the asked seconds; or a folder of files."""
+"""Audio at 16 kHz: noise, the shipped speech or a file, cut or repeated to the asked seconds; cuts of many lengths from
+one of these; or a folder of files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import as_file, files
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import InputError
-from speechmeter.core.types import Batch, Case
+from speechmeter.core.types import Batch, Case, Spec
 
 RATE = 16_000
 _NOISE_LEVEL = 0.1
 _SAMPLE = "harbour"
 _SUFFIXES = frozenset({".wav", ".flac", ".mp3", ".ogg", ".opus", ".aiff", ".au"})
+_ENDS = ("shortest", "longest")
+_CUTS = "for example {name: audio, count: 20, shortest: 1.0, longest: 8.0}"
 _FIX = "name a sound file, a folder of them, `sample` or `noise`"
 
 
 class AudioWorkload:
     """One batch of `batch` items, each `seconds` long; its data is a float32 array (batch, samples).
 
-    Of a folder every sound file is an item of its own length, `batch` of them at a time, padded with silence.
+    Of a folder every sound file is an item of its own length, `batch` of them at a time, padded with silence. With
+    `count` there are that many items, cut at random places between `shortest` and `longest` seconds long.
     """
 
     axes = (
         Axis(name="seconds", kind=float, default=5.0, help="seconds of audio in each item", above=0),
         Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
     )
-    options = ()
+    options = ("count", "shortest", "longest")
 
     def check(self, case: Case) -> None:
-        """The file must be there and be sound."""
+        """The file must be there and be sound; cuts must have a number and bounds."""
         source = case.workload.source
+        _check_cuts(case.workload)
         if source in ("noise", "sample"):
             return
         path = Path(source)
@@ -48,11 +55,15 @@ class AudioWorkload:
         _header(path)
 
     def batches(self, case: Case) -> Iterator[Batch]:
-        """The one batch of this cell, or those of a folder."""
+        """The one batch of this cell, or those of a folder or of random cuts."""
         import numpy as np
 
         if Path(case.workload.source).is_dir():
-            yield from _folder_batches(Path(case.workload.source), int(case.axes["batch"]))
+            found = [(path.stem, path) for path in sound_files(Path(case.workload.source))]
+            yield from _padded_batches(found, read_audio, int(case.axes["batch"]))
+            return
+        if "count" in case.workload.options:
+            yield from _padded_batches(_cuts(case), lambda cut: cut, int(case.axes["batch"]))
             return
         items = int(case.axes["batch"])
         samples = max(1, round(float(case.axes["seconds"]) * RATE))
@@ -79,23 +90,62 @@ def sound_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
 
 
-def _folder_batches(folder: Path, size: int) -> Iterator[Batch]:
+def _padded_batches(items: Sequence[tuple[str, Any]], read: Callable[[Any], Any], size: int) -> Iterator[Batch]:
+    """Named items of their own lengths, `size` at a time, padded with silence; each is read when its turn comes."""
     import numpy as np
 
-    found = sound_files(folder)
-    for start in range(0, len(found), size):
-        part = found[start : start + size]
-        voices = [read_audio(path) for path in part]
+    for start in range(0, len(items), size):
+        part = items[start : start + size]
+        voices = [read(item) for _, item in part]
         data: Any = np.zeros((len(part), max(map(len, voices))), dtype=np.float32)
         for row, voice in enumerate(voices):
             data[row, : len(voice)] = voice
         yield Batch(
             data=data,
             items=len(part),
-            ids=tuple(path.stem for path in part),
+            ids=tuple(name for name, _ in part),
             lengths=tuple(map(len, voices)),
             audio_s=sum(map(len, voices)) / RATE,
             padded_s=data.size / RATE,
+        )
+
+
+def _cuts(case: Case) -> list[tuple[str, Any]]:
+    """Seeded cuts: all lengths first, so that another source of sound is cut to the same ones."""
+    import numpy as np
+
+    options, name = case.workload.options, case.workload.name
+    draw = np.random.default_rng(int(case.protocol.get("seed", 0)))
+    least, most = (max(1, round(options[end] * RATE)) for end in _ENDS)
+    lengths = draw.integers(least, most + 1, size=options["count"])
+    if case.workload.source == "noise":
+        voice = draw.standard_normal(most, dtype=np.float32) * np.float32(_NOISE_LEVEL)
+    else:
+        voice = read_sample()[0] if case.workload.source == "sample" else read_audio(Path(case.workload.source))
+    starts = draw.integers(0, len(voice), size=len(lengths))
+    return [
+        (f"{name}-{index:03d}", np.resize(np.roll(voice, -start), length))
+        for index, (start, length) in enumerate(zip(starts, lengths, strict=True))
+    ]
+
+
+def _check_cuts(workload: Spec) -> None:
+    options = workload.options
+    if not any(key in options for key in ("count", *_ENDS)):
+        return
+    count = options.get("count")
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise InputError(f"audio: count takes a whole number from 1 on, not {count!r}", where="workload", fix=_CUTS)
+    ends = [options.get(end) for end in _ENDS]
+    if not all(isinstance(end, int | float) and not isinstance(end, bool) and 0 < end < inf for end in ends):
+        raise InputError("audio: shortest and longest take seconds above 0", where="workload", fix=_CUTS)
+    if options["shortest"] > options["longest"]:
+        raise InputError("audio: shortest is more than longest", where="workload", fix=_CUTS)
+    if Path(workload.source).is_dir():
+        raise InputError(
+            "audio: the files of a folder are as long as they are",
+            where="workload",
+            fix="drop count, shortest and longest",
         )
 
 

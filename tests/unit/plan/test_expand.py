@@ -100,3 +100,10 @@ def test_the_stored_plan_gives_the_same_cases(keys):
     swept = [keys.get(key, [0]) for key in ("seconds", "batch", "threads", "compile")]
     total = len(list(itertools.product(*swept)))
     assert len(study.cells.cases) + len(study.cells.skipped) == total
+
+
+def test_cuts_of_many_lengths_have_no_axis_of_seconds():
+    cuts = {"name": "audio", "count": 3, "shortest": 1.0, "longest": 2.0}
+    (case,) = study_from_python({"models": ["log-mel"], "audio": "sample", "workload": cuts}).cells.cases
+    assert "seconds" not in case.axes
+    assert case.workload.options["count"] == 3

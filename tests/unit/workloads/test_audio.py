@@ -97,3 +97,66 @@ def test_a_folder_without_sound_is_refused(tmp_path):
     case = make_case(workload=Spec(plugin="audio", name="folder", source=str(tmp_path)))
     with pytest.raises(InputError, match="holds no sound file"):
         AudioWorkload().check(case)
+
+
+CUTS = {"count": 5, "shortest": 0.5, "longest": 1.5}
+
+
+def cuts(source="sample", options=CUTS, **axes):
+    case = make_case(workload=Spec(plugin="audio", name="cut", source=str(source), options=options), **axes)
+    AudioWorkload().check(case)
+    return list(AudioWorkload().batches(case))
+
+
+def test_cuts_have_lengths_between_the_bounds_and_are_padded_with_silence():
+    batches = cuts(batch=2)
+    assert [batch.items for batch in batches] == [2, 2, 1]
+    lengths = [length for batch in batches for length in batch.lengths]
+    assert all(0.5 * RATE <= length <= 1.5 * RATE for length in lengths)
+    assert len(set(lengths)) == 5
+    first = batches[0]
+    short = min(range(2), key=first.lengths.__getitem__)
+    assert not first.data[short, first.lengths[short] :].any()
+    assert first.audio_s == sum(first.lengths) / RATE
+    assert first.padded_s == 2 * max(first.lengths) / RATE
+    assert first.ids == ("cut-000", "cut-001")
+
+
+def test_cuts_come_out_of_the_source_and_follow_the_seed(tmp_path):
+    ramp = np.arange(3 * RATE, dtype=np.float32) / (3 * RATE)
+    soundfile.write(tmp_path / "ramp.wav", ramp, RATE, subtype="FLOAT")
+    (batch, *_) = cuts(tmp_path / "ramp.wav")
+    piece = batch.data[0, : batch.lengths[0]]
+    start = int(np.argmin(np.abs(ramp - piece[0])))
+    np.testing.assert_array_equal(piece, np.resize(np.roll(ramp, -start), len(piece)))
+    again, other = cuts(tmp_path / "ramp.wav")[0], cuts(tmp_path / "ramp.wav", protocol={"seed": 1})[0]
+    np.testing.assert_array_equal(batch.data, again.data)
+    assert batch.lengths != other.lengths
+
+
+def test_noise_and_speech_are_cut_to_the_same_lengths():
+    assert [b.lengths for b in cuts("noise", batch=5)] == [b.lengths for b in cuts("sample", batch=5)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"count": 0}, "count takes"),
+        ({"count": True}, "count takes"),
+        ({"count": None}, "count takes"),
+        ({"shortest": 0}, "seconds above 0"),
+        ({"longest": "8"}, "seconds above 0"),
+        ({"longest": float("inf")}, "seconds above 0"),
+        ({"shortest": 2.0}, "shortest is more than longest"),
+    ],
+)
+def test_bad_cuts_are_refused(changes, what):
+    with pytest.raises(InputError, match=what):
+        cuts(options={**CUTS, **changes})
+
+
+def test_bounds_without_a_count_and_cuts_of_a_folder_are_refused(tmp_path):
+    with pytest.raises(InputError, match="count takes"):
+        cuts(options={"shortest": 1.0, "longest": 2.0})
+    with pytest.raises(InputError, match="as long as they are"):
+        cuts(tmp_path)

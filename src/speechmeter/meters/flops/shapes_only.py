@@ -4,7 +4,8 @@ Weights are torch's fake tensors, which know their shape, dtype and device and h
 floating-point tensor computed from one. What no weight has touched stays real: the sound and its features. So do all
 integers and booleans, because programs decide by them: positions, lengths, how far a decoder has come. An integer that
 follows from a fake value (the arg max of logits) is *invented*: zero, and marked. Reading an invented one in order to
-decide is refused, unless the subject says that its length is pinned and no decision matters.
+decide is refused, unless the subject says that its length is pinned and no decision matters, or the model is still
+being built: weights that are drawn anew until they lie within bounds.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class ShapesOnly(TorchDispatchMode):  # type: ignore[misc]
     def _check_read(self, func: Any, tensor: torch.Tensor, invented: bool) -> None:
         if not invented:
             return
-        if isinstance(tensor, FakeTensor) or not self.pinned:
+        if isinstance(tensor, FakeTensor) or not (self.pinned or self.building):
             raise NeedsValuesError(f"the model reads a computed value ({func}) to decide what it does next")
         self.decisions += 1
 

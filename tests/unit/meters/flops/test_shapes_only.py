@@ -43,13 +43,15 @@ def test_ties_survive_a_change_of_dtype():
 
 def test_a_decision_by_a_computed_value_is_refused_unless_the_length_is_pinned():
     with shapes_only() as mode:
-        token = nn.Linear(4, 4)(torch.zeros(1, 4)).argmax()
+        scores = nn.Linear(4, 4)(torch.zeros(1, 4))
+        mode.building = False
+        token = scores.argmax()
         with pytest.raises(NeedsValuesError, match="computed value"):
             bool(token == 3)
         mode.pinned = True
         assert not bool(token == 3)
         with pytest.raises(NeedsValuesError):
-            nn.Linear(4, 4)(torch.zeros(1, 4)).sum().item()
+            scores.sum().item()
 
 
 def test_a_real_mask_selects_as_many_as_it_says():
@@ -132,3 +134,12 @@ def test_a_subject_that_depends_on_what_it_hears_is_never_counted_on_shapes():
     found = flops_of(Decoder(data_dependent=True))
     assert found.values == (3 * 2 * 8 * 8,)
     assert "what it hears" in found.notes["because"]
+
+
+def test_weights_may_be_drawn_until_they_lie_within_bounds():
+    with shapes_only() as mode:
+        weight = nn.init.trunc_normal_(nn.Linear(4, 4).weight)  # reads whether any is outside
+        assert isinstance(weight, FakeTensor)
+        mode.building = False
+        with pytest.raises(NeedsValuesError):
+            nn.init.trunc_normal_(weight)

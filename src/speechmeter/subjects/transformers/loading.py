@@ -1,0 +1,154 @@
+"""Loading: the configuration, the model with real or random weights, its extractor and tokenizer. Imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from speechmeter.core.errors import SubjectError
+from speechmeter.core.types import Case
+from speechmeter.subjects import torch_runtime as runtime
+from speechmeter.subjects.generation import SYNTHETIC
+from speechmeter.subjects.transformers.catalogue import NEEDS_VOCODER, SOUND, class_name, takes
+from speechmeter.subjects.transformers.lengths import Lengths, lengths_of
+from speechmeter.subjects.transformers.listening import Listener, listener_of
+from speechmeter.subjects.transformers.pinning import fill_generation_config
+from speechmeter.subjects.transformers.sources import has_weights, is_architecture, is_hub_id, read_config
+from speechmeter.subjects.transformers.subject import head_of
+
+_RANDOM = "random"
+_RENAMED = {"hifigan": "SpeechT5HifiGanConfig"}
+"""Model types of released files that the library knows under another name now."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """A model that is ready, with everything that its stages need."""
+
+    case: Case
+    device: str
+    dtype: torch.dtype
+    model: Any
+    head: str
+    random: bool
+    lengths: Lengths
+    listener: Listener | None = None
+    tokenizer: Any = None
+    vocoder: Any = None
+    vocoder_random: bool = False
+
+    @property
+    def config(self) -> Any:
+        """The model's configuration."""
+        return self.model.config
+
+    @property
+    def kind(self) -> str:
+        """The model type."""
+        return str(self.model.config.model_type)
+
+    @property
+    def beam(self) -> int:
+        """Hypotheses that the decoder keeps."""
+        return int(self.case.axes.get("beam") or 1)
+
+    @property
+    def generate_options(self) -> dict[str, Any]:
+        """What the plan hands to `generate`: a language, a task."""
+        return dict(self.case.subject.options.get("generate", {}))
+
+    def notes(self) -> list[str]:
+        """What a reader must know of the weights."""
+        if self.random:
+            return [SYNTHETIC]
+        return ["vocoder: random weights, same cost, no meaning"] if self.vocoder_random else []
+
+
+def load(case: Case, device: str, dtype: torch.dtype) -> Loaded:
+    """Everything from the source; raises SubjectError where a head or a vocoder is missing."""
+    source, options = case.subject.source, case.subject.options
+    config = config_of(source, options.get("config", {}))
+    head = head_of(case, {"model_type": config.model_type, "architectures": getattr(config, "architectures", None)})
+    name = class_name(head, config.model_type) if head is not None else None
+    if head is None or name is None:
+        raise SubjectError(f"{config.model_type} has no class for the head {head!r}", fix="name another `head:`")
+    random = options.get("weights") == _RANDOM or not has_weights(source)
+    model = built(name, config, None if random else source)
+    if head in ("encoder", "units") and getattr(config, "is_encoder_decoder", False):
+        model = model.get_encoder()
+    if random:
+        fill_generation_config(model, config)
+    vocoder, vocoder_random = _vocoder(case, config, head)
+    return Loaded(
+        case=case,
+        device=device,
+        dtype=dtype,
+        model=_ready(model, case, device, dtype),
+        head="seq2seq" if head == "st" else head,
+        random=random,
+        lengths=lengths_of(case.axes, random=random),
+        listener=listener_of(source, config, random=random) if takes(head, config.model_type) == SOUND else None,
+        tokenizer=_tokenizer(source),
+        vocoder=None if vocoder is None else _ready(vocoder, case, device, dtype),
+        vocoder_random=vocoder_random,
+    )
+
+
+def _ready(model: Any, case: Case, device: str, dtype: torch.dtype) -> Any:
+    return runtime.quantized(model.eval().to(device=device, dtype=dtype), case)
+
+
+def config_of(source: str, changes: Mapping[str, Any]) -> Any:
+    """The configuration of a source, with the plan's changes."""
+    if is_architecture(source) and not Path(source).exists():
+        return transformers.AutoConfig.for_model(source, **changes)
+    cls = _RENAMED.get(str(read_config(source).get("model_type")))
+    if cls is not None:
+        return getattr(transformers, cls).from_pretrained(source, **changes)
+    return transformers.AutoConfig.from_pretrained(source, trust_remote_code=False, **changes)
+
+
+def built(name: str, config: Any, source: str | None) -> Any:
+    """The class of this name, with the weights of `source`, or random ones."""
+    cls = getattr(transformers, name, None)
+    if cls is None:  # a part that the library uses and does not show
+        module = f"transformers.models.{config.model_type}.modeling_{config.model_type}"
+        cls = getattr(import_module(module), name)
+    return cls(config) if source is None else cls.from_pretrained(source, config=config)
+
+
+def _vocoder(case: Case, config: Any, head: str) -> tuple[Any, bool]:
+    """What turns the model's spectrograms into sound, and whether its weights are random."""
+    if head not in ("tts", "s2st") or config.model_type not in NEEDS_VOCODER:
+        return None, False
+    source = case.subject.options.get("vocoder")
+    if source is None:
+        raise SubjectError(f"{config.model_type} needs a vocoder", fix="add `vocoder: random`, or the directory of one")
+    if source == _RANDOM:
+        made = transformers.SpeechT5HifiGanConfig(model_in_dim=config.num_mel_bins)
+        return transformers.SpeechT5HifiGan(made), True
+    made = config_of(source, {})
+    name = class_name("vocoder", made.model_type)
+    bands = getattr(made, "model_in_dim", None) or getattr(made, "num_mel_bins", None)
+    if name is None or bands != config.num_mel_bins:
+        raise SubjectError(
+            f"vocoder {source!r} takes {bands or 'no'} bands, and the model makes {config.num_mel_bins}",
+            fix="name the vocoder that belongs to the model, or `random`",
+        )
+    random = not has_weights(source)
+    return built(name, made, None if random else source), random
+
+
+def _tokenizer(source: str) -> Any:
+    if not is_hub_id(source) and not any(Path(source).glob("*token*")) and not any(Path(source).glob("vocab*")):
+        return None
+    try:
+        return transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    except Exception:  # any absence or defect of tokenizer files leaves token ids as the output
+        return None

@@ -1,0 +1,152 @@
+"""Speech and translation models of transformers: a hub id, a local directory, a config file, or an architecture.
+
+A source without weights (a config file, an architecture, a directory with `config.json` alone) is built with random
+weights: same cost, no meaning, and the record says so. Without tokenizer files the output is token ids.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from speechmeter.core.axes import Axis
+from speechmeter.core.errors import SubjectError
+from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.types import Case
+from speechmeter.subjects import generation
+from speechmeter.subjects.installed import installed
+from speechmeter.subjects.refusals import torch_quantizing
+from speechmeter.subjects.transformers import catalogue
+from speechmeter.subjects.transformers.catalogue import FRAMES, HEADS, NEEDS_VOCODER, SOUND, TEXT
+from speechmeter.subjects.transformers.lengths import contradiction
+from speechmeter.subjects.transformers.sources import is_hub_id, read_config
+
+_FED = {"audio": SOUND, "text": TEXT, "features": FRAMES}
+_MUST_FEED = {
+    TEXT: ("takes text", "add `text:` to the plan, for example `text: {vocabulary: 1000}`"),
+    SOUND: ("takes sound", "name it with `audio:`, and drop `text:` and `features:`"),
+    FRAMES: ("takes spectrograms", "add `features:` to the plan, for example `features: {bands: 80}`"),
+}
+_COMPILED = frozenset({"encoder", "ctc", "units", "vocoder"})
+_SET_BY_AXES = {
+    "num_beams": "beam",
+    "max_new_tokens": "max_new_tokens",
+    "min_new_tokens": "min_new_tokens",
+    "max_length": "max_new_tokens",
+    "do_sample": "",
+}
+
+
+class TransformersSubject:
+    """`transformers:SOURCE`: features → copy → model → decode, and a vocoder where there is one."""
+
+    summary = "speech and translation models of transformers: a hub id, a directory, a config.json, or an architecture"
+    axes: tuple[Axis, ...] = (
+        generation.BEAM,
+        generation.MAX_LEN_A,
+        generation.MAX_LEN_B,
+        generation.MIN_NEW_TOKENS,
+        generation.MAX_NEW_TOKENS,
+        generation.QUANTIZE,
+    )
+    options = ("config", "head", "weights", "vocoder", "clusters", "generate")
+    runs_code = False
+
+    def installed(self) -> Installed:
+        """Needs torch and transformers."""
+        return installed("transformers", "torch", extra="transformers")
+
+    def check(self, case: Case) -> None:
+        """The source must exist and have what the head needs; it is looked up without importing transformers."""
+        if not case.subject.source:
+            raise SubjectError("transformers: names no model", fix="for example transformers:wav2vec2")
+        _check_options(case.subject.options)
+        if (wrong := contradiction(case.axes)) is not None:
+            raise SubjectError(wrong, fix="keep one of them")
+        config = read_config(case.subject.source)
+        if "model_type" in config:  # the hub's files are not looked at beforehand
+            _check_use(case, str(config["model_type"]), head_of(case, config))
+        vocoder = case.subject.options.get("vocoder", "random")
+        if vocoder != "random":
+            read_config(vocoder)
+
+    def unavailable(self, case: Case) -> str | None:
+        """What torch cannot do here: only loading can tell the rest."""
+        reason = torch_quantizing(case)
+        if reason is None and case.axes.get("compile"):
+            head = _known_head(case)
+            return None if head is None or head in _COMPILED else f"compile: the loop of head {head!r} is not compiled"
+        return reason
+
+    def prepare(self, case: Case, device: str) -> Prepared:
+        """Load or build the model and what stands before and behind it."""
+        if not is_hub_id(case.subject.source):  # the library would ask the hub for every file it does not find
+            os.environ["HF_HUB_OFFLINE"] = "1"
+        from speechmeter.subjects.transformers.chain import prepare_chain
+
+        return prepare_chain(case, device)
+
+
+def head_of(case: Case, config: Mapping[str, Any]) -> str | None:
+    """The head that the plan names, else the natural one of the architecture for what it is fed."""
+    named = case.subject.options.get("head")
+    if named is not None:
+        return str(named)
+    fed = TEXT if case.workload.plugin == "cascade" else _FED.get(case.workload.plugin)
+    return catalogue.natural_head(str(config["model_type"]), config.get("architectures") or (), fed)
+
+
+def _known_head(case: Case) -> str | None:
+    try:
+        config = read_config(case.subject.source)
+    except SubjectError:  # `check` says it
+        return None
+    return head_of(case, config) if "model_type" in config else None
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    for name, choices in (("head", HEADS), ("weights", ("auto", "random"))):
+        if name in options and options[name] not in choices:
+            raise SubjectError(
+                f"{name} takes one of {', '.join(choices)}, not {options[name]!r}",
+                fix=f"mend {name}",
+            )
+    for name in ("config", "generate"):
+        if not isinstance(options.get(name, {}), dict):
+            raise SubjectError(f"{name} takes a mapping of values", fix="for example config: {hidden_size: 256}")
+    for key in options.get("generate", {}):
+        if key in _SET_BY_AXES:
+            axis = _SET_BY_AXES[key]
+            fix = f"use the axis {axis}" if axis else "leave it out: nothing is sampled"
+            raise SubjectError(f"generate: {key} cannot stand here", fix=fix)
+    clusters = options.get("clusters", 1)
+    if not isinstance(clusters, int) or isinstance(clusters, bool) or clusters < 1:
+        raise SubjectError(f"clusters takes a whole number from 1 on, not {clusters!r}", fix="for example 1000")
+    if not isinstance(options.get("vocoder", ""), str):
+        raise SubjectError("vocoder takes a source or `random`", fix="for example vocoder: random")
+
+
+def _check_use(case: Case, model_type: str, head: str | None) -> None:
+    if catalogue.is_prompted(model_type):
+        raise SubjectError(
+            f"{model_type} takes a prompt of text and sound together, which is not made here",
+            fix="wrap it with python:",
+        )
+    has = ", ".join(catalogue.heads_of(model_type))
+    if head is None or not has:
+        raise SubjectError(
+            f"{model_type} is no speech or translation model that is run here",
+            fix="for example whisper, marian, vits or encodec",
+        )
+    if catalogue.class_name(head, model_type) is None:
+        raise SubjectError(f"{model_type} has no class for the head {head!r}", fix=f"it has: {has}")
+    if model_type in NEEDS_VOCODER and head in ("tts", "s2st") and "vocoder" not in case.subject.options:
+        raise SubjectError(
+            f"{model_type} speaks in spectrograms and needs a vocoder",
+            fix="add `vocoder: random`, or the directory of one",
+        )
+    fed, wanted = _FED.get(case.workload.plugin), catalogue.takes(head, model_type)
+    if fed is not None and fed != wanted:
+        what, fix = _MUST_FEED[wanted]
+        raise SubjectError(f"this model {what} (head {head!r})", fix=fix)

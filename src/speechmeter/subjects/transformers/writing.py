@@ -1,0 +1,169 @@
+"""Heads that put out text: CTC, encoder-decoders that hear or read, transducers. Imports torch."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from speechmeter.core.errors import SubjectError
+from speechmeter.core.types import Stage
+from speechmeter.subjects import torch_runtime as runtime
+from speechmeter.subjects.transformers.loading import Loaded
+from speechmeter.subjects.transformers.pinning import SteeredJoint
+
+Inputs = Mapping[str, Any]
+
+
+def ctc_stages(loaded: Loaded) -> list[Stage]:
+    """Scores of every frame, then the best symbols."""
+    forward = runtime.compiled(loaded.model, loaded.case)
+
+    def model(inputs: Inputs) -> Any:
+        return forward(**accepted(loaded.model.forward, inputs))[0]
+
+    return [
+        Stage(name="model", fn=runtime.inference(model), modules={"model": loaded.model}),
+        Stage(name="decode", fn=lambda scores: _written(loaded, scores.argmax(dim=-1))),
+    ]
+
+
+def seq2seq_stages(loaded: Loaded) -> list[Stage]:
+    """A search over texts, then the text."""
+    return [
+        Stage(
+            name="model",
+            fn=runtime.inference(_search(loaded)),
+            modules={"model": loaded.model},
+            tokens=_counter(loaded),
+            pinned_tokens=loaded.lengths.fixed,
+        ),
+        Stage(name="decode", fn=lambda ids: _written(loaded, ids)),
+    ]
+
+
+def _search(loaded: Loaded) -> Callable[[Inputs], Any]:
+    options = {"do_sample": False, "num_beams": loaded.beam, **loaded.generate_options}
+    prompt = prompt_width(loaded)
+
+    def generate(inputs: Inputs) -> Any:
+        bounds, encoded = loaded.lengths.bounds(), {}
+        if loaded.lengths.per_source is not None:
+            encoder = loaded.model.get_encoder()
+            encoded = {"encoder_outputs": encoder(**accepted(encoder.forward, inputs))}
+            bounds = loaded.lengths.bounds(encoded["encoder_outputs"][0].shape[1])
+        return loaded.model.generate(**inputs, **encoded, **bounds, **options)[:, prompt:]
+
+    return generate
+
+
+def prompt_width(loaded: Loaded) -> int:
+    """Ids that `generate` puts before those it made: the start, and a language where one is named.
+
+    Whisper cuts them off itself.
+    """
+    if loaded.kind == "whisper":
+        return 0
+    return 2 if "tgt_lang" in loaded.generate_options else 1
+
+
+def _counter(loaded: Loaded) -> Callable[[Any], int]:
+    """Counts what the model stage made. Random weights may make any token, padding too: there every id counts."""
+    pad = loaded.model.generation_config.pad_token_id
+
+    def tokens(ids: Any) -> int:
+        return int(ids.numel() if loaded.random or pad is None else (ids != pad).sum())
+
+    return tokens
+
+
+def transducer_stages(loaded: Loaded) -> list[Stage]:
+    """A greedy walk over the frames, then the text; random weights are steered, with blanks between the tokens."""
+    config = loaded.config
+    pad = loaded.model.generation_config.pad_token_id
+    pinned = loaded.lengths.fixed
+    steered = _steered(loaded) if loaded.random else None
+
+    def model(inputs: Inputs) -> Any:
+        bounds = loaded.lengths.bounds() if steered is None else {}
+        if steered is not None and pinned is not None:
+            frames = _frames(loaded, inputs)
+            _check_room(pinned, min(frames), config.max_symbols_per_step)
+            bounds = {"max_new_tokens": steered.plan(frames, pinned)}
+        return loaded.model.generate(**inputs, **bounds, **loaded.generate_options).sequences[:, 1:]
+
+    def spoken(ids: Any) -> Any:
+        return (ids != config.blank_token_id) & (ids != pad)
+
+    def decode(ids: Any) -> list[Any]:
+        rows = [row[keep].tolist() for row, keep in zip(ids, spoken(ids), strict=True)]
+        return rows if loaded.tokenizer is None else list(loaded.tokenizer.batch_decode(rows, skip_special_tokens=True))
+
+    return [
+        Stage(
+            name="model",
+            fn=runtime.inference(model),
+            modules={"model": loaded.model},
+            tokens=lambda ids: int(spoken(ids).sum()),
+            pinned_tokens=pinned,
+        ),
+        Stage(name="decode", fn=decode),
+    ]
+
+
+def _steered(loaded: Loaded) -> SteeredJoint:
+    config = loaded.config
+    if not hasattr(loaded.model, "joint") or loaded.lengths.fixed is None:
+        raise SubjectError(
+            f"random weights of {loaded.kind} cannot be held to a length here",
+            fix="name a directory with weights, or set max_new_tokens",
+        )
+    taken = {config.blank_token_id, loaded.model.generation_config.pad_token_id}
+    return SteeredJoint(
+        loaded.model.joint,
+        vocabulary=config.vocab_size,
+        blank=config.blank_token_id,
+        token=next(number for number in range(config.vocab_size) if number not in taken),
+        durations=len(getattr(config, "durations", ())),
+    )
+
+
+def _frames(loaded: Loaded, inputs: Inputs) -> list[int]:
+    """What the encoder will make of each item."""
+    lengths = inputs["attention_mask"].sum(-1)
+    return [int(count) for count in loaded.model.encoder._get_subsampling_output_length(lengths).tolist()]
+
+
+def _check_room(tokens: int, frames: int, most: int) -> None:
+    if tokens >= frames * most:
+        raise SubjectError(
+            f"{tokens} tokens do not fit into {frames} frames of at most {most} each",
+            fix="lower max_new_tokens or give longer sound",
+        )
+
+
+def _written(loaded: Loaded, ids: Any) -> list[Any]:
+    """Text of each item; without a tokenizer its ids."""
+    if loaded.tokenizer is None:
+        rows: list[Any] = ids.tolist()
+        return rows
+    if loaded.head == "ctc":
+        ids.reshape(-1)[0].item()  # what is read decides what comes after: on shapes alone this refuses
+    texts: list[Any] = loaded.tokenizer.batch_decode(ids, skip_special_tokens=True)
+    return texts
+
+
+def accepted(call: Callable[..., Any], inputs: Inputs) -> dict[str, Any]:
+    """Those of the inputs that the call has names for: extractors make masks that not every model takes."""
+    names = inspect.signature(call).parameters
+    return {key: value for key, value in inputs.items() if key in names}
+
+
+def writing_notes(loaded: Loaded) -> list[str]:
+    """Pinned lengths, a beam that does nothing, and what the output is."""
+    searches = loaded.head in ("seq2seq", "mt")
+    return [
+        *(loaded.lengths.notes() if loaded.head != "ctc" else []),
+        *([] if searches or loaded.beam == 1 else [f"beam {loaded.beam} has no effect: head {loaded.head} is greedy"]),
+        *(["no tokenizer files: output is token ids"] if loaded.tokenizer is None else []),
+    ]
