@@ -59,6 +59,31 @@ CORE_AXES: tuple[Axis, ...] = (
 )  # fmt: skip
 
 
+NONE, INT8_DYNAMIC = "none", "int8-dynamic"
+BEAM = Axis(name="beam", kind=int, default=1, help="hypotheses that the decoder keeps; 1 is greedy", minimum=1)
+MIN_NEW_TOKENS = Axis(
+    name="min_new_tokens", kind=int, default=None, help="least length of a generated text, in tokens", minimum=0
+)
+MAX_NEW_TOKENS = Axis(
+    name="max_new_tokens", kind=int, default=None, help="length of a generated text, in tokens", minimum=1
+)
+MAX_LEN_A = Axis(
+    name="max_len_a", kind=float, default=None, help="a of: max new tokens = a × source length + b", minimum=0
+)
+MAX_LEN_B = Axis(
+    name="max_len_b", kind=int, default=None, help="b of: max new tokens = a × source length + b", minimum=0
+)
+QUANTIZE = Axis(
+    name="quantize",
+    kind=str,
+    default=NONE,
+    help="none, or int8-dynamic: weights in int8, activations quantised at every call",
+    choices=(NONE, INT8_DYNAMIC),
+)
+SHARED_AXES: tuple[Axis, ...] = (BEAM, MIN_NEW_TOKENS, MAX_NEW_TOKENS, MAX_LEN_A, MAX_LEN_B, QUANTIZE)
+"""Axes of models that generate or can be quantised, each defined once for all subjects that have it."""
+
+
 def axis_names(axes: Iterable[Axis]) -> list[str]:
     """The names, in order."""
     return [axis.name for axis in axes]
