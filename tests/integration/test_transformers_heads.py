@@ -191,3 +191,33 @@ def test_a_cascade_of_three(run, workshop):
     by_stage = [made(record, "flops.v1", f"stage:{stage}") for stage in ("asr.model", "mt.model", "tts.model")]
     assert all(flops and flops[0] > 0 for flops in by_stage)
     assert {"module:asr", "module:mt"} < {scope for metric, scope in record if metric == "parameters.v1"}
+
+
+def test_a_saved_translator_reads_and_writes_with_its_tokenizer(run, workshop):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+
+    words = {word: number for number, word in enumerate(["<pad>", "</s>", "<unk>", "boat", "sea", "harbour"])}
+    plain = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    plain.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=plain, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", model_max_length=64
+    )
+    tokenizer.save_pretrained(workshop / "translator")
+    config = T5Config(**{**SMALL["t5"], "vocab_size": len(words)}, decoder_start_token_id=0)
+    T5ForConditionalGeneration(config).save_pretrained(workshop / "translator")
+    (workshop / "lines.txt").write_text("boat sea harbour\nsea\n")
+    found = run(
+        models=[{"load": "transformers:translator", "generate": {"suppress_tokens": [0, 1, 2]}}],
+        text={"lines": "lines.txt"},
+        batch=2,
+        beam=2,
+        max_new_tokens=4,
+    )
+    (record,) = found["translator"]
+    assert made(record, "tokens.v1") == [2 * 4.0]
+    assert "notes" not in record["items.v1", "total"].get("notes", {})
+    (written,) = (workshop / "run/artifacts").rglob("text.tsv")
+    lines = [line.split("\t") for line in written.read_text().splitlines()]
+    assert [name for name, _ in lines] == ["text-0", "text-1"]
+    assert all(len(text.split()) == 4 and set(text.split()) <= {"boat", "sea", "harbour"} for _, text in lines)

@@ -54,7 +54,7 @@ def pin_durations(predictor: Any, frames: int) -> None:
 
 def pin_log_durations(predictor: Any, frames: int) -> None:
     """A predictor of log durations that are rounded up (VITS) gives `frames` for every symbol."""
-    _replace_output(predictor, math.log(frames) - 1e-3)
+    _replace_output(predictor, math.log(frames - 0.5))  # halfway: right in half precision too
 
 
 def pin_log1p_durations(predictor: Any, frames: int) -> None:

@@ -29,6 +29,7 @@ _MUST_FEED = {
     FRAMES: ("takes spectrograms", "add `features:` to the plan, for example `features: {bands: 80}`"),
 }
 _COMPILED = frozenset({"encoder", "ctc", "units", "vocoder"})
+_FLOAT32_ONLY = "fastspeech2_conformer"
 _SET_BY_AXES = {
     "num_beams": "beam",
     "max_new_tokens": "max_new_tokens",
@@ -72,12 +73,16 @@ class TransformersSubject:
             read_config(vocoder)
 
     def unavailable(self, case: Case) -> str | None:
-        """What torch cannot do here: only loading can tell the rest."""
+        """What torch or the library cannot do here: only loading can tell the rest."""
         reason = torch_quantizing(case)
-        if reason is None and case.axes.get("compile"):
-            head = _known_head(case)
-            return None if head is None or head in _COMPILED else f"compile: the loop of head {head!r} is not compiled"
-        return reason
+        if reason is not None or _as_usual(case):
+            return reason
+        kind, head = _known_use(case)
+        if case.axes["compile"] and head is not None and head not in _COMPILED:
+            return f"compile: the loop of head {head!r} is not compiled"
+        if case.axes["dtype"] != "float32" and kind.startswith(_FLOAT32_ONLY):
+            return f"{kind} runs in float32 only: transformers stretches its frames in that format"
+        return None
 
     def prepare(self, case: Case, device: str) -> Prepared:
         """Load or build the model and what stands before and behind it."""
@@ -97,12 +102,17 @@ def head_of(case: Case, config: Mapping[str, Any]) -> str | None:
     return catalogue.natural_head(str(config["model_type"]), config.get("architectures") or (), fed)
 
 
-def _known_head(case: Case) -> str | None:
+def _as_usual(case: Case) -> bool:
+    return not case.axes["compile"] and case.axes["dtype"] == "float32"
+
+
+def _known_use(case: Case) -> tuple[str, str | None]:
+    """Model type and head as far as they can be told beforehand."""
     try:
         config = read_config(case.subject.source)
     except SubjectError:  # `check` says it
-        return None
-    return head_of(case, config) if "model_type" in config else None
+        return "", None
+    return (str(config["model_type"]), head_of(case, config)) if "model_type" in config else ("", None)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
