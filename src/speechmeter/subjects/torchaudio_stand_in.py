@@ -19,6 +19,7 @@ from speechmeter.core.errors import SubjectError
 
 NOTE = "torchaudio is absent: a stand-in covers its import"
 _NAME = "torchaudio"
+_LAZY_OF_SPEECHBRAIN = "speechbrain.utils.importutils"
 _LIKE = "2.9.0+stand.in"
 """SpeechBrain reads the version: from 2.9 on it asks torchaudio for no list of audio backends."""
 
@@ -38,6 +39,14 @@ def torchaudio_or_stand_in() -> Iterator[bool]:
         yield True
     finally:
         sys.modules.pop(_NAME, None)
+        _forget_lazy_modules()
+
+
+def _forget_lazy_modules() -> None:
+    """Old names of SpeechBrain import the new ones at the first look; who looks through all modules fails there."""
+    lazy = [name for name, module in sys.modules.items() if type(module).__module__ == _LAZY_OF_SPEECHBRAIN]
+    for name in lazy:
+        del sys.modules[name]
 
 
 def _check_loads() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 from conftest import make_case
+from fresh_memory import fresh_pages
 
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Stage
@@ -11,13 +12,12 @@ from speechmeter.meters.memory import MemoryMeter
 from speechmeter.meters.resident import HighWaterMark, MaxResident, Sampling
 
 MIB = 2**20
-# Above the highest value that glibc's own threshold can grow to (32 MiB), so that it acts in the tests' process too
 LARGE_MIB = 48
 real_mark = pytest.mark.skipif(not HighWaterMark().usable(), reason="the kernel's mark cannot be reset here")
 
 
 def block(mib):
-    return bytearray(b"\1") * (mib * MIB)
+    return fresh_pages(mib) if mib else b""
 
 
 def readings(*stages, probes=None, modules=None):

@@ -5,6 +5,7 @@ from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
+from fresh_memory import fresh_pages
 
 from speechmeter.core.machine import resident_bytes
 from speechmeter.meters.resident import HighWaterMark, MaxResident, Sampling, max_resident_bytes, probes
@@ -22,7 +23,7 @@ def sizes(*values):
 
 def fill(mib, held_s=0.0):
     def work():
-        block = bytearray(b"\1") * (mib * MIB)
+        block = fresh_pages(mib)
         time.sleep(held_s)
         return len(block)
 
