@@ -55,7 +55,12 @@ def gone(workshop):
     return not marked(workshop)
 
 
-@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+LONG = pytest.mark.campaign
+
+
+@pytest.mark.parametrize(
+    "stop", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=LONG), pytest.param(signal.SIGTERM, marks=LONG)]
+)
 def test_a_stopped_run_is_resumed_where_it_was(stop, workshop, cli):
     process = start(workshop)
     wait_for_records(workshop, 3, process)

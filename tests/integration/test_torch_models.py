@@ -24,7 +24,10 @@ def test_a_local_directory_with_weights_but_no_tokenizer(cli, workshop):
 
     model = Wav2Vec2ForCTC(Wav2Vec2Config(**SMALL))
     model.save_pretrained(workshop / "model")
-    done = cli("run", "--model", "transformers:model", "--seconds", "1,2", "--batch", "4", "--quick", "-o", "run")
+    done = cli(
+        "run", "--model", "transformers:model", "--seconds", "1,2", "--batch", "4", "--quick", "-o", "run",
+        "--set", "samples=3", "--set", "warmup=1",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = records(workshop)
     assert [r["status"] for r in found] == ["ok"] * 2, [r["reason"] for r in found]
