@@ -21,6 +21,7 @@ _BETWEEN = "→"
 
 def summary(records: Sequence[Record], statistic: str = "geomean") -> list[Table]:
     """One row a case: what every meter of the run found, in one figure each."""
+    records = _tried(records)
     shown = _shown(records)
     labels = case_labels(records)
     rows = tuple(
@@ -32,6 +33,7 @@ def summary(records: Sequence[Record], statistic: str = "geomean") -> list[Table
 
 def cascades(records: Sequence[Record]) -> list[Table]:
     """One row a case, and below a cascade one for each of its models and each piece of glue."""
+    records = _tried(records)
     shown = [metrics.LATENCY, metrics.RTF, metrics.FLOPS, metrics.MEMORY_NEEDED]
     if measured(records, metrics.TOKENS):
         shown += [metrics.TOKENS, metrics.LATENCY_PER_TOKEN]
@@ -50,6 +52,7 @@ def cascades(records: Sequence[Record]) -> list[Table]:
 
 def relations(records: Sequence[Record]) -> list[Table]:
     """One row a pair of figures, one column a cell: do models rank alike by both?"""
+    records = _tried(records)
     cells: dict[str, list[list[Record]]] = {}
     for group in by_case(records).values():
         cells.setdefault(cell_label(group[0].case, records), []).append(group)
@@ -77,6 +80,11 @@ def relations(records: Sequence[Record]) -> list[Table]:
             ),
         )
     ]
+
+
+def _tried(records: Sequence[Record]) -> list[Record]:
+    """Without the cells that the plan left out: a list has no gap to show for them, as a grid has."""
+    return [record for record in records if record.status != "skipped"]
 
 
 def _shown(records: Sequence[Record]) -> list[Metric]:

@@ -204,6 +204,14 @@ def test_what_follows_from_a_missing_reading_is_missing_for_the_same_reason():
     assert {(cell.word, cell.reason) for cell in processor.rows[0].cells} == {("unavailable", "powercap is missing")}
 
 
+def test_cells_that_the_plan_left_out_are_in_no_overview():
+    skipped = make_record(make_case("a", seconds=32.0), status="skipped", reason="outside the triangle of the recipe")
+    (table,) = choose.tables([*MODELS, skipped], "summary")
+    assert len(table.rows) == len(MODELS)
+    (table,) = choose.tables([*MODELS, skipped], "relations")
+    assert table.columns == ("cpu · 1 s × 1", "cpu · 2 s × 1")
+
+
 def test_a_rated_power_is_a_table_of_its_own_and_no_energy():
     tables = choose.tables(RECORDS, "energy", assumed={"tdp_w": 700.0})
     assert [table.title for table in tables] == ["energy, GPU", "energy, processor", "energy at the rated power"]
