@@ -189,7 +189,11 @@ def _peaks_finding() -> Finding:
         return replace(nothing, excuse=_NO_TORCH)
     import torch
 
-    products, matrix = known.Multiplied(), torch.full((2 * known.SIDE, 2 * known.SIDE), 0.5)
+    products = known.Multiplied()
+    tried = measure(products, torch.ones((known.SIDE, known.SIDE)), meters=("peaks",))
+    peak = tried.record.find(metrics.PEAK_FLOPS.id)
+    side = int(peak.notes["side"]) if peak is not None and peak.values else known.SIDE
+    matrix = torch.ones((side, side))  # as large as the meter's own: a larger product runs at a higher rate
     results = [measure(products, matrix, meters=("latency", "peaks"), samples=3, warmup=1) for _ in range(_BY_TURNS)]
     found = [figure.value for result in results if (figure := result.estimate(metrics.PEAK_FLOPS.id)) is not None]
     truth, trouble = products.best_flops_per_s, next((r.record.reason for r in results if r.record.reason), "")
