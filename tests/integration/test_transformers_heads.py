@@ -25,6 +25,8 @@ def run(cli, workshop):
         for line in (workshop / "run/records.jsonl").read_text().splitlines():
             record = json.loads(line)
             assert record["status"] == "ok", (record["case"]["subject"]["name"], record["reason"])
+            told = [(m["metric"], m["scope"]) for m in record["measurements"] if m["metric"] == "tokens.v1"]
+            assert len(told) == len(set(told)), "tokens are told once"
             found.setdefault(record["case"]["subject"]["name"], []).append(
                 {(m["metric"], m["scope"]): m for m in record["measurements"]}
             )
@@ -154,7 +156,6 @@ def test_a_saved_synthesiser_with_a_saved_vocoder(run, workshop):
 
 def test_a_cascade_of_three(run, workshop):
     found = run(
-        "--quick",
         cascades=[
             {
                 "name": "s2st",

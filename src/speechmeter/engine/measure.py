@@ -109,7 +109,8 @@ class _Attempt:
                     found += _one_pass(meter, session)
                     gpu.look(meter.name)
                     phases[meter.name] = (perf_counter_ns() - start) / 1e9
-                found += self._told(session, phases)
+                known = {(m.metric, m.scope) for m in found}  # a meter that counts calls tells of them itself
+                found += [m for m in self._told(session, phases) if (m.metric, m.scope) not in known]
                 if self.process == MAIN:
                     readings, disturbed = disturbances(before, Watch.now())
                     found += [*readings, *gpu.measurements()]

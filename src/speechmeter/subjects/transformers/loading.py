@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from speechmeter.core.types import Case
 from speechmeter.subjects import torch_runtime as runtime
 from speechmeter.subjects.generation import SYNTHETIC
 from speechmeter.subjects.transformers.catalogue import NEEDS_VOCODER, SOUND, class_name, takes
+from speechmeter.subjects.transformers.compiling import Compiled, compile_parts
 from speechmeter.subjects.transformers.lengths import Lengths, lengths_of
 from speechmeter.subjects.transformers.listening import Listener, listener_of
 from speechmeter.subjects.transformers.pinning import fill_generation_config
@@ -42,6 +43,7 @@ class Loaded:
     tokenizer: Any = None
     vocoder: Any = None
     vocoder_random: bool = False
+    compiled: Compiled = field(default_factory=Compiled)
 
     @property
     def config(self) -> Any:
@@ -60,14 +62,15 @@ class Loaded:
 
     @property
     def generate_options(self) -> dict[str, Any]:
-        """What the plan hands to `generate`: a language, a task."""
-        return dict(self.case.subject.options.get("generate", {}))
+        """What is handed to `generate`: a language or a task by the plan, a static cache for a compiled step."""
+        return {**self.compiled.generate_options, **self.case.subject.options.get("generate", {})}
 
     def notes(self) -> list[str]:
-        """What a reader must know of the weights."""
+        """What a reader must know of the weights and of what was compiled."""
+        notes = self.compiled.notes()
         if self.random:
-            return [SYNTHETIC]
-        return ["vocoder: random weights, same cost, no meaning"] if self.vocoder_random else []
+            return [SYNTHETIC, *notes]
+        return ["vocoder: random weights, same cost, no meaning", *notes] if self.vocoder_random else notes
 
 
 def load(case: Case, device: str, dtype: torch.dtype) -> Loaded:
@@ -85,18 +88,21 @@ def load(case: Case, device: str, dtype: torch.dtype) -> Loaded:
     if random:
         fill_generation_config(model, config)
     vocoder, vocoder_random = _vocoder(case, config, head)
+    model = _ready(model, case, device, dtype)
+    vocoder = None if vocoder is None else _ready(vocoder, case, device, dtype)
     return Loaded(
         case=case,
         device=device,
         dtype=dtype,
-        model=_ready(model, case, device, dtype),
+        model=model,
         head="seq2seq" if head == "st" else head,
         random=random,
         lengths=lengths_of(case.axes, random=random),
         listener=listener_of(source, config, random=random) if takes(head, config.model_type) == SOUND else None,
         tokenizer=_tokenizer(source),
-        vocoder=None if vocoder is None else _ready(vocoder, case, device, dtype),
+        vocoder=vocoder,
         vocoder_random=vocoder_random,
+        compiled=compile_parts(head, model, vocoder) if case.axes.get("compile") else Compiled(),
     )
 
 

@@ -19,6 +19,7 @@ from speechmeter.subjects.installed import installed
 from speechmeter.subjects.refusals import torch_quantizing
 from speechmeter.subjects.transformers import catalogue
 from speechmeter.subjects.transformers.catalogue import FRAMES, HEADS, NEEDS_VOCODER, SOUND, TEXT
+from speechmeter.subjects.transformers.compiling import not_compiled
 from speechmeter.subjects.transformers.lengths import contradiction
 from speechmeter.subjects.transformers.sources import is_hub_id, read_config
 
@@ -28,7 +29,6 @@ _MUST_FEED = {
     SOUND: ("takes sound", "name it with `audio:`, and drop `text:` and `features:`"),
     FRAMES: ("takes spectrograms", "add `features:` to the plan, for example `features: {bands: 80}`"),
 }
-_COMPILED = frozenset({"encoder", "ctc", "units", "vocoder"})
 _FLOAT32_ONLY = "fastspeech2_conformer"
 _SET_BY_AXES = {
     "num_beams": "beam",
@@ -78,8 +78,8 @@ class TransformersSubject:
         if reason is not None or _as_usual(case):
             return reason
         kind, head = _known_use(case)
-        if case.axes["compile"] and head is not None and head not in _COMPILED:
-            return f"compile: the loop of head {head!r} is not compiled"
+        if case.axes["compile"] and head is not None and (reason := not_compiled(head, kind)) is not None:
+            return reason
         if case.axes["dtype"] != "float32" and kind.startswith(_FLOAT32_ONLY):
             return f"{kind} runs in float32 only: transformers stretches its frames in that format"
         return None
