@@ -174,3 +174,10 @@ def best_score(groups: Sequence[Sequence[Record]]) -> Metric | None:
     """The score that a front is drawn by: the first of WER, CER, BLEU and chrF that some system has."""
     asked = (metrics.WER, metrics.CER, metrics.BLEU, metrics.CHRF)
     return next((metric for metric in asked if any(estimate(group, metric) for group in groups)), None)
+
+
+def extent_of(records: Sequence[Record]) -> tuple[int, float]:
+    """(utterances, hours of audio) of calls with one utterance each."""
+    found = (record.find(metrics.AUDIO_SECONDS.id) for record in records)
+    seconds = next((m.values for m in found if m is not None), ())
+    return len(seconds), sum(seconds) / 3600

@@ -13,6 +13,7 @@ from speechmeter.analysis.quality import (
     Standing,
     System,
     best_score,
+    extent_of,
     paired_difference,
     standings,
 )
@@ -189,5 +190,5 @@ def file_tables(systems: dict[str, list[Record]]) -> list[Table]:
 
 def _extent(group: Sequence[Record]) -> tuple[str, str]:
     """How many utterances, and how many hours they last."""
-    seconds = [value for record in group if (m := record.find(metrics.AUDIO_SECONDS.id)) for value in m.values]
-    return f"{len(seconds):,}", number(sum(seconds) / 3600, "1")
+    utterances, hours = extent_of(group)
+    return f"{utterances:,}", number(hours, "1")
