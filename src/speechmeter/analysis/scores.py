@@ -97,8 +97,8 @@ def _resampled(rows: Rows, metric_id: str) -> Any:
     formula, step = RULES[metric_id].formula, max(1, _CHUNK // max(size, 1))
     scores = []
     for start in range(0, RESAMPLES if size > 1 else 0, step):
-        times = draw.multinomial(size, np.full(size, 1 / size), size=min(step, RESAMPLES - start))
-        scores.append(formula(times @ counts))
+        picked = draw.integers(0, size, size=(min(step, RESAMPLES - start), size))
+        scores.append(formula(np.stack([column[picked].sum(axis=1) for column in counts.T], axis=-1)))
     return np.concatenate(scores) if scores else np.array([])
 
 

@@ -64,8 +64,13 @@ def _systems(groups: Groups, labels: dict[str, str]) -> Table:
         Row(labels=(labels[key],), cells=(*(cell_of(group, metric) for metric in shown), _front_cell(fronts.get(key))))
         for key, group in groups.items()
     )
-    columns = (*(metric.title for metric in shown), _FRONT)
+    columns = (*(_heading(metric) for metric in shown), _FRONT)
     return list_table("quality", ("system",), shown, rows, _notes(groups), columns=columns)
+
+
+def _heading(metric: Metric) -> str:
+    """The short names of the field where a table is wide."""
+    return {metrics.RTF.id: "RTF", metrics.RTFX.id: "RTFx"}.get(metric.id, metric.title)
 
 
 def scores_in(groups: Sequence[Sequence[Record]]) -> list[Metric]:
@@ -120,8 +125,8 @@ def _notes(groups: Groups) -> list[str]:
         return []
     notes = [
         "[…]: 95 % interval by resampling utterances; ±: over rounds.",
-        f"{_FRONT}, by {score.title} and {cost.title}: no where the systems named are better in one and no worse in "
-        "the other; not resolvable where intervals overlap.",
+        f"{_FRONT}, by {score.title} and {_heading(cost)}: no where the systems named are better in one and no worse "
+        "in the other; not resolvable where intervals overlap.",
     ]
     return [*notes, *dict.fromkeys(line for group in groups.values() for line in _how_scored(group))]
 
@@ -182,7 +187,7 @@ def file_tables(systems: dict[str, list[Record]]) -> list[Table]:
         )
         for name, group in systems.items()
     )
-    columns = ("utterances", "hours", *(metric.title for metric in shown))
+    columns = ("utterances", "hours", *(_heading(metric) for metric in shown))
     notes = dict.fromkeys(line for group in systems.values() for line in _how_scored(group))
     table = list_table("scores", ("file",), shown, rows, list(notes), columns=columns)
     return [table, *difference_tables(systems)]
