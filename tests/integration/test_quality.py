@@ -113,6 +113,18 @@ def test_files_of_the_leaderboard_are_scored_and_compared(cli, workshop):
     assert differences["rows"][0]["cells"][0]["value"] == pytest.approx(100 * (1 - 3) / 6)
 
 
+def test_without_every_time_there_is_no_rtfx_but_a_wer(cli, workshop):
+    lines = [leaderboard_line("a", 1.0, 0.1, "one", "one"), leaderboard_line("b", None, None, "two", "to")]
+    (workshop / "a.jsonl").write_text("\n".join(lines))
+    found = cli("data", "score", "a.jsonl", "--format", "json")
+    assert found.returncode == 0, found.stderr
+    (table,) = json.loads(found.stdout)
+    cells = dict(zip(table["columns"], table["rows"][0]["cells"], strict=True))
+    assert cells["WER"]["value"] == 50
+    assert (cells["RTFx"]["text"], cells["hours"]["text"]) == ("unavailable", "–")
+    assert cells["RTFx"]["reason"] == "1 of 2 utterances have no time"
+
+
 @pytest.mark.parametrize(
     ("args", "reason"),
     [

@@ -176,8 +176,7 @@ def best_score(groups: Sequence[Sequence[Record]]) -> Metric | None:
     return next((metric for metric in asked if any(estimate(group, metric) for group in groups)), None)
 
 
-def extent_of(records: Sequence[Record]) -> tuple[int, float]:
-    """(utterances, hours of audio) of calls with one utterance each."""
-    found = (record.find(metrics.AUDIO_SECONDS.id) for record in records)
-    seconds = next((m.values for m in found if m is not None), ())
-    return len(seconds), sum(seconds) / 3600
+def extent_of(records: Sequence[Record]) -> tuple[int, float | None]:
+    """(utterances, hours of audio) of calls with one utterance each; None where not every duration is known."""
+    seconds = [m.values for record in records if (m := record.find(metrics.AUDIO_SECONDS.id)) is not None and m.values]
+    return len(_names(records)), sum(seconds[0]) / 3600 if seconds else None

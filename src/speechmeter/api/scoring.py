@@ -67,8 +67,24 @@ def _record(name: str, utterances: Sequence[Utterance], normaliser_id: str) -> R
         sequence=0,
         status="ok",
         measurements=(
-            Measurement.of(metrics.LATENCY, [one.time_s for one in utterances], notes=by_turns(utterances)),
-            Measurement.of(metrics.AUDIO_SECONDS, [one.duration_s for one in utterances]),
+            *_seconds(utterances),
             *score_answers(answers, _SCORES, normaliser_id),
         ),
     )
+
+
+def _seconds(utterances: Sequence[Utterance]) -> list[Measurement]:
+    """Times and durations, each as a whole or not at all: a sum that leaves some out is none."""
+    times = [one.time_s for one in utterances if one.time_s is not None]
+    durations = [one.duration_s for one in utterances if one.duration_s is not None]
+    found = []
+    for metric, name, values in (
+        (metrics.LATENCY, "time", times),
+        (metrics.AUDIO_SECONDS, "duration", durations),
+    ):
+        lacking = len(utterances) - len(values)
+        if lacking:
+            found.append(Measurement.absent(metric, f"{lacking} of {len(utterances)} utterances have no {name}"))
+        else:
+            found.append(Measurement.of(metric, values, notes=by_turns(values) if metric is metrics.LATENCY else None))
+    return found

@@ -18,11 +18,14 @@ FIELDS = ("audio_filepath", "duration", "time", "text", "pred_text")
 
 @dataclass(frozen=True, kw_only=True)
 class Utterance:
-    """What was heard and what was made of it: seconds of audio, seconds it took, reference, output."""
+    """What was heard and what was made of it: seconds of audio, seconds it took, reference, output.
+
+    Files of other tools may hold null for the seconds: None here.
+    """
 
     name: str
-    duration_s: float
-    time_s: float
+    duration_s: float | None
+    time_s: float | None
     reference: str
     output: str
 
@@ -95,8 +98,10 @@ def _text(data: Mapping[str, Any], name: str) -> str:
     return str(data[name])
 
 
-def _seconds(data: Mapping[str, Any], name: str) -> float:
+def _seconds(data: Mapping[str, Any], name: str) -> float | None:
     value = data[name]
+    if value is None:
+        return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
         raise ValueError(f"{name} takes seconds above 0, not {value!r}")
     return float(value)

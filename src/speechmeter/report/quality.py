@@ -196,4 +196,4 @@ def file_tables(systems: dict[str, list[Record]]) -> list[Table]:
 def _extent(group: Sequence[Record]) -> tuple[str, str]:
     """How many utterances, and how many hours they last."""
     utterances, hours = extent_of(group)
-    return f"{utterances:,}", number(hours, "1")
+    return f"{utterances:,}", NOT_MEASURED if hours is None else number(hours, "1")
