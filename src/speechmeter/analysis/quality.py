@@ -11,6 +11,7 @@ from speechmeter.analysis import scores
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.quality import UTTERANCES
 from speechmeter.core.types import Record
 
 Order = Literal["better", "worse", "same", "not resolvable"]
@@ -146,7 +147,7 @@ def _by_utterance(records: Sequence[Record], metric: Metric) -> dict[tuple[str, 
 
 def _names(records: Sequence[Record]) -> list[tuple[str, int]]:
     found = (record.find(metrics.ANSWERED.id) for record in records)
-    ids = next((m.notes.get(scores.UTTERANCES, ()) for m in found if m is not None and m.values), ())
+    ids = next((m.notes.get(UTTERANCES, ()) for m in found if m is not None and m.values), ())
     seen: Counter[str] = Counter()
     names = []
     for name in map(str, ids):

@@ -17,8 +17,6 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Measurement, Record
 
 RESAMPLES = 2000
-UTTERANCES = "utterances"
-"""The note of `answered.v1` that holds the ids of the utterances."""
 _SEED = 20_250_101
 _CHUNK = 2_000_000
 """Draws that are held in memory at once."""

@@ -17,6 +17,10 @@ IMPORTED = "imported"
 """The source of a figure that was not measured here."""
 
 
+UTTERANCES = "utterances"
+"""The note of `answered.v1` that holds the ids of the utterances, in the order of the values."""
+
+
 def default_scores(workload: str) -> tuple[str, ...]:
     """What is scored where the plan is silent: translations of text, transcripts of anything else."""
     return ("bleu", "chrf") if workload == "text" else ("wer", "cer")

@@ -8,11 +8,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from speechmeter.core import metrics
+from speechmeter.core.quality import UTTERANCES
 from speechmeter.core.types import Measurement
 from speechmeter.meters.normalise import normaliser
 
-UTTERANCES = "utterances"
-"""The note that holds the ids of the utterances, in the order of the values."""
 _PACKAGES = {"wer": "jiwer", "cer": "jiwer", "bleu": "sacrebleu", "chrf": "sacrebleu"}
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from speechmeter.core import plugins
 from speechmeter.core.axes import CORE_AXES, Axis
 from speechmeter.core.errors import InputError, PlanError, SubjectError
-from speechmeter.core.quality import QUALITY
+from speechmeter.core.quality import IMPORT, QUALITY
 from speechmeter.plan.messages import explain
 from speechmeter.plan.outside_scores import check_quality
 from speechmeter.plan.schema import ModelEntry, Plan
@@ -198,7 +198,8 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
         changes["audio"] = tuple(one if one in SPECIAL_AUDIO else _rebase(one, base) for one in plan.audio)
     if plan.power_log is not None and not source.from_flag("power_log"):
         changes["power_log"] = _rebase(plan.power_log, base)
-    if plan.quality is not None and plan.quality.import_ is not None and not source.from_flag(QUALITY):
+    by_flag = (source.place((QUALITY, IMPORT)) or "").startswith("--")
+    if plan.quality is not None and plan.quality.import_ is not None and not by_flag:
         changes[QUALITY] = plan.quality.model_copy(update={"import_": _rebase(plan.quality.import_, base)})
     options = plan.workload.model_extra or {}
     files = {key: _rebase(options[key], base) for key in _TEXT_FILES if isinstance(options.get(key), str)}

@@ -60,6 +60,16 @@ _NEEDS = {
 """The meters behind a table."""
 
 
+_COUNTS = {
+    "wer": metrics.WORD_ERRORS,
+    "cer": metrics.CHARACTER_ERRORS,
+    "bleu": metrics.BLEU_STATISTICS,
+    "chrf": metrics.CHRF_STATISTICS,
+    "completeness": metrics.ANSWERED,
+}
+"""Scores that can be asked for by name, and the counts they are made from."""
+
+
 def tables(
     records: Sequence[Record],
     metric: str | None,
@@ -129,6 +139,7 @@ def names(records: Sequence[Record]) -> list[str]:
     """Words that `--metric` takes for these records."""
     measured = {m.metric.rpartition(".")[0] for record in records for m in record.measurements}
     derived = {"rtf", "rtfx", "throughput"} if "latency" in measured else set()
+    derived |= {name for name, count in _COUNTS.items() if count.name in measured}
     return sorted({*_LISTS, "memory", *measured, *derived} - {"phase"})
 
 

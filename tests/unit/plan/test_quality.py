@@ -4,6 +4,7 @@ import pytest
 import yaml
 
 from speechmeter.core.errors import InputError, PlanError
+from speechmeter.plan.overrides import from_set
 from speechmeter.plan.study import study_from_file, study_from_python
 
 PLAN = {"models": ["log-mel"], "audio": "sample", "meters": ["latency"]}
@@ -78,3 +79,14 @@ def test_a_file_about_something_else_is_refused_at_its_line(text, quality, reaso
         imported(tmp_path, text, **quality)
     assert reason in str(refusal.value)
     assert "plan.yaml:" in str(refusal.value)
+
+
+def test_a_file_given_by_a_flag_starts_from_here(tmp_path, monkeypatch):
+    imported(tmp_path, "model,wer\nlog-mel,5\n")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "scores.csv").write_text("model,wer\nlog-mel,7\n")
+    monkeypatch.chdir(tmp_path / "here")
+    study = study_from_file(tmp_path / "plan.yaml", [from_set("quality.import=scores.csv")])
+    assert study.cells.cases[0].protocol["quality"]["import"] == "scores.csv"
+    study = study_from_file(tmp_path / "plan.yaml")
+    assert study.cells.cases[0].protocol["quality"]["import"] == "../scores.csv"

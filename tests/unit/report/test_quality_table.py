@@ -133,3 +133,10 @@ def test_a_run_without_the_meter_says_what_is_missing():
     (table,) = choose.tables([record], "quality")
     assert any("needs the meter quality" in note for note in table.notes)
     assert choose.tables([], "quality") == []
+
+
+def test_a_score_can_be_asked_for_by_its_name():
+    assert {"wer", "completeness"} <= set(choose.names(RECORDS))
+    assert "bleu" not in choose.names(RECORDS)
+    table = choose.tables(RECORDS, "wer")[0]
+    assert table.rows[0].cells[0].text() == rows("quality")[0]["large",]["WER"]

@@ -24,12 +24,13 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _CLOCK = re.compile(r"\b(\d{2}):([1-5]\d)\b")
 _MONEY = re.compile(r"([$£€])\s?(\d+(?:\.\d+)?)((?:\s(?:hundred|thousand|million|billion))?)")
 _DECIMAL = re.compile(r"(?<=\d)\.(?=\d)")
+_APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ", "'"))
 _WORD = re.compile(r"[\w']+")
 
 
 def english(text: str) -> str:
     """English text in one form, in lower case, with one space between words."""
-    lowered = text.lower().replace("’", "'").replace("ʼ", "'")
+    lowered = text.lower().translate(_APOSTROPHES)
     spoken = _symbols(_TAG.sub(" ", lowered))
     words = basic(_WORD.sub(lambda found: _spelt_out(found[0]), spoken)).split()
     one_form = " ".join(ONE_FORM.get(word, american(word)) for word in words if word not in HESITATIONS)

@@ -22,6 +22,8 @@ _TENS = {
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _SMALL = {**_UNITS, **_TEENS, **_TENS}
 _HUNDRED = "hundred"
+_LONGEST = 15
+"""Digits of the longest number that is read as one."""
 _IRREGULAR_ORDINALS = {
     "first": "one", "second": "two", "third": "three", "fifth": "five", "eighth": "eight", "ninth": "nine",
     "twelfth": "twelve",
@@ -86,7 +88,7 @@ def _whole(words: Sequence[str], place: int) -> tuple[int, int, bool]:
 def _below_thousand(words: Sequence[str], place: int) -> tuple[int, int, bool]:
     """(words taken, value, whether it is an ordinal): `a hundred and five`, `forty two`, `2`, `seventh`."""
     word, after = _word(words, place), _word(words, place + 1)
-    if word.isdigit() and word.isascii():
+    if _is_written(word):
         hundreds = after == _HUNDRED
         return (2, int(word) * 100, False) if hundreds else (1, int(word), False)
     if word == "a" and after in (_HUNDRED, *_SCALES):
@@ -123,10 +125,15 @@ def _decimals(words: Sequence[str], place: int) -> tuple[int, str] | None:
     if _word(words, place) != "point":
         return None
     taken, digits = 0, ""
-    while (word := _word(words, place + 1 + taken)) in _UNITS or (word.isdigit() and word.isascii()):
+    while (word := _word(words, place + 1 + taken)) in _UNITS or _is_written(word):
         digits += str(_UNITS[word]) if word in _UNITS else word
         taken += 1
-    return (taken, digits) if taken else None
+    return (taken, digits) if 0 < len(digits) <= _LONGEST else None
+
+
+def _is_written(word: str) -> bool:
+    """Whether a word is a number in digits, and no endless row of them, as a model that loops puts out."""
+    return word.isascii() and word.isdigit() and len(word) <= _LONGEST
 
 
 def _word(words: Sequence[str], place: int) -> str:

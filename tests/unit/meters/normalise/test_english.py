@@ -1,6 +1,8 @@
 """Pairs of sentences that mean the same when read aloud, and pairs that must stay apart."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from speechmeter.core.quality import NORMALISERS
 from speechmeter.meters.normalise import normaliser
@@ -147,3 +149,21 @@ def test_none_leaves_case_and_points():
 
 def test_every_name_of_a_plan_has_a_normaliser():
     assert [normaliser(id).id for id in NORMALISERS.values()] == list(NORMALISERS.values())
+
+
+@pytest.mark.parametrize("text", ["9" * 6000, "one point " + "one " * 6000 + "million", "7 " * 6000, "<" * 6000])
+def test_a_model_that_loops_does_not_break_the_rule(text):
+    assert english(english(text)) == english(text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            [*UNITS[1:], *TENS[2:], "hundred", "thousand", "and", "a", "point", "first", "third", "7", "2,500"]
+        )
+    )
+)
+def test_any_row_of_numbers_is_read_without_loss_of_other_words(words):
+    found = english(" ".join([*words, "harbour"])).split()
+    assert found[-1] == "harbor"
