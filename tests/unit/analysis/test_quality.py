@@ -63,6 +63,13 @@ def test_only_shared_utterances_count_whatever_their_order():
     assert found.estimate.value == pytest.approx(100 * ((1 + 3) - (1 + 0)) / 20)
 
 
+def test_few_utterances_do_not_resolve_anything():
+    sides = [scored(name, [wrong] * 19, [10] * 19) for name, wrong in (("a", 0), ("b", 9))]
+    found = paired_difference(*sides, metrics.WER)
+    assert (found.order, found.estimate.low) == ("not resolvable", None)
+    assert found.reason == "an interval needs 20 utterances, 19 are here"
+
+
 def test_equal_counts_are_the_same():
     assert paired_difference(scored("a", COMMON), scored("b", COMMON), metrics.WER).order == "same"
 

@@ -47,9 +47,11 @@ def test_the_interval_is_that_of_resampling_by_hand():
     assert score_interval.__wrapped__(rows_of(errors, words), metrics.WER.id) == (low, high)  # seeded
 
 
-def test_one_utterance_has_no_interval():
-    found = estimate([scored([1], [4])], metrics.WER)
-    assert (found.value, found.low, found.high) == (25.0, None, None)
+@pytest.mark.parametrize(("count", "bounded"), [(1, False), (19, False), (20, True)])
+def test_few_utterances_have_no_interval(count, bounded):
+    found = estimate([scored([1] * count, [4] * count)], metrics.WER)
+    assert found.value == 25.0
+    assert ((found.low, found.high) == (25.0, 25.0)) is bounded
 
 
 def test_the_interval_covers_the_truth_in_simulation():

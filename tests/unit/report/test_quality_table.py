@@ -16,14 +16,16 @@ from speechmeter.report.terminal import draw
 from speechmeter.report.text import FORMATS
 
 GOLDEN = Path(__file__).parent / "golden"
-WORDS = [10.0, 12.0, 8.0, 15.0, 9.0, 11.0, 7.0, 14.0]
+WORDS = [10.0, 12.0, 8.0, 15.0, 9.0, 11.0, 7.0, 14.0] * 3
+IDS = [f"{letter}{copy}" for copy in range(3) for letter in "abcdefgh"]
 
 
 def system(name, errors, time, **case):
     made = make_case(name, meters=("latency", "quality"), **case)
+    errors = errors * 3
     notes = {"normaliser": "english.v1"}
     scored = [
-        Measurement.of(metrics.ANSWERED, [float(e < 7) for e in errors], notes={"utterances": [*"abcdefgh"]}),
+        Measurement.of(metrics.ANSWERED, [float(e < 7) for e in errors], notes={"utterances": IDS}),
         Measurement.of(metrics.WORD_ERRORS, errors, notes=notes),
         Measurement.of(metrics.REFERENCE_WORDS, WORDS, notes=notes),
         Measurement.of(metrics.MEMORY_WEIGHTS, [2**20]),
@@ -96,7 +98,7 @@ def rows(title):
 
 def test_systems_have_scores_costs_and_a_place():
     found, table = rows("quality")
-    assert found["large",]["WER"].startswith(f"{100 * 3 / sum(WORDS):.2f} % [")
+    assert found["large",]["WER"].startswith(f"{100 * 9 / sum(WORDS):.2f} % [")
     assert found["small",]["completeness"].startswith("87.5 %")
     assert found["large",]["on the front"] == "yes"
     assert found["small",]["on the front"] == "yes"
@@ -123,8 +125,8 @@ def test_what_cannot_be_scored_says_why():
 def test_differences_carry_sign_count_and_verdict():
     pairs, _ = rows("differences by pairs")
     found = pairs["large", "small"]
-    assert found["ΔWER"].startswith(f"-{100 * (31 - 3) / sum(WORDS):.1f} % [-")
-    assert (found["utterances"], found["the first is"]) == ("8", "better")
+    assert found["ΔWER"].startswith(f"-{100 * (93 - 9) / sum(WORDS):.1f} % [-")
+    assert (found["utterances"], found["the first is"]) == ("24", "better")
     assert pairs["large", "twin"]["the first is"] == "not resolvable"
 
 
