@@ -94,3 +94,17 @@ def allocator():
         return len(block)
 
     return chain(spike)
+
+
+def reader():
+    """Reads out what it is fed as text, the second item of all with a word too many."""
+    return chain(lambda batch: [f"{line} indeed" if name == "text-1" else line for name, line in _named(batch)])
+
+
+def mumbler():
+    """As the reader, with nothing at all for the last item."""
+    return chain(lambda batch: ["" if name == "text-2" else line for name, line in _named(batch)])
+
+
+def _named(batch):
+    return zip(batch.ids, batch.data, strict=True)

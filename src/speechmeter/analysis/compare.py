@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from speechmeter.analysis.derived import round_value
 from speechmeter.analysis.estimate import Estimate, estimate, t_quantile
+from speechmeter.analysis.quality import DIFFERENCES, Difference, paired_difference
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import FAILED, Case, Record
 
@@ -55,6 +56,8 @@ def verdict(
     if old is None or fresh is None:
         side = "BASE" if old is None else "NEW"
         return _undecided(case, metric, old, fresh, f"{side} has no {metric.name}")
+    if metric.id in DIFFERENCES:
+        return _by_utterance(case, old, fresh, paired_difference(new, base, metric), min_effect)
     if metric.exact:
         return _exact(case, metric, old, fresh)
     pairs = _pairs(base, new, metric) if together else []
@@ -157,12 +160,35 @@ def _rounds_to_settle(logs: _Difference, edge: float) -> int | None:
     return None
 
 
+def _by_utterance(case: Case, old: Estimate, fresh: Estimate, found: Difference, min_effect: float) -> Verdict:
+    """A score is compared over the utterances that both sides have: rounds do not vary it."""
+    metric, change = old.metric, found.estimate
+    if change is None or change.low is None or change.high is None or not old.value:
+        return _undecided(case, metric, old, fresh, found.reason or f"{metric.name} of BASE is 0")
+    edge = min_effect * old.value
+    word: Word = "CANNOT TELL"
+    if abs(change.value) > edge and (change.low > 0 or change.high < 0):
+        word = "MORE" if change.value > 0 else "LESS"
+    elif -edge <= change.low and change.high <= edge:
+        word = "SAME"
+    reason = "more utterances would settle it" if word == "CANNOT TELL" else ""
+    return Verdict(
+        case=case, metric=metric, word=word, regression=word == _worse(metric), base=old, new=fresh,
+        ratio=1 + change.value / old.value, low=1 + change.low / old.value, high=1 + change.high / old.value,
+        paired=True, reason="; ".join(filter(None, [f"{change.samples_per_round} utterances of both", reason])),
+    )  # fmt: skip
+
+
+def _worse(metric: Metric) -> Word:
+    return "LESS" if metric.direction == "higher" else "MORE"
+
+
 def _exact(case: Case, metric: Metric, old: Estimate, fresh: Estimate) -> Verdict:
     same = old.value == fresh.value
     word: Word = "SAME" if same else "MORE" if fresh.value > old.value else "LESS"
     ratio = fresh.value / old.value if old.value else None
     return Verdict(
-        case=case, metric=metric, word=word, regression=word == "MORE", base=old, new=fresh, ratio=ratio,
+        case=case, metric=metric, word=word, regression=word == _worse(metric), base=old, new=fresh, ratio=ratio,
         rounds=min(old.rounds, fresh.rounds), reason="counted, not sampled",
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from speechmeter.analysis import parts
+from speechmeter.analysis import parts, scores
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import BATCHES, Measurement, Record
@@ -177,6 +177,15 @@ def _share(this: _Round, scope: str) -> tuple[float, int] | None:
     return (part / whole, 1) if part is not None and whole else None
 
 
+def _score(metric: Metric) -> Derive:
+    def score(this: _Round, scope: str) -> tuple[float, int] | None:
+        rows = scores.score_rows([this.record], metric) if scope == "total" else ()
+        value = scores.score_of(rows, metric)
+        return (value, len(rows)) if value is not None else None
+
+    return score
+
+
 def _energy_per_hour(energy: Metric) -> Derive:
     return _quotient(energy, metrics.AUDIO_SECONDS, _HOUR_S)
 
@@ -233,6 +242,10 @@ _DERIVED: dict[str, _Derivation] = {
     ),
     metrics.OPERATOR_SHARE.id: _of(_share, metrics.TIME_OPERATOR),
     metrics.LAUNCH_BOUND.id: _of(_quotient(metrics.LATENCY, metrics.TIME_GPU), metrics.LATENCY, metrics.TIME_GPU),
+    **{
+        metric.id: _of(_score(metric), *scores.RULES[metric.id].counts, metrics.ANSWERED)
+        for metric in (metrics.WER, metrics.CER, metrics.BLEU, metrics.CHRF, metrics.COMPLETENESS)
+    },
     **{
         per_hour.id: _of(_energy_per_hour(energy), energy, metrics.AUDIO_SECONDS)
         for energy, per_hour in metrics.ENERGY_PER_AUDIO_HOUR.items()

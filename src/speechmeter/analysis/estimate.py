@@ -1,6 +1,7 @@
 """One figure with its interval from the rounds of a case: every shown number is made here.
 
-Estimate: geometric mean of round medians. Interval: 95 %, Student's t on their logarithms, from two rounds on.
+Estimate: geometric mean of round medians. Interval: 95 %, Student's t on their logarithms, from two rounds on. Scores
+of quality do not vary between rounds: their interval is the bootstrap's over utterances.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Literal
 
+from speechmeter.analysis import scores
 from speechmeter.analysis.derived import round_value, sample_values
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.quality import IMPORTED
 from speechmeter.core.types import Record
 
 Verdict = Literal["real-time", "not real-time", "undecided"]
@@ -24,7 +27,8 @@ class Estimate:
     """A figure that may be shown. `low` and `high` bound it at 95 %; None with a single round.
 
     `samples_per_round` is the smallest number of raw samples behind one round's figure. `statistic` says what `value`
-    is; with `mean-sd` the bounds are one standard deviation either side, as the classic studies print it.
+    is; with `mean-sd` the bounds are one standard deviation either side, as the classic studies print it. Of a score
+    it is `bootstrap`, and the samples are utterances; `imported` is a score that was taken elsewhere, with its bounds.
     """
 
     metric: Metric
@@ -58,6 +62,8 @@ def estimate(
     """The figure over all rounds of one case; None when no round holds it. Raises ValueError for mixed cases."""
     if len({record.case.id for record in records}) > 1:
         raise ValueError("an estimate is made of the rounds of one case")
+    if metric.id in scores.RULES:
+        return _score(records, metric) if scope == "total" else None
     if statistic != "geomean" and not metric.exact:
         return _pooled(records, metric, scope, statistic)
     found = [pair for record in records if (pair := round_value(record, metric, scope, records)) is not None]
@@ -72,6 +78,30 @@ def estimate(
         high=high,
         rounds=len(values),
         samples_per_round=min(count for _, count in found),
+    )
+
+
+def _score(records: Sequence[Record], metric: Metric) -> Estimate | None:
+    """A score over utterances with its bootstrap interval, or one that was imported with the interval it came with."""
+    outside = scores.imported(records, metric)
+    if outside is not None:
+        low, high = outside.notes.get("low"), outside.notes.get("high")
+        return Estimate(
+            metric=metric,
+            value=outside.values[0],
+            low=low,
+            high=high,
+            rounds=1,
+            samples_per_round=0,
+            statistic=IMPORTED,
+        )
+    rows = scores.score_rows(records, metric)
+    value = scores.score_of(rows, metric)
+    if value is None:
+        return None
+    low, high = scores.score_interval(rows, metric.id) or (None, None)
+    return Estimate(
+        metric=metric, value=value, low=low, high=high, rounds=1, samples_per_round=len(rows), statistic="bootstrap"
     )
 
 

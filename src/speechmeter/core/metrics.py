@@ -64,6 +64,11 @@ def _plain(id: str, unit: str, title: str, formula: str, *, exact: bool = False)
     return Metric(id=id, unit=unit, direction="neither", title=title, formula=formula, exact=exact)
 
 
+def _higher(id: str, unit: str, title: str, formula: str) -> Metric:
+    """Scores: of one run over utterances, which further rounds do not vary."""
+    return Metric(id=id, unit=unit, direction="higher", title=title, formula=formula, exact=True)
+
+
 LATENCY = _lower("latency.v1", "s", "latency", "wall time of one call, device synchronised at both edges")
 LATENCY_LOAD = _lower("latency_load.v1", "s", "load time", "wall time from asking for the subject to its being ready")
 LATENCY_FIRST = _lower("latency_first.v1", "s", "first call", "wall time of the first call after loading")
@@ -273,6 +278,65 @@ THROUGHPUT = Metric(
     id="throughput.v1", unit="1/s", direction="higher", title="throughput",
     formula="sum of items / sum of processing time",
 )  # fmt: skip
+
+ANSWERED = _plain(
+    "answered.v1", "1", "answered", "1 for an utterance whose output holds text, 0 for one whose output is empty",
+    exact=True,
+)  # fmt: skip
+WORD_ERRORS = _lower(
+    "word_errors.v1", "1", "word errors",
+    "substituted, deleted and inserted words of an utterance, by the fewest that turn the reference into the output",
+    exact=True,
+)  # fmt: skip
+REFERENCE_WORDS = _plain(
+    "reference_words.v1", "1", "reference words", "words in the reference of an utterance", exact=True
+)
+CHARACTER_ERRORS = _lower(
+    "character_errors.v1", "1", "character errors", "the same of characters, spaces between words included", exact=True
+)
+REFERENCE_CHARACTERS = _plain(
+    "reference_characters.v1", "1", "reference characters", "characters in the reference of an utterance, with spaces",
+    exact=True,
+)  # fmt: skip
+BLEU_STATISTICS = _plain(
+    "bleu_statistics.v1", "1", "BLEU statistics",
+    "for each utterance lengths of output and reference, matching n-grams, n-grams of the output; n from 1 to 4",
+    exact=True,
+)  # fmt: skip
+CHRF_STATISTICS = _plain(
+    "chrf_statistics.v1", "1", "chrF statistics",
+    "for each utterance, for n from 1 to 6: character n-grams of the output, of the reference, matching ones",
+    exact=True,
+)  # fmt: skip
+WER = _lower("wer.v1", "%", "WER", "100 × sum of word errors / sum of reference words, over all utterances", exact=True)
+CER = _lower(
+    "cer.v1", "%", "CER", "100 × sum of character errors / sum of reference characters, over all utterances", exact=True
+)
+BLEU = _higher(
+    "bleu.v1", "1", "BLEU",
+    "sacrebleu's corpus BLEU, 0 to 100: brevity penalty × geometric mean of four n-gram precisions, smoothed (exp)",
+)  # fmt: skip
+CHRF = _higher(
+    "chrf.v1", "1", "chrF",
+    "sacrebleu's corpus chrF2, 0 to 100: F score of mean precision and recall of character n-grams, recall twice",
+)  # fmt: skip
+COMPLETENESS = _higher(
+    "completeness.v1", "%", "completeness", "100 × utterances whose output holds text / all utterances"
+)
+WER_DIFFERENCE = _lower(
+    "wer_difference.v1", "%", "ΔWER", "WER of the first system minus that of the second, over the same utterances",
+    exact=True,
+)  # fmt: skip
+CER_DIFFERENCE = _lower(
+    "cer_difference.v1", "%", "ΔCER", "CER of the first system minus that of the second, over the same utterances",
+    exact=True,
+)  # fmt: skip
+BLEU_DIFFERENCE = _higher(
+    "bleu_difference.v1", "1", "ΔBLEU", "BLEU of the first system minus that of the second, over the same utterances"
+)
+CHRF_DIFFERENCE = _higher(
+    "chrf_difference.v1", "1", "ΔchrF", "chrF of the first system minus that of the second, over the same utterances"
+)
 
 register(value for value in list(globals().values()) if isinstance(value, Metric))
 register(ENERGY_PER_AUDIO_HOUR.values())

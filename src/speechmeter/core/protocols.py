@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.metrics import Metric
+from speechmeter.core.outputs import Output
 from speechmeter.core.types import Batch, Case, Measurement, Stage
 
 
@@ -141,6 +142,10 @@ class Session(Protocol):
 
     def call(self, batch: Batch) -> list[Any]:
         """Run the chain once, iterators drained; outputs per stage."""
+        ...
+
+    def outputs(self) -> Sequence[Output]:
+        """What a call with each batch puts out, from one pass outside every clock; empty where nothing is kept."""
         ...
 
     def sync(self) -> None:

@@ -149,7 +149,7 @@ class Batch:
     targets: Any = None
 
 
-def by_turns(batches: Sequence[Batch]) -> dict[str, Any]:
+def by_turns(batches: Sequence[Any]) -> dict[str, Any]:
     """The note for values that are those of the batches by turns; nothing for a single batch."""
     return {BATCHES: len(batches)} if len(batches) > 1 else {}
 

@@ -16,8 +16,8 @@ from speechmeter.engine.disturbance import Watch, disturbances
 from speechmeter.engine.environment import capture
 from speechmeter.engine.failures import classify
 from speechmeter.engine.gpu_state import GpuState
-from speechmeter.engine.outputs import write_outputs
-from speechmeter.engine.session import LoadedSession, Progress, open_session
+from speechmeter.engine.outputs import write_outputs, write_timed_utterances
+from speechmeter.engine.session import LOAD, LoadedSession, Progress, open_session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ class _Attempt:
                     gpu.look(meter.name)
                     phases[meter.name] = (perf_counter_ns() - start) / 1e9
                 known = {(m.metric, m.scope) for m in found}  # a meter that counts calls tells of them itself
-                found += [m for m in self._told(session, phases) if (m.metric, m.scope) not in known]
+                found += [m for m in self._told(session, phases, _latency(found)) if (m.metric, m.scope) not in known]
                 if self.process == MAIN:
                     readings, disturbed = disturbances(before, Watch.now())
                     found += [*readings, *gpu.measurements()]
@@ -141,18 +141,24 @@ class _Attempt:
             *facts,
         ]
 
-    def _told(self, session: LoadedSession, phases: dict[str, float]) -> list[Measurement]:
+    def _told(self, session: LoadedSession, phases: dict[str, float], latency: Measurement | None) -> list[Measurement]:
         """Tokens and sound of every batch, and the outputs as files; once a case."""
         if self.keep is None or not self.leads:
             return []
         start = perf_counter_ns()
         self.report("outputs")
-        calls = session.told()
+        outputs = list(zip(session.batches, session.outputs(), strict=False))
         if self.keep.folder is not None:
-            outputs = zip(session.batches, (call.output for call in calls), strict=False)
-            write_outputs(self.keep.folder / self.case.id, outputs, speech=self.keep.speech)
+            folder = self.keep.folder / self.case.id
+            write_outputs(folder, outputs, speech=self.keep.speech)
+            if not session.loads:
+                write_timed_utterances(folder, outputs, latency)
         phases["outputs"] = (perf_counter_ns() - start) / 1e9
-        return _joined([call.made for call in calls])
+        return _joined([call.made for call in session.told])
+
+
+def _latency(found: Sequence[Measurement]) -> Measurement | None:
+    return next((m for m in found if m.metric == metrics.LATENCY.id and m.scope == "total"), None)
 
 
 def _joined(calls: Sequence[Sequence[Measurement]]) -> list[Measurement]:
@@ -180,7 +186,7 @@ def _one_pass(meter: Meter, session: LoadedSession) -> list[Measurement]:
 
 def _load_row(session: LoadedSession) -> list[Measurement]:
     """Data loading is a row of its own whatever the boundary is."""
-    if any(stage.name == "load" for stage in session.stages):
+    if any(stage.name == LOAD for stage in session.stages):
         return []
     return [Measurement.of(metrics.LATENCY, [session.reload_ns / 1e9], scope="stage:load", notes={"clocked": False})]
 

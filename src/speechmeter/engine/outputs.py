@@ -1,39 +1,17 @@
-"""What calls put out, kept as plain data and written as files: text, token ids, sound. Tensors are let go."""
+"""What calls put out, written as files: text and token ids, sound, and utterances with their times."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from statistics import median
 
-from speechmeter.core.types import Batch, Speech
+from speechmeter.core.outputs import Output
+from speechmeter.core.types import Batch, Measurement, Speech
+from speechmeter.core.utterances import UTTERANCES_FILE, Utterance, write_utterances
 
 TEXT_FILE = "text.tsv"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Output:
-    """What one call put out, item by item: lines of text (or of token ids), or sound; both empty for anything else."""
-
-    lines: tuple[str, ...] = ()
-    speech: tuple[Speech, ...] = ()
-    is_text: bool = False
-
-
-def output_of(last: Any) -> Output:
-    """What can be kept of the last stage's output."""
-    items = last if isinstance(last, list | tuple) else [last]
-    if not items:
-        return Output()
-    if all(isinstance(item, str) for item in items):
-        return Output(lines=tuple(items), is_text=True)
-    if all(isinstance(item, Speech) for item in items):
-        return Output(speech=tuple(items))
-    if all(isinstance(item, list | tuple) and all(type(part) is int for part in item) for item in items):
-        return Output(lines=tuple(" ".join(map(str, item)) for item in items))
-    return Output()
 
 
 def write_outputs(folder: Path, outputs: Iterable[tuple[Batch, Output]], *, speech: bool) -> None:
@@ -47,6 +25,28 @@ def write_outputs(folder: Path, outputs: Iterable[tuple[Batch, Output]], *, spee
     if lines:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / TEXT_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_timed_utterances(folder: Path, outputs: Sequence[tuple[Batch, Output]], latency: Measurement | None) -> None:
+    """`utterances.jsonl`, where every call held one utterance of audio with a reference, was timed, and put out text.
+
+    `latency` holds the calls by turns; the time of an utterance is the median of its own.
+    """
+    if latency is None or len(latency.values) < len(outputs) or not any(output.is_text for _, output in outputs):
+        return
+    if not all(batch.items == 1 and batch.audio_s and batch.references for batch, _ in outputs):
+        return
+    utterances = [
+        Utterance(
+            name=_names(batch)[0],
+            duration_s=batch.audio_s or 0.0,
+            time_s=median(latency.values[turn :: len(outputs)]),
+            reference=batch.references[0],
+            output=_one_line(" ".join(output.lines)),
+        )
+        for turn, (batch, output) in enumerate(outputs)
+    ]
+    write_utterances(folder / UTTERANCES_FILE, utterances)
 
 
 def _names(batch: Batch) -> Sequence[str]:

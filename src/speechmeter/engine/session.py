@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import perf_counter_ns
 from typing import Any
 
 from speechmeter.core.axes import inside_boundary
 from speechmeter.core.machine import resident_bytes
+from speechmeter.core.outputs import Output, output_of
 from speechmeter.core.protocols import Collected, Prepared, Subject, Workload
 from speechmeter.core.stages import made_by, run_chain
 from speechmeter.core.types import Batch, Case, Measurement, Stage
-from speechmeter.engine.outputs import Output, output_of
 from speechmeter.engine.schedule import collect
 
 Progress = Callable[[str], None]
 _QUICK_DATA_NS = 10**9
+LOAD = "load"
+"""The stage that makes or reads the data, in front of the subject's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +62,31 @@ class LoadedSession:
         """Wait for the device."""
         self.prepared.sync()
 
-    def told(self) -> list[Call]:
-        """What a call with each batch gives; where the first call gave nothing worth telling, neither do the others."""
+    @cached_property
+    def told(self) -> tuple[Call, ...]:
+        """What a call with each batch gives; where the first call gave nothing worth telling, neither do the others.
+
+        One pass outside every clock, made when it is first asked for. Loading data is left out of the chain: it would
+        go on with the next batch, whichever that is, and not with the one that is asked for.
+        """
         if self.first is None or not self.first.tells:
-            return []
-        return [self.first, *(_told(self.stages, self.call(batch)) for batch in self.batches[1:])]
+            return ()
+        stages = self.stages[1:] if self.loads else self.stages
+        return (self.first, *(self._called(stages, batch) for batch in self.batches[1:]))
+
+    def _called(self, stages: Sequence[Stage], batch: Batch) -> Call:
+        outputs = run_chain(stages, batch)
+        self.sync()
+        return _told(stages, outputs)
+
+    @property
+    def loads(self) -> bool:
+        """Whether the chain begins with loading the data, whatever batch it is called with."""
+        return self.stages[0].name == LOAD
+
+    def outputs(self) -> list[Output]:
+        """What a call with each batch puts out; empty where nothing can be kept of it."""
+        return [call.output for call in self.told]
 
     def collect(self, sample: Callable[[Batch], int]) -> Collected:
         """Call `sample` as often as the case's protocol asks."""
@@ -136,9 +159,9 @@ def bounded_stages(prepared: Prepared, case: Case, workload: Workload) -> tuple[
         replace(stage, clocked=stage.clocked and inside_boundary(stage.name.rpartition(".")[2], boundary))
         for stage in prepared.stages
     )
-    if inside_boundary("load", boundary):
+    if inside_boundary(LOAD, boundary):
         endless = _endless(case, workload)
-        stages = (Stage(name="load", fn=lambda _: next(endless)), *stages)
+        stages = (Stage(name=LOAD, fn=lambda _: next(endless)), *stages)
     return stages
 
 

@@ -106,7 +106,7 @@ class InlinePlace:
             case,
             plugins.subject(case.subject.plugin),
             plugins.workload(case.workload.plugin),
-            [plugins.meter(name) for name in case.meters],
+            [plugins.meter(name) for name in case.meters if extent == "all" or not all_exact([name])],
             "use --launcher subprocess",
             report=report,
             keep=self._artifacts if extent == "all" else None,
@@ -136,13 +136,14 @@ def measure_here(
 def processes_of(case: Case, *, repeated: bool = False) -> list[tuple[str, tuple[str, ...]]]:
     """(process name, meters) in the order they run, the main one with the timing first.
 
-    `repeated` leaves out processes in which every metric is exact: what was counted once is not counted again.
+    `repeated` leaves out meters whose metrics are all exact: what was counted once is not counted again.
     """
     groups: dict[str, list[str]] = {}
     for name in case.meters:
-        groups.setdefault(plugins.meter(name).process(case), []).append(name)
+        if not (repeated and all_exact([name])):
+            groups.setdefault(plugins.meter(name).process(case), []).append(name)
     ordered = sorted(groups.items(), key=lambda group: group[0] != MAIN)
-    return [(process, tuple(names)) for process, names in ordered if not (repeated and all_exact(names))]
+    return [(process, tuple(names)) for process, names in ordered]
 
 
 def all_exact(meters: Iterable[str]) -> bool:

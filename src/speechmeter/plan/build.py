@@ -12,11 +12,15 @@ from pydantic import ValidationError
 from speechmeter.core import plugins
 from speechmeter.core.axes import CORE_AXES, Axis
 from speechmeter.core.errors import InputError, PlanError, SubjectError
+from speechmeter.core.quality import IMPORT, QUALITY
 from speechmeter.plan.messages import explain
+from speechmeter.plan.outside_scores import check_quality
 from speechmeter.plan.schema import ModelEntry, Plan
 from speechmeter.plan.shorthand import CASCADE, STAGES, spelt_out
 from speechmeter.plan.source import KeyPath, Source
 
+_TEXT_FILES = ("lines", "references")
+"""Options of the text workload that are files."""
 SPECIAL_AUDIO = ("noise", "sample")
 """Values of `audio:` that are not files: generated noise, and the speech that ships with the package."""
 
@@ -38,7 +42,9 @@ def build_plan(source: Source, *, trust: bool = False) -> Plan:
         _named(lambda name=name: plugins.meter(name), source, ("meters",))
     _check_schedule(body, source)
     axes = _sweeps(swept, declared_axes(body, source), source)
-    return body.model_copy(update={"axes": axes, **_rebased(body, source)})
+    plan = body.model_copy(update={"axes": axes, **_rebased(body, source), "meters": _meters(body)})
+    check_quality(plan, source)
+    return plan
 
 
 def declared_axes(plan: Plan, source: Source) -> dict[str, Axis]:
@@ -192,10 +198,19 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
         changes["audio"] = tuple(one if one in SPECIAL_AUDIO else _rebase(one, base) for one in plan.audio)
     if plan.power_log is not None and not source.from_flag("power_log"):
         changes["power_log"] = _rebase(plan.power_log, base)
-    lines = (plan.workload.model_extra or {}).get("lines")
-    if isinstance(lines, str):
-        changes["workload"] = plan.workload.model_copy(update={"lines": _rebase(lines, base)})
+    by_flag = (source.place((QUALITY, IMPORT)) or "").startswith("--")
+    if plan.quality is not None and plan.quality.import_ is not None and not by_flag:
+        changes[QUALITY] = plan.quality.model_copy(update={"import_": _rebase(plan.quality.import_, base)})
+    options = plan.workload.model_extra or {}
+    files = {key: _rebase(options[key], base) for key in _TEXT_FILES if isinstance(options.get(key), str)}
+    if files:
+        changes["workload"] = plan.workload.model_copy(update=files)
     return changes
+
+
+def _meters(plan: Plan) -> tuple[str, ...]:
+    """The meters of a plan; whoever says how quality is taken asks for it."""
+    return plan.meters if plan.quality is None or QUALITY in plan.meters else (*plan.meters, QUALITY)
 
 
 def _rebase_model(entry: ModelEntry, base: Path) -> ModelEntry:

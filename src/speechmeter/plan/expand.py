@@ -12,9 +12,10 @@ from typing import Any
 from speechmeter.core import plugins
 from speechmeter.core.axes import CORE_AXES, axis_names
 from speechmeter.core.machine import available_cores
+from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY, default_scores
 from speechmeter.core.types import Case, Skip, Spec
 from speechmeter.plan.build import SPECIAL_AUDIO, axes_of
-from speechmeter.plan.schema import ModelEntry, Plan
+from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ def outside_triangle(plan: Plan, case: Case) -> bool:
 
 
 def _all_cases(plan: Plan) -> Iterator[Case]:
-    protocol = _protocol(plan)
+    protocol = {**_protocol(plan), **_quality(plan)}
     for entry, workload in itertools.product(plan.models, _workload_specs(plan)):
         names = [*axis_names(CORE_AXES), *axis_names(axes_of(entry)), *_workload_axes(workload)]
         for values in itertools.product(*(plan.axes[name] for name in names)):
@@ -119,3 +120,14 @@ def _protocol(plan: Plan) -> dict[str, Any]:
         "min_samples": plan.min_samples,
         "budget_s": plan.budget_s,
     }
+
+
+def _quality(plan: Plan) -> dict[str, Any]:
+    """How outputs are scored, every default written out; nothing for a plan that does not ask for it."""
+    if QUALITY not in plan.meters:
+        return {}
+    asked = plan.quality or QualityEntry()
+    if asked.import_ is not None:
+        return {QUALITY: {IMPORT: asked.import_, **_content(Path(asked.import_))}}
+    scores = asked.scores or default_scores(plan.workload.name)
+    return {QUALITY: {"normaliser": NORMALISERS[asked.normaliser or "basic"], "scores": list(scores)}}

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from speechmeter.core.errors import PlanError
 from speechmeter.core.plugins import nearest
-from speechmeter.plan.schema import LimitsEntry, Plan, ScheduleEntry
+from speechmeter.plan.schema import LimitsEntry, Plan, QualityEntry, ScheduleEntry
 from speechmeter.plan.source import KeyPath, Source
 
 _EXAMPLES = {
@@ -18,8 +18,9 @@ _EXAMPLES = {
     "schedule": "for example `schedule: {wait: 10, warmup: 10, active: 20, repeat: 2}`",
     "audio": "name a sound file, `sample` or `noise`",
     "workload": "for example `workload: audio`",
+    "quality": "for example `quality: {normaliser: english, scores: [wer, cer]}` or `quality: {import: scores.csv}`",
 }
-_PARTS: dict[str, type[BaseModel]] = {"limits": LimitsEntry, "schedule": ScheduleEntry}
+_PARTS: dict[str, type[BaseModel]] = {"limits": LimitsEntry, "schedule": ScheduleEntry, "quality": QualityEntry}
 _KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -46,11 +47,13 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
         return (f"{key} is missing", fix)
     if kind == "extra_forbidden":
         part = _PARTS.get(str(path[0]), Plan)
-        return (f"unknown key {path[-1]!r} in {path[0]}", nearest(str(path[-1]), list(part.model_fields)))
+        return (f"unknown key {path[-1]!r} in {path[0]}", nearest(str(path[-1]), _keys(part)))
     if kind == "too_short":
         return (f"{path[0]} is empty", fix)
     if kind == "finite_number":
         return (f"{key} must be finite, not {value!r}", fix)
+    if kind == "literal_error" and path[0] == "quality":
+        return (f"{key} takes {context['expected']}, not {value!r}", fix)
     if kind == "greater_than":
         return (f"{key} must be greater than {context['gt']:g}, not {value!r}", fix)
     if path[0] == "rounds":
@@ -65,6 +68,10 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
     if expected:
         return (f"{key} takes {expected}, not {value!r}", fix)
     return (f"{key}: {finding['msg']}", fix)
+
+
+def _keys(part: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in part.model_fields.items()]
 
 
 def _default(key: str) -> Any:

@@ -84,6 +84,17 @@ class LimitsEntry(_Part):
         return Limits(time_s=self.time_s, memory_gib=self.memory_gib, run_s=self.run_s)
 
 
+class QualityEntry(_Part):
+    """`quality:`: how outputs are scored, or a file with scores that were taken elsewhere."""
+
+    normaliser: Literal["english", "basic", "none"] | None = None
+    scores: (
+        Annotated[tuple[Literal["wer", "cer", "bleu", "chrf"], ...], BeforeValidator(_as_list), Field(min_length=1)]
+        | None
+    ) = None
+    import_: Word | None = Field(default=None, alias="import")
+
+
 class Plan(_Part):
     """A validated study. `axes` holds every swept value by axis name."""
 
@@ -111,12 +122,13 @@ class Plan(_Part):
     triangle: Flag = False
     power_log: Word | None = None
     save_speech: Flag = False
+    quality: QualityEntry | None = None
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
     axes: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """The plan as YAML would hold it, every default written out; reading it back gives this plan."""
-        data = self.model_dump(exclude={"axes"}, mode="json")
+        data = self.model_dump(exclude={"axes"}, mode="json", by_alias=True)
         return {**data, **{name: list(values) for name, values in self.axes.items()}}
 
 

@@ -15,6 +15,7 @@ from speechmeter.report.energy import energy
 from speechmeter.report.grids import grids
 from speechmeter.report.lists import cold_start, parameters, stages
 from speechmeter.report.overview import cascades, relations, summary
+from speechmeter.report.quality import quality
 from speechmeter.report.tables import Table
 
 _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
@@ -29,6 +30,7 @@ _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
     "energy": energy,
     "cascades": cascades,
     "relations": relations,
+    "quality": quality,
     "summary": summary,
 }
 _MEMORY = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED)
@@ -42,6 +44,7 @@ _WORDS = {
     "operators": "coverage",
     "peaks": "utilisation",
     "energy": "energy",
+    "quality": "quality",
 }
 """What is shown of each built-in meter when nothing is asked for, in this order."""
 _NEEDS = {
@@ -52,8 +55,19 @@ _NEEDS = {
     "coverage": ("operators",),
     "utilisation": ("latency", "flops", "peaks"),
     "energy": ("energy",),
+    "quality": ("quality",),
 }
 """The meters behind a table."""
+
+
+_COUNTS = {
+    "wer": metrics.WORD_ERRORS,
+    "cer": metrics.CHARACTER_ERRORS,
+    "bleu": metrics.BLEU_STATISTICS,
+    "chrf": metrics.CHRF_STATISTICS,
+    "completeness": metrics.ANSWERED,
+}
+"""Scores that can be asked for by name, and the counts they are made from."""
 
 
 def tables(
@@ -125,6 +139,7 @@ def names(records: Sequence[Record]) -> list[str]:
     """Words that `--metric` takes for these records."""
     measured = {m.metric.rpartition(".")[0] for record in records for m in record.measurements}
     derived = {"rtf", "rtfx", "throughput"} if "latency" in measured else set()
+    derived |= {name for name, count in _COUNTS.items() if count.name in measured}
     return sorted({*_LISTS, "memory", *measured, *derived} - {"phase"})
 
 

@@ -40,7 +40,7 @@ def _texts(v: Verdict) -> list[str]:
 
 
 def _how(v: Verdict) -> str:
-    if v.low is None:
+    if v.low is None or not v.rounds:
         return ""
     return f"{v.rounds} adjacent pairs" if v.paired else f"unpaired, {v.rounds} rounds"
 

@@ -10,6 +10,7 @@ _BYTES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _WIDEST_PERCENT = 999
 _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _COUNTED = {"flop": "FLOP", "flop/s": "FLOP/s", "op": "op"}
+_OVER_UTTERANCES = ("bootstrap", "difference", "imported")
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -33,10 +34,25 @@ def figure(estimate: Estimate, *, sci: bool = False) -> str:
     """An estimate with its relative interval: `0.123 ±4%`."""
     if estimate.statistic == "rho":
         return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}] (n={estimate.samples_per_round})"
+    if estimate.statistic in _OVER_UTTERANCES:
+        return _score(estimate, sci)
     text = number(estimate.value, estimate.metric.unit, sci=sci)
     if estimate.statistic == "mean-sd" and estimate.high is not None:
         return f"{text} ± {number(estimate.high - estimate.value, estimate.metric.unit, sci=sci)}"
     return text if estimate.half_width is None else f"{text} ±{_percent(estimate.half_width)}"
+
+
+def _score(estimate: Estimate, sci: bool) -> str:
+    """A score with both ends of its interval: `5.32 % [4.10, 6.70]`; differences with their sign."""
+    signed = estimate.statistic == "difference"
+
+    def text(value: float, unit: str = "1") -> str:
+        return ("+" if signed and value > 0 else "") + number(value, unit, sci=sci)
+
+    bounds = "" if estimate.low is None or estimate.high is None else f" [{text(estimate.low)}, {text(estimate.high)}]"
+    return (
+        text(estimate.value, estimate.metric.unit) + bounds + (" imported" if estimate.statistic == "imported" else "")
+    )
 
 
 def _percent(share: float) -> str:

@@ -69,12 +69,16 @@ class AudioWorkload:
         samples = max(1, round(float(case.axes["seconds"]) * RATE))
         seed = int(case.protocol.get("seed", 0))
         source = case.workload.source
+        references: tuple[str, ...] = ()
         if source == "noise":
             data = np.random.default_rng(seed).standard_normal((items, samples), dtype=np.float32)
             data *= np.float32(_NOISE_LEVEL)
         else:
             voice = read_sample()[0] if source == "sample" else read_audio(Path(source))
             data = np.tile(np.resize(voice, samples), (items, 1))
+            # the transcript is that of the whole, not of a cut; copies in a batch are no utterances of their own
+            if source == "sample" and samples == len(voice) and items == 1:
+                references = (sample_transcript(),)
         yield Batch(
             data=data,
             items=items,
@@ -82,6 +86,7 @@ class AudioWorkload:
             lengths=(samples,) * items,
             audio_s=items * samples / RATE,
             padded_s=items * samples / RATE,
+            references=references,
         )
 
 

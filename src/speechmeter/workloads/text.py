@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import cycle, islice
+from itertools import cycle, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,15 @@ _FIRST_ID = 4
 class TextWorkload:
     """Batches of lines, or of token ids with `vocabulary`; as long as they are, or `length` words or ids each.
 
-    Options: `lines`, a text file, an item a line; `vocabulary`, for random ids below it; `count`, how many items.
+    Options: `lines`, a text file, an item a line; `references`, a text file with what each line should become;
+    `vocabulary`, for random ids below it; `count`, how many items.
     """
 
     axes = (
         Axis(name="length", kind=int, default=None, help="words, or ids, in each item; absent: as they are", minimum=1),
         Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
     )
-    options = ("lines", "vocabulary", "count")
+    options = ("lines", "references", "vocabulary", "count")
 
     def check(self, case: Case) -> None:
         """A file must be there and hold text; numbers must be such."""
@@ -41,10 +42,12 @@ class TextWorkload:
             raise InputError("text: lines and vocabulary exclude each other", where="text", fix="keep one of them")
         if "lines" in options and not _lines(options["lines"]):
             raise InputError(f"text {options['lines']!r} holds no line", where="text", fix="name a text file")
+        if "references" in options:
+            _check_references(options, case.axes.get("length"))
 
     def batches(self, case: Case) -> Iterator[Batch]:
         """All items, `batch` of them at a time; the last batch may be smaller."""
-        items = _items(case)
+        items, references = _items(case), _references(case)
         size = int(case.axes["batch"])
         for start in range(0, len(items), size):
             part = items[start : start + size]
@@ -53,6 +56,7 @@ class TextWorkload:
                 items=len(part),
                 ids=tuple(f"text-{start + index}" for index in range(len(part))),
                 lengths=tuple(len(item.split()) if isinstance(item, str) else len(item) for item in part),
+                references=references[start : start + size],
             )
 
 
@@ -66,6 +70,34 @@ def _items(case: Case) -> Sequence[str | tuple[int, ...]]:
     return [" ".join(islice(cycle(line.split()), length)) for line in chosen] if length else chosen
 
 
+def _references(case: Case) -> tuple[str, ...]:
+    """What each item should become, in the order of the items; nothing where no file says so."""
+    options = case.workload.options
+    if "references" not in options:
+        return ()
+    lines = _lines(options["references"])
+    return tuple(islice(cycle(lines), int(options.get("count", len(lines)))))
+
+
+def _check_references(options: Mapping[str, Any], length: int | None) -> None:
+    """A reference must stand in the line of its item, so the two files have their empty lines in the same places."""
+    if "lines" not in options:
+        raise InputError("text: references need lines that they are of", where="text", fix="add lines: FILE")
+    if length is not None:
+        raise InputError("text: length changes the lines, so references do not fit", where="text", fix="drop length")
+    if int(options.get("count", 0)) > len(_lines(options["lines"])):
+        raise InputError("text: a line that is repeated is scored twice", where="text", fix="lower count, or drop it")
+    lines, references = ([bool(line.strip()) for line in _raw(options[key])] for key in ("lines", "references"))
+    for number, (line, reference) in enumerate(zip_longest(lines, references, fillvalue=False), start=1):
+        if line is not reference:
+            lacking = "references" if line else "lines"
+            raise InputError(
+                f"text: line {number} of {options[lacking]!r} is missing or empty, that of the other file is not",
+                where="text",
+                fix="give lines and references line by line",
+            )
+
+
 def _random_ids(options: Mapping[str, Any], length: int, case: Case) -> Sequence[tuple[int, ...]]:
     draw = random.Random(int(case.protocol.get("seed", 0)))
     count = int(options.get("count", case.axes["batch"]))
@@ -73,8 +105,12 @@ def _random_ids(options: Mapping[str, Any], length: int, case: Case) -> Sequence
 
 
 def _lines(path: Any) -> list[str]:
+    return [line.strip() for line in _raw(path) if line.strip()]
+
+
+def _raw(path: Any) -> list[str]:
     try:
         text = Path(str(path)).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"text {path!r} cannot be read: {error}", where="text", fix="name a text file") from error
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    return text.splitlines()

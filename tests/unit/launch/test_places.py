@@ -47,6 +47,12 @@ def test_what_was_counted_once_is_not_counted_again(meters, expected):
     assert [process for process, _ in processes_of(make_case(meters=meters), repeated=True)] == expected
 
 
+def test_a_meter_that_counts_is_left_out_of_a_process_that_times():
+    case = make_case(meters=("latency", "parameters", "quality"))
+    assert processes_of(case) == [("main", ("latency", "parameters", "quality"))]
+    assert processes_of(case, repeated=True) == [("main", ("latency",))]
+
+
 @pytest.fixture
 def started(monkeypatch):
     """Jobs that a place hands to processes, none of which is started; `fails` names a process that goes wrong."""

@@ -160,3 +160,13 @@ def test_bounds_without_a_count_and_cuts_of_a_folder_are_refused(tmp_path):
         cuts(options={"shortest": 1.0, "longest": 2.0})
     with pytest.raises(InputError, match="as long as they are"):
         cuts(tmp_path)
+
+
+def test_the_whole_sample_comes_with_its_transcript_and_a_part_of_it_without():
+    voice, transcript = read_sample()
+    whole = len(voice) / RATE
+    assert batch_of("sample", seconds=whole).references == (transcript,)
+    assert batch_of("sample", seconds=whole / 2).references == ()
+    assert batch_of("sample", seconds=whole * 2).references == ()
+    assert batch_of("sample", seconds=whole, batch=2).references == ()
+    assert batch_of("noise", seconds=whole).references == ()

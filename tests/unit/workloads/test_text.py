@@ -76,3 +76,37 @@ def test_features_have_lengths_between_the_bounds_and_silence_after_them():
 def test_bad_features_are_refused(options):
     with pytest.raises(InputError, match="features"):
         batches(FeatureWorkload(), options)
+
+
+@pytest.fixture
+def translated(tmp_path):
+    (tmp_path / "lines.txt").write_text("eins zwei\n\ndrei\nvier\n")
+    (tmp_path / "references.txt").write_text("one two\n\nthree\nfour\n")
+    return {"lines": str(tmp_path / "lines.txt"), "references": str(tmp_path / "references.txt")}
+
+
+def test_references_stand_beside_their_lines(translated):
+    found = batches(TextWorkload(), translated, batch=2)
+    assert [batch.references for batch in found] == [("one two", "three"), ("four",)]
+    (batch,) = batches(TextWorkload(), {**translated, "count": 2}, batch=4)
+    assert batch.references == ("one two", "three")
+
+
+@pytest.mark.parametrize(
+    ("options", "axes", "reason"),
+    [
+        ({"lines": None}, {}, "references need lines"),
+        ({}, {"length": 3}, "drop length"),
+        ({"count": 4}, {}, "a line that is repeated is scored twice"),
+    ],
+)
+def test_references_that_cannot_fit_are_refused(options, axes, reason, translated):
+    given = {key: value for key, value in {**translated, **options}.items() if value is not None}
+    with pytest.raises(InputError, match=reason):
+        batches(TextWorkload(), given, **axes)
+
+
+def test_references_out_of_step_are_refused_at_their_line(translated, tmp_path):
+    (tmp_path / "references.txt").write_text("one two\nthree\nfour\n")
+    with pytest.raises(InputError, match=r"line 2 of .*lines.txt' is missing or empty"):
+        batches(TextWorkload(), translated)

@@ -1,0 +1,187 @@
+"""Systems against each other: paired differences of their scores, and the front of quality against cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from speechmeter.analysis import scores
+from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
+from speechmeter.core.quality import UTTERANCES
+from speechmeter.core.types import Record
+
+Order = Literal["better", "worse", "same", "not resolvable"]
+"""How a first figure stands to a second, as far as their intervals tell."""
+
+DIFFERENCES: dict[str, Metric] = {
+    metrics.WER.id: metrics.WER_DIFFERENCE,
+    metrics.CER.id: metrics.CER_DIFFERENCE,
+    metrics.BLEU.id: metrics.BLEU_DIFFERENCE,
+    metrics.CHRF.id: metrics.CHRF_DIFFERENCE,
+}
+"""The metric of a difference, by that of its score."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """First minus second over the utterances that both have; `estimate` is None with the reason why not."""
+
+    estimate: Estimate | None
+    order: Order
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """One point of the front: a case's records, its score and its cost."""
+
+    name: str
+    records: Sequence[Record]
+    score: Estimate | None
+    cost: Estimate | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """Where a system stands: on the front, off it because of others, or not resolvable against others."""
+
+    word: Literal["yes", "no", "not resolvable"]
+    others: tuple[str, ...] = ()
+
+
+def paired_difference(first: Sequence[Record], second: Sequence[Record], metric: Metric) -> Difference:
+    """The score of the first system minus that of the second, with the bootstrap interval over shared utterances."""
+    if scores.imported(first, metric) or scores.imported(second, metric):
+        return _no_difference("an imported score has no utterances to pair")
+    ours, theirs = _by_utterance(first, metric), _by_utterance(second, metric)
+    shared = [name for name in ours if name in theirs]
+    if not ours or not theirs:
+        return _no_difference(f"{metric.title} is not known of both")
+    if not shared:
+        return _no_difference("they share no utterance")
+    if _sizes(first, metric, shared) != _sizes(second, metric, shared):
+        return _no_difference("their references differ, or were normalised differently")
+    rows = tuple(ours[name] for name in shared), tuple(theirs[name] for name in shared)
+    values = [scores.score_of(side, metric) for side in rows]
+    if values[0] is None or values[1] is None:
+        return _no_difference("the shared references hold no words")
+    interval = scores.difference_interval(*rows, metric.id)
+    low, high = interval or (None, None)
+    made = Estimate(
+        metric=DIFFERENCES[metric.id],
+        value=values[0] - values[1],
+        low=low,
+        high=high,
+        rounds=1,
+        samples_per_round=len(shared),
+        statistic="difference",
+    )
+    if rows[0] == rows[1]:
+        return Difference(estimate=made, order="same")
+    if low is None or high is None:
+        return Difference(estimate=made, order="not resolvable", reason=_too_few(len(shared)))
+    return Difference(estimate=made, order=_order(low, high, 0.0, 0.0, metric))
+
+
+def standings(systems: Sequence[System], score: Metric) -> list[Standing | None]:
+    """Where each system stands among the others in score and cost; None for one that lacks either.
+
+    A system is off the front when another is better in one and better or the same in the other; on it when it is
+    better than each other one in score or in cost, or the same in both; else it cannot be resolved.
+    """
+    return [_standing(one, systems, score) if one.score and one.cost else None for one in systems]
+
+
+def _standing(one: System, systems: Sequence[System], score: Metric) -> Standing:
+    above: list[str] = []
+    unclear: list[str] = []
+    for other in systems:
+        if other is one or other.score is None or other.cost is None:
+            continue
+        orders = {order_of_scores(one, other, score), order_of(one.cost, other.cost)}
+        if "worse" in orders and orders <= {"worse", "same"}:
+            above.append(other.name)
+        elif "better" not in orders and orders != {"same"}:
+            unclear.append(other.name)
+    if above:
+        return Standing(word="no", others=tuple(above))
+    return Standing(word="not resolvable", others=tuple(unclear)) if unclear else Standing(word="yes")
+
+
+def order_of_scores(first: System, second: System, metric: Metric) -> Order:
+    """By the paired difference where both have the same utterances; else by whether their intervals overlap."""
+    paired = paired_difference(first.records, second.records, metric)
+    if paired.estimate is not None:
+        return paired.order
+    return order_of(first.score, second.score)
+
+
+def order_of(first: Estimate | None, second: Estimate | None) -> Order:
+    """Of two figures of one metric: better or worse when their intervals do not overlap."""
+    if first is None or second is None or None in (first.low, first.high, second.low, second.high):
+        return "not resolvable"
+    assert first.low is not None and first.high is not None and second.low is not None and second.high is not None
+    return _order(first.low, first.high, second.low, second.high, first.metric)
+
+
+def _order(low: float, high: float, other_low: float, other_high: float, metric: Metric) -> Order:
+    if low <= other_high and other_low <= high:
+        return "not resolvable"
+    return "better" if (low > other_high) is (metric.direction == "higher") else "worse"
+
+
+def _too_few(utterances: int) -> str:
+    return f"an interval needs {scores.LEAST} utterances, {utterances} are here"
+
+
+def _no_difference(reason: str) -> Difference:
+    return Difference(estimate=None, order="not resolvable", reason=reason)
+
+
+def _by_utterance(records: Sequence[Record], metric: Metric) -> dict[tuple[str, int], tuple[float, ...]]:
+    """The counts of each utterance by its id, and by how often that id came before."""
+    names = _names(records)
+    rows = scores.score_rows(records, metric)
+    return dict(zip(names, rows, strict=True)) if len(names) == len(rows) else {}
+
+
+def _names(records: Sequence[Record]) -> list[tuple[str, int]]:
+    found = (record.find(metrics.ANSWERED.id) for record in records)
+    ids = next((m.notes.get(UTTERANCES, ()) for m in found if m is not None and m.values), ())
+    seen: Counter[str] = Counter()
+    names = []
+    for name in map(str, ids):
+        names.append((name, seen[name]))
+        seen[name] += 1
+    return names
+
+
+def _sizes(records: Sequence[Record], metric: Metric, shared: Sequence[tuple[str, int]]) -> list[tuple[float, ...]]:
+    """What the references alone give to the counts: it must be the same on both sides."""
+    places = _REFERENCE_PLACES[metric.id]
+    rows = _by_utterance(records, metric)
+    return [tuple(rows[name][place] for place in places) for name in shared]
+
+
+_REFERENCE_PLACES: dict[str, tuple[int, ...]] = {
+    metrics.WER.id: (1,),
+    metrics.CER.id: (1,),
+    metrics.BLEU.id: (1,),
+    metrics.CHRF.id: (),
+}
+
+
+def best_score(groups: Sequence[Sequence[Record]]) -> Metric | None:
+    """The score that a front is drawn by: the first of WER, CER, BLEU and chrF that some system has."""
+    asked = (metrics.WER, metrics.CER, metrics.BLEU, metrics.CHRF)
+    return next((metric for metric in asked if any(estimate(group, metric) for group in groups)), None)
+
+
+def extent_of(records: Sequence[Record]) -> tuple[int, float | None]:
+    """(utterances, hours of audio) of calls with one utterance each; None where not every duration is known."""
+    seconds = [m.values for record in records if (m := record.find(metrics.AUDIO_SECONDS.id)) is not None and m.values]
+    return len(_names(records)), sum(seconds[0]) / 3600 if seconds else None

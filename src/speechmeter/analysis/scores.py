@@ -1,0 +1,161 @@
+"""Scores over utterances and how sure they are: sums of counts, and the bootstrap over utterances.
+
+A score is a function of sums: errors and words, or the n-gram statistics of BLEU and chrF. A resample draws as many
+utterances as there are, with replacement, and the interval is the middle 95 % of the scores of 2,000 resamples. The
+draw is seeded, so the same counts always give the same interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Measurement, Record
+
+RESAMPLES = 2000
+LEAST = 20
+"""Fewer utterances have no interval: in simulation that of 10 held the truth in 85 % of the sets, of 5 in 79 %."""
+_SEED = 20_250_101
+_CHUNK = 2_000_000
+"""Draws that are held in memory at once."""
+_BLEU_ORDERS, _CHRF_ORDERS, _BETA_SQUARED = 4, 6, 4
+
+Rows = tuple[tuple[float, ...], ...]
+"""The counts of each utterance."""
+Formula = Callable[[Any], Any]
+"""From an array (…, counts) of sums to the scores (…)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreRule:
+    """What a score is made from: `counts` are columns side by side, or one metric with `width` values an utterance.
+
+    With `per_utterance` a column of ones stands beside them: the sum is divided by the number of utterances.
+    """
+
+    counts: tuple[Metric, ...]
+    formula: Formula
+    width: int = 1
+    per_utterance: bool = False
+
+
+def score_rows(records: Sequence[Record], metric: Metric) -> Rows:
+    """The counts of each utterance behind a score, of the first record that holds them; empty when none does."""
+    rule = RULES[metric.id]
+    for record in records:
+        columns = [found.values for count in rule.counts if (found := record.find(count.id)) is not None]
+        if len(columns) == len(rule.counts) and columns[0]:
+            if rule.width > 1:
+                (flat,) = columns
+                return tuple(flat[start : start + rule.width] for start in range(0, len(flat), rule.width))
+            ones = [(1.0,) * len(columns[0])] if rule.per_utterance else []
+            return tuple(zip(*columns, *ones, strict=True))
+    return ()
+
+
+def imported(records: Sequence[Record], metric: Metric) -> Measurement | None:
+    """A score that was taken elsewhere; None when there is none."""
+    found = (record.find(metric.id) for record in records)
+    return next((m for m in found if m is not None and m.values), None)
+
+
+def score_of(rows: Rows, metric: Metric) -> float | None:
+    """The score over all utterances; None without any, or with references that hold nothing."""
+    import numpy as np
+
+    if not rows:
+        return None
+    value = float(RULES[metric.id].formula(np.asarray(rows, dtype=float).sum(axis=0)))
+    return None if np.isnan(value) else value
+
+
+@lru_cache(maxsize=512)
+def score_interval(rows: Rows, metric_id: str) -> tuple[float, float] | None:
+    """The ends of the 95 % interval; None for fewer than `LEAST` utterances."""
+    return _percentiles(_resampled(rows, metric_id))
+
+
+@lru_cache(maxsize=512)
+def difference_interval(first: Rows, second: Rows, metric_id: str) -> tuple[float, float] | None:
+    """The ends of the 95 % interval of first − second, both over the same draws; None as above."""
+    if len(first) != len(second):
+        raise ValueError("a paired difference needs the same utterances on both sides")
+    return _percentiles(_resampled(first, metric_id) - _resampled(second, metric_id))
+
+
+def _resampled(rows: Rows, metric_id: str) -> Any:
+    """The score of every resample. The draws depend on the number of utterances alone, so systems are paired."""
+    import numpy as np
+
+    counts = np.asarray(rows, dtype=float)
+    draw = np.random.default_rng(_SEED)
+    size = len(rows)
+    formula, step = RULES[metric_id].formula, max(1, _CHUNK // max(size, 1))
+    scores = []
+    for start in range(0, RESAMPLES if size >= LEAST else 0, step):
+        picked = draw.integers(0, size, size=(min(step, RESAMPLES - start), size))
+        scores.append(formula(np.stack([column[picked].sum(axis=1) for column in counts.T], axis=-1)))
+    return np.concatenate(scores) if scores else np.array([])
+
+
+def _percentiles(scores: Any) -> tuple[float, float] | None:
+    import numpy as np
+
+    known = scores[~np.isnan(scores)]
+    if not len(known):
+        return None
+    low, high = np.percentile(known, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def _rate(sums: Any) -> Any:
+    """100 × first / second; not a number where the second is zero."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(sums[..., 1] > 0, 100 * sums[..., 0] / sums[..., 1], np.nan)
+
+
+def _bleu(sums: Any) -> Any:
+    """Corpus BLEU with exponential smoothing: the k-th order without a match counts as 1 / 2^k of one."""
+    import numpy as np
+
+    length, reference = sums[..., 0], sums[..., 1]
+    correct, total = sums[..., 2 : 2 + _BLEU_ORDERS], sums[..., 2 + _BLEU_ORDERS :]
+    missed = np.cumsum(correct == 0, axis=-1)
+    smoothed = np.where(correct > 0, correct, 0.5**missed)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.mean(np.log(smoothed / total), axis=-1)
+        penalty = np.where(length < reference, np.exp(1 - reference / length), 1.0)
+        score = 100 * penalty * np.exp(mean)
+    defined = (total > 0).all(axis=-1) & (correct > 0).any(axis=-1)
+    return np.where(defined, score, 0.0)
+
+
+def _chrf(sums: Any) -> Any:
+    """chrF2: mean precision and recall over the orders that both sides have, then F with recall weighted twice."""
+    import numpy as np
+
+    grams = sums.reshape(*sums.shape[:-1], _CHRF_ORDERS, 3)
+    output, reference, match = (grams[..., place] for place in range(3))
+    both = (output > 0) & (reference > 0)
+    orders = np.maximum(both.sum(axis=-1), 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision = np.where(both, match / output, 0.0).sum(axis=-1) / orders
+        recall = np.where(both, match / reference, 0.0).sum(axis=-1) / orders
+        score = (1 + _BETA_SQUARED) * precision * recall / (_BETA_SQUARED * precision + recall)
+    return np.where(precision + recall > 0, 100 * score, 0.0)
+
+
+RULES: dict[str, ScoreRule] = {
+    metrics.WER.id: ScoreRule(counts=(metrics.WORD_ERRORS, metrics.REFERENCE_WORDS), formula=_rate),
+    metrics.CER.id: ScoreRule(counts=(metrics.CHARACTER_ERRORS, metrics.REFERENCE_CHARACTERS), formula=_rate),
+    metrics.BLEU.id: ScoreRule(counts=(metrics.BLEU_STATISTICS,), formula=_bleu, width=2 + 2 * _BLEU_ORDERS),
+    metrics.CHRF.id: ScoreRule(counts=(metrics.CHRF_STATISTICS,), formula=_chrf, width=3 * _CHRF_ORDERS),
+    metrics.COMPLETENESS.id: ScoreRule(counts=(metrics.ANSWERED,), formula=_rate, per_utterance=True),
+}
+"""How each score is made, by the id of its metric."""

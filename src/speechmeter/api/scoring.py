@@ -1,0 +1,90 @@
+"""Score files of utterances that another tool wrote, or we did: the same figures, intervals and pairs as in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from speechmeter.core import metrics, plugins
+from speechmeter.core.errors import InputError
+from speechmeter.core.quality import NORMALISERS
+from speechmeter.core.types import Case, Measurement, Record, Spec, by_turns
+from speechmeter.core.utterances import Utterance, read_utterances
+from speechmeter.meters.scoring import Answer, missing
+from speechmeter.meters.scoring import score as score_answers
+from speechmeter.report.quality import file_tables
+from speechmeter.report.tables import Table
+
+_SCORES = ("wer", "cer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredFiles:
+    """A record for each file, by its name, and the lines that could not be used."""
+
+    records: dict[str, Record]
+    bad_lines: tuple[str, ...]
+
+    def tables(self) -> list[Table]:
+        """Scores of each file; differences of every two."""
+        return file_tables({name: [record] for name, record in self.records.items()})
+
+
+def score_files(paths: Sequence[Path], normaliser: str = "basic") -> ScoredFiles:
+    """Read and score. Raises InputError for a file without a usable line, an unknown normaliser, a missing package."""
+    if normaliser not in NORMALISERS:
+        raise InputError(
+            f"there is no normaliser {normaliser!r}",
+            where="--normaliser",
+            fix=plugins.nearest(normaliser, list(NORMALISERS)),
+        )
+    lacking = missing(_SCORES)
+    if lacking is not None:
+        raise InputError(lacking)
+    repeated = next((path for index, path in enumerate(paths) if path in paths[:index]), None)
+    if repeated is not None:
+        raise InputError("this file stands twice", where=str(repeated), fix="name each file once")
+    read = {str(path): read_utterances(path) for path in paths}
+    return ScoredFiles(
+        records={name: _record(name, file.utterances, NORMALISERS[normaliser]) for name, file in read.items()},
+        bad_lines=tuple(line for file in read.values() for line in file.bad_lines),
+    )
+
+
+def _record(name: str, utterances: Sequence[Utterance], normaliser_id: str) -> Record:
+    answers = [Answer(name=one.name, reference=one.reference, output=one.output) for one in utterances]
+    case = Case(
+        subject=Spec(plugin="file", name=name, source=name),
+        workload=Spec(plugin="file", name="utterances"),
+        axes={},
+        meters=("latency", "quality"),
+        protocol={},
+    )
+    return Record(
+        case=case,
+        round=0,
+        sequence=0,
+        status="ok",
+        measurements=(
+            *_seconds(utterances),
+            *score_answers(answers, _SCORES, normaliser_id),
+        ),
+    )
+
+
+def _seconds(utterances: Sequence[Utterance]) -> list[Measurement]:
+    """Times and durations, each as a whole or not at all: a sum that leaves some out is none."""
+    times = [one.time_s for one in utterances if one.time_s is not None]
+    durations = [one.duration_s for one in utterances if one.duration_s is not None]
+    found = []
+    for metric, name, values in (
+        (metrics.LATENCY, "time", times),
+        (metrics.AUDIO_SECONDS, "duration", durations),
+    ):
+        lacking = len(utterances) - len(values)
+        if lacking:
+            found.append(Measurement.absent(metric, f"{lacking} of {len(utterances)} utterances have no {name}"))
+        else:
+            found.append(Measurement.of(metric, values, notes=by_turns(values) if metric is metrics.LATENCY else None))
+    return found

@@ -1,0 +1,31 @@
+"""What calls put out, kept as plain data: text, token ids, sound. Tensors are let go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from speechmeter.core.types import Speech
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """What one call put out, item by item: lines of text (or of token ids), or sound; both empty for anything else."""
+
+    lines: tuple[str, ...] = ()
+    speech: tuple[Speech, ...] = ()
+    is_text: bool = False
+
+
+def output_of(last: Any) -> Output:
+    """What can be kept of the last stage's output."""
+    items = last if isinstance(last, list | tuple) else [last]
+    if not items:
+        return Output()
+    if all(isinstance(item, str) for item in items):
+        return Output(lines=tuple(items), is_text=True)
+    if all(isinstance(item, Speech) for item in items):
+        return Output(speech=tuple(items))
+    if all(isinstance(item, list | tuple) and all(type(part) is int for part in item) for item in items):
+        return Output(lines=tuple(" ".join(map(str, item)) for item in items))
+    return Output()

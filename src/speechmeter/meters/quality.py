@@ -1,0 +1,109 @@
+"""Quality of what a model puts out: one pass outside every clock, or scores that were taken elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from speechmeter.core import metrics
+from speechmeter.core.errors import InputError
+from speechmeter.core.outputs import Output
+from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.quality import IMPORT, IMPORTED, QUALITY, quality_of
+from speechmeter.core.score_file import ScoreRow, read_scores, score_for
+from speechmeter.core.types import Batch, Case, Measurement
+from speechmeter.meters.scoring import Answer, missing, score
+
+_IMPORTED = {"wer": metrics.WER, "cer": metrics.CER, "bleu": metrics.BLEU, "chrf": metrics.CHRF}
+
+
+class QualityMeter:
+    """Counts of errors against the workload's references, utterance by utterance; or imported scores."""
+
+    name = QUALITY
+    metrics = (
+        metrics.ANSWERED,
+        metrics.WORD_ERRORS,
+        metrics.REFERENCE_WORDS,
+        metrics.CHARACTER_ERRORS,
+        metrics.REFERENCE_CHARACTERS,
+        metrics.BLEU_STATISTICS,
+        metrics.CHRF_STATISTICS,
+        *_IMPORTED.values(),
+    )
+    environ: Mapping[str, str] = MappingProxyType({})
+    ways = ORDINARY
+
+    def process(self, case: Case) -> str:
+        """Shares the main process, whose outputs it reads; nothing is called twice for it."""
+        return MAIN
+
+    def unavailable(self, case: Case) -> str | None:
+        """Needs the scorer's package; imported scores need a row about the case."""
+        path = _import_path(case)
+        if path is None:
+            return missing(quality_of(case.protocol, case.workload.plugin)[1])
+        try:
+            row = _row(case, path)
+        except InputError as error:
+            return str(error)
+        return None if row is not None else f"{path} has no row for {case.subject.name} in this cell"
+
+    def measure(self, session: Session) -> list[Measurement]:
+        """Raw counts, in the first round alone; the reason where outputs cannot be scored."""
+        path = _import_path(session.case)
+        row = _row(session.case, path) if path is not None else None
+        if row is not None:
+            return _imported(row, str(path))
+        normaliser_id, scores = quality_of(session.case.protocol, session.case.workload.plugin)
+        if not any(batch.references for batch in session.batches):
+            return [Measurement.absent(metrics.ANSWERED, "the workload has no references to score against")]
+        outputs = session.outputs()
+        answers = answers_of(session.batches, outputs)
+        if isinstance(answers, str):
+            return [Measurement.absent(metrics.ANSWERED, answers)]
+        return score(answers, scores, normaliser_id)
+
+
+def answers_of(batches: Sequence[Batch], outputs: Sequence[Output]) -> list[Answer] | str:
+    """References and outputs side by side, utterances without a reference left out; or why there are none."""
+    if not any(output.is_text for output in outputs):
+        ids = any(output.lines for output in outputs)
+        return f"the model puts out {'token ids' if ids else 'sound' if _sound(outputs) else 'no text'}, not words"
+    found: list[Answer] = []
+    for batch, output in zip(batches, outputs, strict=True):
+        lines = (" ".join(output.lines),) if batch.items == 1 else output.lines or ("",) * batch.items
+        if len(lines) != batch.items:
+            return f"the model gave {len(lines)} texts for {batch.items} items"
+        names = batch.ids or tuple(map(str, range(len(found), len(found) + batch.items)))
+        found += [
+            Answer(name=name, reference=reference, output=line)
+            for name, reference, line in zip(names, batch.references, lines, strict=False)
+        ]
+    return found
+
+
+def _sound(outputs: Sequence[Output]) -> bool:
+    return any(output.speech for output in outputs)
+
+
+def _import_path(case: Case) -> Path | None:
+    path = case.protocol.get(QUALITY, {}).get(IMPORT)
+    return None if path is None else Path(path)
+
+
+def _row(case: Case, path: Path) -> ScoreRow | None:
+    return score_for(read_scores(path), case.subject.name, {**case.axes, "workload": case.workload.name})
+
+
+def _imported(row: ScoreRow, path: str) -> list[Measurement]:
+    return [
+        Measurement.of(
+            _IMPORTED[name],
+            [found.value],
+            source=IMPORTED,
+            notes={"file": path, **({} if found.low is None else {"low": found.low, "high": found.high})},
+        )
+        for name, found in row.scores.items()
+    ]

@@ -1,0 +1,199 @@
+"""Quality beside cost: a row a system with its scores and what it costs, the front, and differences by pairs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import combinations
+
+from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.quality import (
+    DIFFERENCES,
+    Difference,
+    Standing,
+    System,
+    best_score,
+    extent_of,
+    paired_difference,
+    standings,
+)
+from speechmeter.analysis.scores import LEAST, RULES, imported
+from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Record
+from speechmeter.report.grids import case_labels
+from speechmeter.report.lists import list_table, measured
+from speechmeter.report.numbers import number
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
+
+_SCORES = (metrics.WER, metrics.CER, metrics.BLEU, metrics.CHRF)
+_COSTS = (
+    metrics.RTF,
+    metrics.RTFX,
+    metrics.LATENCY,
+    metrics.MEMORY_NEEDED,
+    metrics.LATENCY_LOAD,
+    metrics.LATENCY_FIRST,
+)
+_SOURCES = {
+    metrics.RTF: metrics.AUDIO_SECONDS,
+    metrics.RTFX: metrics.AUDIO_SECONDS,
+    metrics.MEMORY_NEEDED: metrics.MEMORY_WEIGHTS,
+}
+"""Costs that are shown where what they are made from was measured."""
+_FRONT = "on the front"
+
+Groups = dict[str, list[Record]]
+
+
+def quality(records: Sequence[Record]) -> list[Table]:
+    """One row a system: scores, costs and whether it is on the front; then every two systems by shared utterances."""
+    tried = [record for record in records if record.status != "skipped"]
+    groups = by_case(tried)
+    if not groups:
+        return []
+    labels = case_labels(tried)
+    return [_systems(groups, labels), *difference_tables({labels[key]: group for key, group in groups.items()})]
+
+
+def _systems(groups: Groups, labels: dict[str, str]) -> Table:
+    everything = [record for group in groups.values() for record in group]
+    shown = [*scores_in(list(groups.values())), *_costs(everything)]
+    fronts = _fronts(groups, labels)
+    rows = tuple(
+        Row(labels=(labels[key],), cells=(*(cell_of(group, metric) for metric in shown), _front_cell(fronts.get(key))))
+        for key, group in groups.items()
+    )
+    columns = (*(_heading(metric) for metric in shown), _FRONT)
+    return list_table("quality", ("system",), shown, rows, _notes(groups), columns=columns)
+
+
+def _heading(metric: Metric) -> str:
+    """The short names of the field where a table is wide."""
+    return {metrics.RTF.id: "RTF", metrics.RTFX.id: "RTFx"}.get(metric.id, metric.title)
+
+
+def scores_in(groups: Sequence[Sequence[Record]]) -> list[Metric]:
+    """The scores that some system has, and completeness; that alone says why where none has any."""
+    found = [metric for metric in _SCORES if any(estimate(group, metric) for group in groups)]
+    return [*(found or [metrics.WER]), metrics.COMPLETENESS]
+
+
+def _costs(records: Sequence[Record]) -> list[Metric]:
+    return [metric for metric in _COSTS if measured(records, _SOURCES.get(metric, metric))]
+
+
+def _fronts(groups: Groups, labels: dict[str, str]) -> dict[str, Standing | None]:
+    """Where each case stands among those with the same input on the same device."""
+    score = best_score(list(groups.values()))
+    together: dict[str, list[str]] = {}
+    for key, group in groups.items():
+        case = group[0].case
+        together.setdefault(json.dumps([case.workload.to_json(), str(case.axes.get("device"))]), []).append(key)
+    found: dict[str, Standing | None] = {}
+    for keys in together.values() if score else ():
+        assert score is not None
+        cost = _front_cost([groups[key] for key in keys])
+        models = [groups[key][0].case.subject.name for key in keys]
+        systems = [
+            System(
+                name=model if models.count(model) == 1 else labels[key],
+                records=groups[key],
+                score=estimate(groups[key], score),
+                cost=estimate(groups[key], cost),
+            )
+            for key, model in zip(keys, models, strict=True)
+        ]
+        found.update(zip(keys, standings(systems, score), strict=True))
+    return found
+
+
+def _front_cost(groups: Sequence[Sequence[Record]]) -> Metric:
+    return metrics.RTF if any(estimate(group, metrics.RTF) for group in groups) else metrics.LATENCY
+
+
+def _front_cell(standing: Standing | None) -> Cell:
+    if standing is None:
+        return Cell(word=NOT_MEASURED)
+    against = {"yes": "", "no": ": ", "not resolvable": " from "}[standing.word]
+    return Cell(word=f"{standing.word}{against}{', '.join(standing.others)}")
+
+
+def _notes(groups: Groups) -> list[str]:
+    score, cost = best_score(list(groups.values())), _front_cost(list(groups.values()))
+    if score is None:
+        return []
+    notes = [
+        f"[…]: 95 % interval by resampling utterances, from {LEAST} of them on; ±: over rounds.",
+        f"{_FRONT}, by {score.title} and {_heading(cost)}: no where the systems named are better in one and no worse "
+        "in the other; not resolvable where intervals overlap.",
+    ]
+    return [*notes, *dict.fromkeys(line for group in groups.values() for line in _how_scored(group))]
+
+
+def _how_scored(group: Sequence[Record]) -> list[str]:
+    """The normaliser, the signature of sacrebleu, or the file that scores came from."""
+    lines: list[str] = []
+    for metric in _SCORES:
+        outside = imported(group, metric)
+        if outside is not None:
+            lines.append(f"imported: taken elsewhere and read from {outside.notes.get('file')}; not compared by pairs.")
+        count = RULES[metric.id].counts[0]
+        notes = next((m.notes for record in group if (m := record.find(count.id)) is not None), {})
+        if "normaliser" in notes:
+            lines.append(f"{metric.title}: text normalised by {notes['normaliser']}.")
+        if "signature" in notes:
+            lines.append(f"{metric.title}: {notes['signature']}.")
+    return lines
+
+
+def difference_tables(systems: dict[str, list[Record]]) -> list[Table]:
+    """Every two systems that were scored here: first minus second over the utterances they share; none for fewer."""
+    shown = [m for m in _SCORES if sum(_has_own(group, m) for group in systems.values()) > 1]
+    if not shown:
+        return []
+    able = {name: group for name, group in systems.items() if any(_has_own(group, m) for m in shown)}
+    rows = tuple(_pair(first, second, able, shown) for first, second in combinations(able, 2))
+    differences = [DIFFERENCES[metric.id] for metric in shown]
+    note = f"the verdict is that of {shown[0].title}: not resolvable where the interval holds 0."
+    columns = (*(metric.title for metric in differences), "utterances", "the first is")
+    return [list_table("differences by pairs", ("first", "second"), differences, rows, (note,), columns=columns)]
+
+
+def _has_own(group: Sequence[Record], metric: Metric) -> bool:
+    return imported(group, metric) is None and estimate(group, metric) is not None
+
+
+def _pair(first: str, second: str, systems: dict[str, list[Record]], shown: Sequence[Metric]) -> Row:
+    found = [paired_difference(systems[first], systems[second], metric) for metric in shown]
+    count = next((str(one.estimate.samples_per_round) for one in found if one.estimate), NOT_MEASURED)
+    cells = (*(_difference_cell(one) for one in found), Cell(word=count), Cell(word=found[0].order))
+    return Row(labels=(first, second), cells=cells)
+
+
+def _difference_cell(found: Difference) -> Cell:
+    if found.estimate is not None:
+        return Cell(estimate=found.estimate)
+    return Cell(word="unavailable", reason=found.reason)
+
+
+def file_tables(systems: dict[str, list[Record]]) -> list[Table]:
+    """Scores of files of utterances: a row a file; then every two of them."""
+    shown = [metrics.WER, metrics.CER, metrics.COMPLETENESS, metrics.RTFX]
+    rows = tuple(
+        Row(
+            labels=(name,),
+            cells=(*(Cell(word=text) for text in _extent(group)), *(cell_of(group, metric) for metric in shown)),
+        )
+        for name, group in systems.items()
+    )
+    columns = ("utterances", "hours", *(_heading(metric) for metric in shown))
+    notes = dict.fromkeys(line for group in systems.values() for line in _how_scored(group))
+    table = list_table("scores", ("file",), shown, rows, list(notes), columns=columns)
+    return [table, *difference_tables(systems)]
+
+
+def _extent(group: Sequence[Record]) -> tuple[str, str]:
+    """How many utterances, and how many hours they last."""
+    utterances, hours = extent_of(group)
+    return f"{utterances:,}", NOT_MEASURED if hours is None else number(hours, "1")
