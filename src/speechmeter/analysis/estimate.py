@@ -70,7 +70,7 @@ def estimate(
     if not found:
         return None
     values = [value for value, _ in found]
-    value, low, high = _interval(values, exact=metric.exact)
+    value, low, high = over_rounds(values, exact=metric.exact)
     return Estimate(
         metric=metric,
         value=value,
@@ -148,7 +148,8 @@ def real_time(figure: Estimate) -> Verdict:
     return "not real-time" if low > 1 else "undecided"
 
 
-def _interval(values: Sequence[float], *, exact: bool) -> tuple[float, float | None, float | None]:
+def over_rounds(values: Sequence[float], *, exact: bool) -> tuple[float, float | None, float | None]:
+    """The figure of several rounds and its bounds at 95 %: the geometric mean, or the median of what is exact."""
     if exact:
         return median(values), None, None
     if len(values) == 1:

@@ -17,6 +17,7 @@ from speechmeter.report.lists import cold_start, parameters, stages
 from speechmeter.report.overview import cascades, relations, summary
 from speechmeter.report.quality import quality
 from speechmeter.report.tables import Table
+from speechmeter.report.utterances import utterances
 
 _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
     "parameters": parameters,
@@ -32,6 +33,7 @@ _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
     "relations": relations,
     "quality": quality,
     "summary": summary,
+    "utterances": utterances,
 }
 _MEMORY = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED)
 

@@ -1,0 +1,69 @@
+"""A dataset with one utterance a call: what an utterance costs on average, typically, and at most, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from speechmeter.analysis.estimate import samples_needed
+from speechmeter.analysis.parts import PART, part_names
+from speechmeter.analysis.utterances import by_utterance, over_utterances
+from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Record
+from speechmeter.report.grids import case_labels
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case
+
+_SHOWN = (metrics.LATENCY, metrics.RTF, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH, metrics.FLOPS)
+_STAGE = "stage:"
+
+
+def utterances(records: Sequence[Record]) -> list[Table]:
+    """One table a metric; none where no case has a call for each utterance."""
+    labels = case_labels(records)
+    return [table for metric in _SHOWN if (table := _table(records, metric, labels)) is not None]
+
+
+def _table(records: Sequence[Record], metric: Metric, labels: dict[str, str]) -> Table | None:
+    rows = tuple(
+        Row(labels=(labels[case_id], name), cells=_cells(group, metric, scope))
+        for case_id, group in by_case(records).items()
+        for name, scope in (_scopes(group) if metric != metrics.RTF else [("total", "total")])
+        if by_utterance(group, metric, scope)
+    )
+    if not rows:
+        return None
+    return Table(
+        title=f"{metric.title} by utterance",
+        metric=metric,
+        labels=("case", "part"),
+        columns=("mean", "median", "p95", "maximum", "utterances"),
+        rows=rows,
+        notes=(
+            f"{metric.id} [{metric.unit}]: {metric.formula}.",
+            "mean over the dataset, ± over rounds; an utterance's own figure is the median of its samples.",
+            *dict.fromkeys(f"–: {cell.reason}." for row in rows for cell in row.cells if cell.reason),
+        ),
+    )
+
+
+def _cells(group: Sequence[Record], metric: Metric, scope: str) -> tuple[Cell, ...]:
+    count = len(by_utterance(group, metric, scope))
+    found = over_utterances(group, metric, scope)
+    return (
+        *(Cell(estimate=one) if one else _too_few(name, count) for name, one in found.items()),
+        Cell(word=f"{count:,}"),
+    )
+
+
+def _too_few(statistic: str, count: int) -> Cell:
+    return Cell(word=NOT_MEASURED, reason=f"{statistic} needs {samples_needed(statistic)} utterances, {count} are here")
+
+
+def _scopes(group: Sequence[Record]) -> list[tuple[str, str]]:
+    """(name, scope) of the whole and of its models; of a plain model, of its stages."""
+    models = part_names(group)
+    if models:
+        return [("total", "total"), *((name, f"{PART}{name}") for name in models)]
+    latencies = [m for record in group for m in record.measurements if m.metric == metrics.LATENCY.id]
+    stages = dict.fromkeys(m.scope for m in latencies if m.scope.startswith(_STAGE) and m.notes.get("clocked", True))
+    return [("total", "total"), *((scope.removeprefix(_STAGE), scope) for scope in stages)]
