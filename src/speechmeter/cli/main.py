@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from speechmeter.cli import compare, doctor, models, run, selftest, show
+from speechmeter.cli import compare, data, doctor, models, run, selftest, show
 from speechmeter.core.errors import InterruptedRun, SpeechmeterError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -25,6 +25,7 @@ app.command()(compare.compare)
 app.command()(models.models)
 app.command()(doctor.doctor)
 app.command()(selftest.selftest)
+app.add_typer(data.app, name="data")
 
 
 def _version(wanted: bool) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from time import perf_counter_ns
 from typing import Any
 
 from speechmeter.core.axes import inside_boundary
+from speechmeter.core.batches import Batches, gathered
 from speechmeter.core.machine import resident_bytes
 from speechmeter.core.protocols import Collected, Prepared, Subject, Workload
 from speechmeter.core.stages import made_by, run_chain
@@ -39,7 +41,7 @@ class LoadedSession:
     case: Case
     prepared: Prepared
     stages: tuple[Stage, ...]
-    batches: tuple[Batch, ...]
+    batches: Batches
     load_ns: int
     data_ns: int
     reload_ns: int
@@ -63,7 +65,7 @@ class LoadedSession:
         """What a call with each batch gives; where the first call gave nothing worth telling, neither do the others."""
         if self.first is None or not self.first.tells:
             return []
-        return [self.first, *(_told(self.stages, self.call(batch)) for batch in self.batches[1:])]
+        return [self.first, *(_told(self.stages, self.call(batch)) for batch in islice(self.batches, 1, None))]
 
     def collect(self, sample: Callable[[Batch], int]) -> Collected:
         """Call `sample` as often as the case's protocol asks."""
@@ -83,14 +85,14 @@ def open_session(
     if not batches:
         raise ValueError("the workload gave no batch")
     # the first time holds the imports of the workload's libraries, which are no part of loading data
-    reload_ns = _made_batches(case, workload)[1] if data_ns < _QUICK_DATA_NS else data_ns
+    reload_ns = _loading_ns(batches) if data_ns < _QUICK_DATA_NS else data_ns
 
     report("load")
     start = perf_counter_ns()
     prepared = subject.prepare(case, str(case.axes["device"]))
     prepared.sync()
     load_ns = perf_counter_ns() - start
-    stages = bounded_stages(prepared, case, workload)
+    stages = bounded_stages(prepared, case, batches)
     resident = resident_bytes()
 
     first, first_ns = _first_call(prepared, stages, batches[0], report) if warm else (None, 0)
@@ -101,7 +103,7 @@ def open_session(
         batches=batches,
         load_ns=load_ns,
         data_ns=data_ns,
-        reload_ns=reload_ns,
+        reload_ns=reload_ns // len(batches),
         first_ns=first_ns,
         first=first,
         resident_loaded_bytes=resident,
@@ -123,13 +125,21 @@ def _told(stages: Sequence[Stage], outputs: Sequence[Any]) -> Call:
     return Call(output=output_of(outputs[-1]), made=tuple(made_by(stages, [outputs])))
 
 
-def _made_batches(case: Case, workload: Workload) -> tuple[tuple[Batch, ...], int]:
+def _made_batches(case: Case, workload: Workload) -> tuple[Batches, int]:
     start = perf_counter_ns()
-    batches = tuple(workload.batches(case))
+    batches = gathered(lambda: workload.batches(case))
     return batches, perf_counter_ns() - start
 
 
-def bounded_stages(prepared: Prepared, case: Case, workload: Workload) -> tuple[Stage, ...]:
+def _loading_ns(batches: Batches) -> int:
+    """What loading all of them takes once more; none is held."""
+    start = perf_counter_ns()
+    for _ in batches.again():
+        pass
+    return perf_counter_ns() - start
+
+
+def bounded_stages(prepared: Prepared, case: Case, batches: Batches) -> tuple[Stage, ...]:
     """The chain with clocked flags as the case's boundary sets them; `+load` puts data loading in front."""
     boundary = str(case.axes["boundary"])
     stages = tuple(
@@ -137,11 +147,11 @@ def bounded_stages(prepared: Prepared, case: Case, workload: Workload) -> tuple[
         for stage in prepared.stages
     )
     if inside_boundary("load", boundary):
-        endless = _endless(case, workload)
+        endless = _endless(batches)
         stages = (Stage(name="load", fn=lambda _: next(endless)), *stages)
     return stages
 
 
-def _endless(case: Case, workload: Workload) -> Iterator[Batch]:
+def _endless(batches: Batches) -> Iterator[Batch]:
     while True:
-        yield from workload.batches(case)
+        yield from batches.again()

@@ -20,6 +20,9 @@ from speechmeter.plan.source import KeyPath, Source
 SPECIAL_AUDIO = ("noise", "sample")
 """Values of `audio:` that are not files: generated noise, and the speech that ships with the package."""
 
+WORKLOAD_PATHS = ("lines", "manifest", "root")
+"""Options of workloads that name files."""
+
 
 def build_plan(source: Source, *, trust: bool = False) -> Plan:
     """Validate. Raises PlanError or SubjectError; nothing is imported from the models themselves."""
@@ -192,9 +195,10 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
         changes["audio"] = tuple(one if one in SPECIAL_AUDIO else _rebase(one, base) for one in plan.audio)
     if plan.power_log is not None and not source.from_flag("power_log"):
         changes["power_log"] = _rebase(plan.power_log, base)
-    lines = (plan.workload.model_extra or {}).get("lines")
-    if isinstance(lines, str):
-        changes["workload"] = plan.workload.model_copy(update={"lines": _rebase(lines, base)})
+    given = plan.workload.model_extra or {}
+    paths = {key: _rebase(given[key], base) for key in WORKLOAD_PATHS if isinstance(given.get(key), str)}
+    if paths and not source.from_flag("workload"):
+        changes["workload"] = plan.workload.model_copy(update=paths)
     return changes
 
 
