@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import soundfile
@@ -89,7 +91,7 @@ def test_batches_by_seconds_hold_as_many_as_fit_with_their_padding(tmp_path, ite
     batches = batches_of(fairseq(tmp_path, items), axes={"batch_seconds": 1.0})
     assert all(batch.padded_s <= 1.0 for batch in batches)
     assert [name for batch in batches for name in batch.ids] == [name for name, *_ in items]
-    for batch, after in zip(batches, batches[1:], strict=False):
+    for batch, after in pairwise(batches):
         longest = max(*batch.lengths, after.lengths[0])
         assert longest * (batch.items + 1) / RATE > 1.0
 
