@@ -70,7 +70,7 @@ def run(
     wanted = int(rounds) if rounds is not None and rounds.isdigit() else rounds
     single = {
         "audio": audio,
-        "data": data,
+        "data": {"manifest": data} if data is not None else None,
         "precision": precision,
         "rounds": 1 if quick else wanted,
         "repeats": repeats,

@@ -196,8 +196,9 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
     if plan.power_log is not None and not source.from_flag("power_log"):
         changes["power_log"] = _rebase(plan.power_log, base)
     given = plan.workload.model_extra or {}
-    paths = {key: _rebase(given[key], base) for key in WORKLOAD_PATHS if isinstance(given.get(key), str)}
-    if paths and not source.from_flag("workload"):
+    in_file = [key for key in WORKLOAD_PATHS if not (source.place(("workload", key)) or "").startswith("--")]
+    paths = {key: _rebase(given[key], base) for key in in_file if isinstance(given.get(key), str)}
+    if paths:
         changes["workload"] = plan.workload.model_copy(update=paths)
     return changes
 

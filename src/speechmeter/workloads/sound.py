@@ -97,10 +97,11 @@ def _sound(utterance: Utterance, taste: Taste) -> Any:
         start, frames = _bounds(utterance, file, taste)
         channel = _channel(utterance, file.channels, taste)
         try:
-            file.seek(start)
+            if start:  # a truncated file may be decoded up to its end, and refuses to seek even to its beginning
+                file.seek(start)
             blocks = list(_blocks(file, frames, channel))
         except (soundfile.LibsndfileError, RuntimeError) as error:
-            raise UnusableError(f"cannot be decoded: {error}") from error
+            raise UnusableError(f"cannot be decoded, it is truncated or damaged: {error}") from error
         rate = int(file.samplerate)
     data = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
     if len(data) < frames:

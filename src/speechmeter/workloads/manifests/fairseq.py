@@ -24,7 +24,7 @@ def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     """An utterance a line; a line without a whole number of samples is refused."""
     lines = numbered_lines(path)
     _, first = next(lines, (0, ""))
-    folder = str(root or path.parent / (first or "").strip())
+    folder, above = str(path.parent), str(root.absolute()) if root is not None else (first or "").strip()
     texts, ids = _texts(path), _companion(path.with_suffix(IDS))
     for number, line in lines:
         if line is not None and not line.strip():
@@ -39,7 +39,7 @@ def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
             continue
         plain = relative.strip()
         identity = name or without_suffix(plain)
-        yield Utterance(id=identity, path=plain, folder=folder, frames=int(samples), text=text)
+        yield Utterance(id=identity, path=f"{above}/{plain}", folder=folder, frames=int(samples), text=text)
 
 
 def _texts(path: Path) -> Iterator[str | None]:
