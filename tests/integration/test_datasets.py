@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from speech_sets import fairseq, nemo, npy, pickled, waves, write_sounds
+from speech_sets import fairseq, nemo, pickled, waves, write_sounds
 
 from speechmeter.analysis.derived import round_value
 from speechmeter.core import metrics
@@ -91,10 +91,3 @@ def test_subsets_in_three_formats_hold_the_same_items(cli, workshop):
     taken = cli("data", "subset", str(source), "--count", "5", "-o", "set.tsv")
     assert taken.returncode == 2
     assert "add --force" in taken.stderr
-
-
-def test_a_sample_list_is_counted_on_shapes_alone(cli, workshop):
-    npy(workshop, waves(3))
-    done = cli("run", "--model", "log-mel", "--data", "set.npy", "--meters", "flops", "--rounds", "1", "-o", "out")
-    assert done.returncode == 0, done.stderr
-    assert "counted on shapes alone" in done.stdout

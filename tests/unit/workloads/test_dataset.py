@@ -8,6 +8,7 @@ from speech_sets import KINDS, RATE, fairseq, folder, nemo, npy, pickled_list, w
 
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Spec
+from speechmeter.meters.flops.shapes_only import shapes_only
 from speechmeter.workloads import dataset
 from speechmeter.workloads.dataset import DatasetWorkload
 from speechmeter.workloads.sound import read
@@ -203,3 +204,10 @@ def test_sound_from_a_sample_list_needs_no_files(tmp_path, items):
     for file in (tmp_path / "sound").iterdir():
         file.unlink()
     np.testing.assert_array_equal(batches_of(path)[0].data[0], items[0][1])
+
+
+def test_a_sample_list_keeps_its_numbers_where_a_model_is_run_on_shapes_alone(tmp_path, items):
+    path = npy(tmp_path, items)
+    with shapes_only():
+        batch = batches_of(path)[0]
+    np.testing.assert_array_equal(batch.data[0], items[0][1])
