@@ -72,6 +72,7 @@ class Selection:
         return (f"{count} of {len(self.items)} items resampled to {RATE} Hz from {told}",) if rates else ()
 
 
+_WIDEST = 300
 Watch = Callable[[int, int], None]
 """Told after each item: how many are done, of how many."""
 Keep = Callable[[int, Any], None]
@@ -101,13 +102,13 @@ def _chosen(choice: Choice, _changed_ns: int, _bytes: int) -> Picked:
 def check_some(choice: Choice) -> None:
     """Raise InputError when not one of the chosen items can be used, as far as headers tell."""
     picked = choose(choice)
-    reasons = [f"{item.id}: {item.reason}" for item in picked.refused]
+    reasons = [printable(f"{item.id}: {item.reason}") for item in picked.refused]
     for utterance in picked.utterances:
         try:
             sound.header_seconds(utterance, choice.taste)
             return
         except UnusableError as error:
-            reasons.append(f"{utterance.id}: {error}")
+            reasons.append(printable(f"{utterance.id}: {error}"))
     why = "; ".join(reasons[:3]) or "it lists nothing"
     raise InputError(f"{str(choice.manifest)!r} has no item that can be used: {why}", where="data", fix="mend the list")
 
@@ -129,11 +130,18 @@ def select(choice: Choice, *, watch: Watch = lambda done, of: None, keep: Keep =
         watch(done, len(picked.utterances))
     if not usable:
         check_some(choice)
-        why = "; ".join(f"{item.id}: {item.reason}" for item in refused[:3])
+        why = "; ".join(printable(f"{item.id}: {item.reason}") for item in refused[:3])
         raise InputError(f"{str(choice.manifest)!r} has no item that can be used: {why}", where="data")
-    first = tuple((item.id, item.reason) for item in refused[:TOLD])
+    first = tuple((printable(item.id), printable(item.reason)) for item in refused[:TOLD])
     count = picked.refused_count + broken
     return Selection(items=tuple(usable), left_out=LeftOut(count=count, of=count + len(usable), first=first))
+
+
+def printable(text: str) -> str:
+    """One line that no list can colour, break or flood."""
+    plain = "".join(character if character.isprintable() else " " for character in text[: 2 * _WIDEST])
+    plain = " ".join(plain.split())
+    return plain if len(plain) <= _WIDEST else f"{plain[:_WIDEST]}…"
 
 
 def _usable(utterance: Utterance, data: Any, before: list[Usable]) -> Usable:

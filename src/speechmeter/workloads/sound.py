@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from stat import S_ISREG
 from typing import Any
 
 from speechmeter.workloads.manifests.unpickle import Stored
@@ -126,11 +127,13 @@ def _opened(utterance: Utterance) -> Iterator[Any]:
 
     path = utterance.file
     try:
-        size = path.stat().st_size
+        found = path.stat()
     except (OSError, ValueError) as error:
         missing = isinstance(error, FileNotFoundError)
         raise UnusableError(f"{path}: there is no such file" if missing else f"{path}: {error}") from error
-    if size == 0:
+    if not S_ISREG(found.st_mode):
+        raise UnusableError(f"{path}: is no plain file")
+    if found.st_size == 0:
         raise UnusableError(f"{path}: the file is empty")
     try:
         file = soundfile.SoundFile(str(path))

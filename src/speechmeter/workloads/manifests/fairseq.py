@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from speechmeter.workloads.manifests.lines import numbered_lines
-from speechmeter.workloads.manifests.utterance import Refused, Utterance, without_suffix
+from speechmeter.workloads.manifests.utterance import Refused, Utterance, whole, without_suffix
 
 IDS = ".ids"
 """Beside the list, an id a line, where ids are not the paths without their endings."""
@@ -34,12 +34,16 @@ def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
             yield Refused(id=f"line {number}", reason="the line is too long or not UTF-8")
             continue
         relative, tab, samples = line.partition("\t")
-        if not tab or not samples.strip().isdecimal():
+        try:
+            frames = whole({"samples": samples.strip()}, "samples")
+        except ValueError:
+            frames = None
+        if not tab or frames is None:
             yield Refused(id=f"line {number}", reason="not `path<TAB>samples`")
             continue
         plain = relative.strip()
         identity = name or without_suffix(plain)
-        yield Utterance(id=identity, path=f"{above}/{plain}", folder=folder, frames=int(samples), text=text)
+        yield Utterance(id=identity, path=f"{above}/{plain}", folder=folder, frames=frames, text=text)
 
 
 def _texts(path: Path) -> Iterator[str | None]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.errors import InputError
-from speechmeter.workloads.manifests.lines import json_lines, numbered_lines
+from speechmeter.workloads.manifests.lines import csv_rows, json_lines, numbered_lines
 from speechmeter.workloads.manifests.utterance import Refused, Utterance, first_text, seconds, without_suffix
 
 SUFFIXES = frozenset({".wav", ".flac", ".mp3", ".ogg", ".opus", ".aiff", ".au"})
@@ -38,24 +36,11 @@ def read_metadata(path: Path, root: Path | None) -> Iterator[Utterance | Refused
     """An utterance a row of metadata.csv or metadata.jsonl; `file_name` starts from its folder."""
     table = next((path / name for name in METADATA if (path / name).is_file()), path)
     folder = str(root or table.parent)
-    for number, fields in json_lines(table) if table.suffix == ".jsonl" else _rows(table):
+    for number, fields in json_lines(table) if table.suffix == ".jsonl" else csv_rows(table, "file_name"):
         try:
             yield _utterance(fields, folder)
         except ValueError as error:
             yield Refused(id=f"line {number}", reason=str(error))
-
-
-def _rows(table: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    rows = csv.DictReader("" if line is None else f"{line}\n" for _, line in numbered_lines(table))
-    if "file_name" not in (rows.fieldnames or ()):
-        raise InputError(f"{str(table)!r} has no column file_name", where="data", fix="name an audiofolder")
-    while True:
-        try:
-            yield rows.line_num + 1, next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield rows.line_num, f"not CSV: {error}"
 
 
 def _utterance(fields: Mapping[str, Any] | str, folder: str) -> Utterance:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from collections.abc import Iterator
-from json.decoder import JSONDecodeError
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -40,6 +40,26 @@ def unreadable(path: Path, error: Exception) -> InputError:
     return InputError(f"{str(path)!r} cannot be read: {why}", where="data", fix="name a list of utterances")
 
 
+def csv_rows(path: Path, needed: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """(line number, row by column), or (line number, why there is none). Raises InputError without a needed column."""
+    lines = ("" if line is None else f"{line}\n" for _, line in numbered_lines(path))
+    rows = csv.DictReader(lines, skipinitialspace=True)
+    try:
+        columns = rows.fieldnames or ()
+    except csv.Error:
+        columns = ()
+    if needed not in columns:
+        raise InputError(f"{str(path)!r} has no column {needed}", where="data", fix="name another list, or its format")
+    while True:
+        try:
+            row = next(rows)
+            yield rows.line_num, row
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield rows.line_num, f"not CSV: {error}"
+
+
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """(line number, object), or (line number, why the line is none); empty lines are passed over."""
     for number, line in numbered_lines(path):
@@ -52,7 +72,7 @@ def _object(line: str | None) -> dict[str, Any] | str:
         return "the line is too long or not UTF-8"
     try:
         found = json.loads(line)
-    except (JSONDecodeError, RecursionError, ValueError) as error:
+    except (ValueError, RecursionError) as error:
         return f"not JSON: {error}"
     return found if isinstance(found, dict) else "not a JSON object"
 
@@ -114,7 +134,7 @@ class _Window:
         while True:
             try:
                 found, end = self._decoder.raw_decode(self._text, self._at)
-            except (JSONDecodeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 if len(self._text) - self._at > LONGEST_BYTES or not self._widen():
                     raise self._broken(str(error)) from error
                 continue

@@ -100,7 +100,9 @@ def _extreme(sieve: _Sieve, count: int, length: Length, *, sign: float) -> list[
 def _once(entries: Iterable[Entry], sieve: _Sieve) -> Iterator[Utterance]:
     seen: set[str] = set()
     for _, utterance in entries:
-        if utterance.id in seen:
+        if not utterance.id.isprintable() or not utterance.id.strip():
+            sieve.refuse(Refused(id=repr(utterance.id), reason="its id cannot be printed"))
+        elif utterance.id in seen:
             sieve.refuse(Refused(id=utterance.id, reason="the list has this id twice"))
         else:
             seen.add(utterance.id)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.errors import InputError
-from speechmeter.workloads.manifests.lines import json_members, numbered_lines
+from speechmeter.workloads.manifests.lines import csv_rows, json_members
 from speechmeter.workloads.manifests.utterance import Refused, Utterance, first_text, seconds, whole
 
 PATHS = ("wav", "wav_path", "file_path", "audio_path", "path", "audio", "sig", "mix_wav")
@@ -21,20 +19,8 @@ _PLACEHOLDER = re.compile(r"\$\w+|\{\w+\}")
 
 def read_csv(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     """An utterance a row. Raises InputError when there is no column ID."""
-    rows = csv.DictReader(
-        ("" if line is None else f"{line}\n" for _, line in numbered_lines(path)), skipinitialspace=True
-    )
-    if "ID" not in (rows.fieldnames or ()):
-        raise InputError(f"{str(path)!r} has no column ID", where="data", fix="name SpeechBrain's CSV")
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield Refused(id=f"line {rows.line_num}", reason=f"not CSV: {error}")
-            continue
-        yield _one(str(row.get("ID") or f"line {rows.line_num}"), row, path, root)
+    for number, row in csv_rows(path, "ID"):
+        yield _one(str(row["ID"] if isinstance(row, dict) and row["ID"] else f"line {number}"), row, path, root)
 
 
 def read_json(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
@@ -51,6 +37,8 @@ def _one(name: str, fields: Any, path: Path, root: Path | None) -> Utterance | R
 
 
 def _utterance(name: str, fields: Any, path: Path, root: Path | None) -> Utterance:
+    if isinstance(fields, str):
+        raise ValueError(fields)
     if not isinstance(fields, Mapping):
         raise ValueError("not a mapping of fields")
     sound, start, stop = _sound(fields)

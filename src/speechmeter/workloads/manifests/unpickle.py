@@ -113,15 +113,13 @@ class _Storage:
     def numpy(self) -> Any:
         try:
             import torch
-            from torch.utils._python_dispatch import _disable_current_modes
         except ImportError:
             raise ValueError("a torch tensor, and torch is not installed: pip install 'speechmeter[torch]'") from None
         if not isinstance(self._raw, bytes) or not self._raw.startswith(_LEGACY):
             raise ValueError("a tensor whose storage is not torch's")
         try:
-            # FLOPs are counted under a mode that would take the numbers away; and torch warns of its own class
-            with _disable_current_modes(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a class that torch itself puts into such pickles
                 storage = torch.load(BytesIO(self._raw), map_location="cpu", weights_only=True)
                 tensor = torch.tensor([], dtype=storage.dtype).set_(storage.untyped())
                 return (tensor.float() if tensor.is_floating_point() else tensor).numpy()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
@@ -10,6 +12,10 @@ from typing import Any
 
 USUAL_RATE = 16_000
 """The rate that is assumed where a list counts samples and does not say at which rate."""
+
+
+_MOST = 2**53
+_DIGITS = re.compile(r"[0-9]{1,15}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +44,7 @@ class Utterance:
     def file(self) -> Path:
         """Where the sound is: below the list's folder, else from the folder we are in."""
         inside, here = Path(self.folder) / self.path, Path(self.path)
-        return here if not inside.exists() and here.exists() else inside
+        return here if not os.path.exists(inside) and os.path.exists(here) else inside  # noqa: PTH110 - never raises
 
     @property
     def stated_s(self) -> float | None:
@@ -65,7 +71,7 @@ def seconds(fields: Mapping[str, Any], key: str) -> float | None:
         raise ValueError(f"{key} is {value!r}, not a number of seconds")
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ValueError(f"{key} is {value!r}, not a number of seconds") from None
     if not isfinite(number) or number < 0:
         raise ValueError(f"{key} is {value!r}, not a number of seconds")
@@ -77,13 +83,18 @@ def whole(fields: Mapping[str, Any], key: str) -> int | None:
     value = fields.get(key)
     if value is None or value == "":
         return None
-    if isinstance(value, str) and value.strip().isdecimal():
-        return int(value)
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
+        value = int(value)
     if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{key} is {value!r}, not a whole number")
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST:
+        raise ValueError(f"{key} is {_short(value)}, not a whole number")
     return value
+
+
+def _short(value: Any) -> str:
+    """A value for a message; a number of a thousand digits is no help to anyone."""
+    return repr(value) if not isinstance(value, int) or abs(value) < _MOST else "a number beyond all bounds"
 
 
 def first_text(fields: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
