@@ -245,6 +245,17 @@ def test_an_array_whose_state_does_not_fit_is_refused(state, why, tmp_path):
     assert found.items[0].utterance.id == "good"
 
 
+@pytest.mark.parametrize("name", ["torch._utils\n_rebuild_tensor_v2", "numpy\nndarray", "_codecs\nencode"])
+def test_a_pickle_cannot_change_what_stands_for_a_name(name, tmp_path):
+    """`setattr(name, "numpy", 1)`, and the name's own state, by the opcode BUILD."""
+    for state in (b"(N(S'numpy'\nI1\ndtb", b"(S'numpy'\nI1\ndb"):
+        path = pickled(tmp_path / "a.npy", b"c" + name.encode() + b"\n" + state + b".")
+        with pytest.raises(InputError, match="it is broken"):
+            chosen(path)
+    good = pickled_list(tmp_path / "b.npy", [item_of(torch.ones(1, 160)), item_of(np.ones((1, 160), "f4"), "b")], 2)
+    assert len(chosen(good).items) == 2
+
+
 @pytest.mark.parametrize("protocol", range(2, 6))
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f2", "<f8"])
 def test_arrays_of_every_protocol_and_byte_order_are_read(protocol, dtype, tmp_path):

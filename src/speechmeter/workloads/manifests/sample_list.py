@@ -45,7 +45,7 @@ def _items(path: Path) -> list[Any]:
             found = unpickle.load(file)
     except (OSError, ValueError, EOFError) as error:
         raise unreadable(path, error) from error
-    objects = found.objects() if isinstance(found, unpickle._Array) else found
-    if not isinstance(objects, list):
+    objects = unpickle.as_list(found)
+    if objects is None:
         raise InputError(f"{str(path)!r} holds no list", where="data", fix=f"save {_FORM}")
     return objects

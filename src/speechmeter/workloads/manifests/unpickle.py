@@ -42,6 +42,24 @@ class Stored:
         raise NotImplementedError
 
 
+def as_list(found: Any) -> list[Any] | None:
+    """The objects of a list, or of an array of objects; None for anything else."""
+    objects = found.raw if isinstance(found, _Array) else found
+    return objects if isinstance(objects, list) else None
+
+
+class _Name:
+    """What a pickle gets for a name of the table. It can be called; a pickle that changes it changes nothing else."""
+
+    __slots__ = ("made",)
+
+    def __init__(self, made: Callable[..., Any]) -> None:
+        self.made = made
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.made(*arguments)
+
+
 class _Dtype:
     """Stands for numpy.dtype: a code such as `f4`, and the byte order that follows as its state."""
 
@@ -68,10 +86,6 @@ class _Array(Stored):
 
     def __setstate__(self, state: Any) -> None:
         _, self.shape, self.dtype, self.fortran, self.raw = state
-
-    def objects(self) -> list[Any] | None:
-        """The objects in it; None when it holds numbers."""
-        return self.raw if isinstance(self.raw, list) else None
 
     def numpy(self) -> Any:
         import numpy as np
@@ -129,7 +143,7 @@ class _Storage:
 
 
 def _reconstruct(subtype: Any, shape: Any, _: Any) -> _Array:
-    if subtype is not _Array:
+    if not isinstance(subtype, _Name) or subtype.made is not _Array:
         raise _refusal("it makes an array of a class that is not numpy's")
     return _Array(shape)
 
@@ -179,7 +193,7 @@ class _Reader(pickle.Unpickler):
         made = _ADMITTED.get((module, name))
         if made is None:
             raise _refusal(f"it asks for {module}.{name}, which is not an array, a tensor or a plain container")
-        return made
+        return _Name(made)
 
 
 def _refusal(why: str) -> InputError:
