@@ -91,3 +91,10 @@ def test_subsets_in_three_formats_hold_the_same_items(cli, workshop):
     taken = cli("data", "subset", str(source), "--count", "5", "-o", "set.tsv")
     assert taken.returncode == 2
     assert "add --force" in taken.stderr
+
+
+def test_a_refusal_names_the_line_of_the_plan(cli, workshop):
+    (workshop / "plan.yaml").write_text('models: [{name: fake, load: "python:fakes.py:words"}]\ndata: gone.tsv\n')
+    done = cli("run", "plan.yaml", "--trust", "-o", "out")
+    assert done.returncode == 2
+    assert "plan.yaml:2: 'gone.tsv' does not exist" in done.stderr
