@@ -8,7 +8,6 @@ from speech_sets import KINDS, RATE, fairseq, folder, nemo, npy, pickled_list, w
 
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Spec
-from speechmeter.meters.flops.shapes_only import shapes_only
 from speechmeter.workloads import dataset
 from speechmeter.workloads.dataset import DatasetWorkload
 from speechmeter.workloads.sound import read
@@ -207,6 +206,8 @@ def test_sound_from_a_sample_list_needs_no_files(tmp_path, items):
 
 
 def test_a_sample_list_keeps_its_numbers_where_a_model_is_run_on_shapes_alone(tmp_path, items):
+    from speechmeter.meters.flops.shapes_only import shapes_only
+
     path = npy(tmp_path, items)
     with shapes_only():
         batch = batches_of(path)[0]
