@@ -130,6 +130,11 @@ def _audio(this: _Round, scope: str) -> tuple[float, ...]:
     return made if made and (scope != "total" or not fed) else fed
 
 
+def _waste(this: _Round, scope: str) -> tuple[float, int] | None:
+    true, padded = this.values(metrics.AUDIO_SECONDS, scope), this.values(metrics.PADDED_SECONDS, scope)
+    return (1 - sum(true) / sum(padded), len(true)) if true and len(true) == len(padded) else None
+
+
 def _per_token(this: _Round, scope: str) -> tuple[float, int] | None:
     time = this.typical(metrics.LATENCY, scope)
     tokens = this.typical(metrics.TOKENS, scope)
@@ -240,6 +245,7 @@ _DERIVED: dict[str, _Derivation] = {
         metrics.LATENCY,
         metrics.PEAK_BANDWIDTH,
     ),
+    metrics.PADDING_WASTE.id: _of(_waste, metrics.PADDED_SECONDS, metrics.AUDIO_SECONDS),
     metrics.OPERATOR_SHARE.id: _of(_share, metrics.TIME_OPERATOR),
     metrics.LAUNCH_BOUND.id: _of(_quotient(metrics.LATENCY, metrics.TIME_GPU), metrics.LATENCY, metrics.TIME_GPU),
     **{

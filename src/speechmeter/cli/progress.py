@@ -20,6 +20,7 @@ from speechmeter.launch.sweep import Event
 from speechmeter.report.numbers import number
 
 _BAR = 24
+_REDRAW_S = 0.1
 _TOLD = (metrics.LATENCY, metrics.FLOPS, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED)
 """The first of these that a record holds stands in its line."""
 
@@ -32,6 +33,28 @@ def progress(console: Console) -> Iterator[Callable[[Event], None]]:
         return
     with Live(console=console, auto_refresh=False, transient=True) as live:
         yield _Bar(console, live).watch
+
+
+@contextmanager
+def counting(console: Console, what: str) -> Iterator[Callable[[int, int], None]]:
+    """A watcher of items that are gone through: a bar in a terminal, nothing in a log file."""
+    if not console.is_terminal:
+        yield lambda done, of: None
+        return
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        drawn_s = [0.0]
+
+        def watch(done: int, of: int) -> None:
+            if monotonic() - drawn_s[0] > _REDRAW_S:
+                drawn_s[0] = monotonic()
+                live.update(Text(f"{what} {_bar(done, of)}"), refresh=True)
+
+        yield watch
+
+
+def _bar(done: int, of: int) -> str:
+    filled = round(_BAR * done / max(1, of))
+    return f"{'━' * filled}{'╌' * (_BAR - filled)} {done}/{of}"
 
 
 def duration(seconds: float) -> str:
@@ -80,10 +103,9 @@ class _Bar(_Lines):
     def watch(self, event: Event) -> None:
         """Redraw."""
         super().watch(event)
-        filled = round(_BAR * event.done / max(1, event.total))
         running = f"{event.case.label} · {event.phase or 'start'}" if event.kind != "finished" else ""
         left = f"about {duration(self.left_s(event))} left" if event.done else ""
-        text = f"{'━' * filled}{'╌' * (_BAR - filled)} {event.done}/{event.total}  {running}  {left}"
+        text = f"{_bar(event.done, event.total)}  {running}  {left}"
         self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
 
 

@@ -26,6 +26,7 @@ def run(
     seconds: str | None = typer.Option(None, help=f"Seconds of audio, {_LIST}."),
     batch: str | None = typer.Option(None, help=f"Items a call, {_LIST}."),
     audio: str | None = typer.Option(None, help="A sound file, `sample` (ships with the package) or `noise`."),
+    data: str | None = typer.Option(None, help="A list of utterances or a folder of them."),
     device: str | None = typer.Option(None, help="cpu, cuda, cuda:N."),
     dtype: str | None = typer.Option(None, help="float32, float16, bfloat16."),
     threads: str | None = typer.Option(None, help="Threads of the math libraries."),
@@ -69,6 +70,7 @@ def run(
     wanted = int(rounds) if rounds is not None and rounds.isdigit() else rounds
     single = {
         "audio": audio,
+        "data": {"manifest": data} if data is not None else None,
         "precision": precision,
         "rounds": 1 if quick else wanted,
         "repeats": repeats,

@@ -6,7 +6,7 @@ class without constructor arguments; built-ins are registered the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -97,8 +97,12 @@ class Workload(Protocol):
         """Raise InputError for data that cannot be used. Runs in preflight."""
         ...
 
-    def batches(self, case: Case) -> Iterator[Batch]:
-        """The batches of one pass, the same ones on every call."""
+    def batches(self, case: Case) -> Iterable[Batch]:
+        """The batches of one pass, the same ones on every call.
+
+        `core.batches.Batches` are used as they are, each one read when its turn comes, and tell what was left out;
+        anything else is made at once and held.
+        """
         ...
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from speechmeter.core.axes import CORE_AXES, SHARED_AXES
+from speechmeter.core.axes import CORE_AXES, NONE, SHARED_AXES
 from speechmeter.core.metrics import Metric
 
 SCHEMA = 1
@@ -115,7 +115,7 @@ class Case:
 def _as_usual(name: str, value: Any) -> bool:
     shown_otherwise = name in ("device", "seconds", "batch", "threads", "cores")
     usual = next((axis.default for axis in (*CORE_AXES, *SHARED_AXES) if axis.name == name), None)
-    return shown_otherwise or value is None or value == usual
+    return shown_otherwise or value in (None, NONE, usual)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import perf_counter_ns
 
 from speechmeter.core import metrics
+from speechmeter.core.batches import LeftOut
 from speechmeter.core.protocols import MAIN, ORDINARY, Meter, Subject, Way, Workload
 from speechmeter.core.types import Case, Environment, Measurement, Status
 from speechmeter.engine.disturbance import Watch, disturbances
@@ -147,7 +148,7 @@ class _Attempt:
             return []
         start = perf_counter_ns()
         self.report("outputs")
-        outputs = list(zip(session.batches, session.outputs(), strict=False))
+        outputs = list(zip(session.batches.outlines(), session.outputs(), strict=False))
         if self.keep.folder is not None:
             folder = self.keep.folder / self.case.id
             write_outputs(folder, outputs, speech=self.keep.speech)
@@ -192,23 +193,38 @@ def _load_row(session: LoadedSession) -> list[Measurement]:
 
 
 def _workload_facts(session: LoadedSession) -> list[Measurement]:
-    notes = {"notes": list(session.prepared.notes)} if session.prepared.notes else {}
-    facts = [Measurement.of(metrics.ITEMS, [float(batch.items) for batch in session.batches], notes=notes)]
-    seconds = [batch.audio_s for batch in session.batches if batch.audio_s is not None]
+    told = [*session.prepared.notes, *session.batches.notes]
+    notes = {"notes": told} if told else {}
+    outlines = list(session.batches.outlines())
+    facts = [Measurement.of(metrics.ITEMS, [float(batch.items) for batch in outlines], notes=notes)]
+    seconds = [batch.audio_s for batch in outlines if batch.audio_s is not None]
     if seconds:
         facts.append(Measurement.of(metrics.AUDIO_SECONDS, seconds))
-    return facts
+    padded = [batch.padded_s for batch in outlines if batch.padded_s is not None]
+    if seconds and len(padded) == len(seconds):
+        facts.append(Measurement.of(metrics.PADDED_SECONDS, padded))
+    return [*facts, *_left_out(session.batches.left_out)]
+
+
+def _left_out(items: LeftOut | None) -> list[Measurement]:
+    """How many items of a dataset could not be used, and why the first of them could not."""
+    if items is None:
+        return []
+    notes = {"refused": [list(item) for item in items.first]} if items.count else {}
+    return [Measurement.of(metrics.ITEMS_REFUSED, [float(items.count)], notes=notes)]
 
 
 def _session_warnings(session: LoadedSession) -> list[str]:
     pinned = any(stage.pinned_tokens is not None for stage in session.stages)
     is_text = session.first is not None and session.first.output.is_text and not pinned
+    left_out = session.batches.left_out
+    warnings = [left_out.line()] if left_out is not None and left_out.count else []
     if (session.prepared.data_dependent or is_text) and session.case.workload.source == "noise":
-        return [
+        warnings.append(
             "decoding on noise: the cost depends on what is heard, so time and RTF mislead; "
             "give real speech with --audio (`--audio sample` ships with the package)"
-        ]
-    return []
+        )
+    return warnings
 
 
 def _phases(phases: dict[str, float], process: str) -> list[Measurement]:

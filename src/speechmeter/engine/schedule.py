@@ -6,11 +6,11 @@ The first call after loading is made (and timed on its own) before any of this; 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import cycle, islice
 from math import ceil
 from statistics import median
 from typing import Any
 
+from speechmeter.core.batches import in_turn
 from speechmeter.core.protocols import Collected
 from speechmeter.core.types import Batch
 
@@ -40,7 +40,7 @@ def collect(sample: Sample, batches: Sequence[Batch], protocol: Mapping[str, Any
 def _steady(sample: Sample, batches: Sequence[Batch], protocol: Mapping[str, Any], first_ns: int) -> Collected:
     """Warm up until two adjacent windows agree, within a cap of calls and of time; then take the samples."""
     budget_ns = int(protocol["budget_s"] * 1e9)
-    feed = cycle(batches)
+    feed = in_turn(batches)
     warm: list[int] = []
     spent_ns = first_ns
     while len(warm) < protocol["warmup"] and spent_ns < budget_ns * _WARMUP_SHARE and not is_steady(warm):
@@ -80,7 +80,7 @@ def _fixed(sample: Sample, batches: Sequence[Batch], rows: Sequence[tuple[int, i
     for index, (lead, active) in enumerate(rows):
         already_made = 1 if index == 0 and lead > 0 else 0
         for keep, calls in ((False, lead - already_made), (True, _whole_passes(active, batches))):
-            for batch in islice(cycle(batches), calls):
+            for batch in in_turn(batches, calls):
                 sample(batch)
                 kept.append(keep)
     return Collected(kept=tuple(kept), stop_reason=reason)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from time import perf_counter_ns
 from typing import Any
 
 from speechmeter.core.axes import inside_boundary
+from speechmeter.core.batches import Batches, gathered
 from speechmeter.core.machine import resident_bytes
 from speechmeter.core.outputs import Output, output_of
 from speechmeter.core.protocols import Collected, Prepared, Subject, Workload
@@ -42,7 +44,7 @@ class LoadedSession:
     case: Case
     prepared: Prepared
     stages: tuple[Stage, ...]
-    batches: tuple[Batch, ...]
+    batches: Batches
     load_ns: int
     data_ns: int
     reload_ns: int
@@ -72,7 +74,7 @@ class LoadedSession:
         if self.first is None or not self.first.tells:
             return ()
         stages = self.stages[1:] if self.loads else self.stages
-        return (self.first, *(self._called(stages, batch) for batch in self.batches[1:]))
+        return (self.first, *(self._called(stages, batch) for batch in islice(self.batches, 1, None)))
 
     def _called(self, stages: Sequence[Stage], batch: Batch) -> Call:
         outputs = run_chain(stages, batch)
@@ -106,14 +108,14 @@ def open_session(
     if not batches:
         raise ValueError("the workload gave no batch")
     # the first time holds the imports of the workload's libraries, which are no part of loading data
-    reload_ns = _made_batches(case, workload)[1] if data_ns < _QUICK_DATA_NS else data_ns
+    reload_ns = _loading_ns(batches) if data_ns < _QUICK_DATA_NS else data_ns
 
     report("load")
     start = perf_counter_ns()
     prepared = subject.prepare(case, str(case.axes["device"]))
     prepared.sync()
     load_ns = perf_counter_ns() - start
-    stages = bounded_stages(prepared, case, workload)
+    stages = bounded_stages(prepared, case, batches)
     resident = resident_bytes()
 
     first, first_ns = _first_call(prepared, stages, batches[0], report) if warm else (None, 0)
@@ -124,7 +126,7 @@ def open_session(
         batches=batches,
         load_ns=load_ns,
         data_ns=data_ns,
-        reload_ns=reload_ns,
+        reload_ns=reload_ns // len(batches),
         first_ns=first_ns,
         first=first,
         resident_loaded_bytes=resident,
@@ -146,13 +148,21 @@ def _told(stages: Sequence[Stage], outputs: Sequence[Any]) -> Call:
     return Call(output=output_of(outputs[-1]), made=tuple(made_by(stages, [outputs])))
 
 
-def _made_batches(case: Case, workload: Workload) -> tuple[tuple[Batch, ...], int]:
+def _made_batches(case: Case, workload: Workload) -> tuple[Batches, int]:
     start = perf_counter_ns()
-    batches = tuple(workload.batches(case))
+    batches = gathered(lambda: workload.batches(case))
     return batches, perf_counter_ns() - start
 
 
-def bounded_stages(prepared: Prepared, case: Case, workload: Workload) -> tuple[Stage, ...]:
+def _loading_ns(batches: Batches) -> int:
+    """What loading all of them takes once more; none is held."""
+    start = perf_counter_ns()
+    for _ in batches.again():
+        pass
+    return perf_counter_ns() - start
+
+
+def bounded_stages(prepared: Prepared, case: Case, batches: Batches) -> tuple[Stage, ...]:
     """The chain with clocked flags as the case's boundary sets them; `+load` puts data loading in front."""
     boundary = str(case.axes["boundary"])
     stages = tuple(
@@ -160,11 +170,11 @@ def bounded_stages(prepared: Prepared, case: Case, workload: Workload) -> tuple[
         for stage in prepared.stages
     )
     if inside_boundary(LOAD, boundary):
-        endless = _endless(case, workload)
+        endless = _endless(batches)
         stages = (Stage(name=LOAD, fn=lambda _: next(endless)), *stages)
     return stages
 
 
-def _endless(case: Case, workload: Workload) -> Iterator[Batch]:
+def _endless(batches: Batches) -> Iterator[Batch]:
     while True:
-        yield from workload.batches(case)
+        yield from batches.again()

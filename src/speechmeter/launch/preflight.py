@@ -34,7 +34,7 @@ def preflight(cases: Sequence[Case], limits: Limits = Limits(), *, place: Place 
             absent.append(Skip(case=case, reason=reason))
             continue
         _located(plugins.subject(case.subject.plugin).check, case, "models", place)
-        _located(plugins.workload(case.workload.plugin).check, case, "audio", place)
+        _located(plugins.workload(case.workload.plugin).check, case, case.workload.plugin, place)
     if cases and len(absent) == len(cases):
         raise PlanError(absent[0].reason, where=place(cases[0], "models"), fix="see `speechmeter models`")
     return absent

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import ceil
 from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
+from speechmeter.core.batches import in_turn
 from speechmeter.core.errors import SensorError
 from speechmeter.core.protocols import MAIN, ORDINARY, Session
 from speechmeter.core.stages import step
@@ -80,10 +81,10 @@ def _unseen(case: Case) -> str | None:
     return None
 
 
-def _to_call(session: Session) -> list[Batch]:
+def _to_call(session: Session) -> Iterator[Batch]:
     """Whole passes over the batches, three calls or more; one pass of slow ones."""
     enough = 1 if session.first_ns >= _SLOW_NS else _CALLS
-    return list(session.batches) * ceil(enough / len(session.batches))
+    return in_turn(session.batches, ceil(enough / len(session.batches)) * len(session.batches))
 
 
 def _count_call(counter: Counter, stages: Sequence[Stage], batch: Batch) -> Counted:

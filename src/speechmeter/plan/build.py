@@ -19,10 +19,11 @@ from speechmeter.plan.schema import ModelEntry, Plan
 from speechmeter.plan.shorthand import CASCADE, STAGES, spelt_out
 from speechmeter.plan.source import KeyPath, Source
 
-_TEXT_FILES = ("lines", "references")
-"""Options of the text workload that are files."""
 SPECIAL_AUDIO = ("noise", "sample")
 """Values of `audio:` that are not files: generated noise, and the speech that ships with the package."""
+
+WORKLOAD_PATHS = ("lines", "manifest", "references", "root")
+"""Options of workloads that name files."""
 
 
 def build_plan(source: Source, *, trust: bool = False) -> Plan:
@@ -201,10 +202,11 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
     by_flag = (source.place((QUALITY, IMPORT)) or "").startswith("--")
     if plan.quality is not None and plan.quality.import_ is not None and not by_flag:
         changes[QUALITY] = plan.quality.model_copy(update={"import_": _rebase(plan.quality.import_, base)})
-    options = plan.workload.model_extra or {}
-    files = {key: _rebase(options[key], base) for key in _TEXT_FILES if isinstance(options.get(key), str)}
-    if files:
-        changes["workload"] = plan.workload.model_copy(update=files)
+    given = plan.workload.model_extra or {}
+    in_file = [key for key in WORKLOAD_PATHS if not (source.place(("workload", key)) or "").startswith("--")]
+    paths = {key: _rebase(given[key], base) for key in in_file if isinstance(given.get(key), str)}
+    if paths:
+        changes["workload"] = plan.workload.model_copy(update=paths)
     return changes
 
 

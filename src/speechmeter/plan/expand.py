@@ -75,6 +75,11 @@ def _spec(entry: ModelEntry) -> Spec:
 
 def _workload_specs(plan: Plan) -> list[Spec]:
     options = dict(plan.workload.model_extra or {})
+    if "manifest" in options:
+        path = Path(str(options["manifest"]))
+        return [
+            Spec(plugin=plan.workload.name, name=path.name, source=str(path), options={**options, **_content(path)})
+        ]
     if plan.workload.name != "audio":
         return [Spec(plugin=plan.workload.name, name=plan.workload.name, options=options)]
     return [_audio_spec(source, options) for source in plan.audio or ("noise",)]
@@ -89,11 +94,20 @@ def _audio_spec(source: str, options: Mapping[str, Any]) -> Spec:
 def _content(path: Path) -> dict[str, str]:
     """What tells a file from another of its name; of a folder, the names and sizes of its files."""
     if path.is_file():
-        return {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()[:16]}
+        return {"sha256": _digest(path)}
     if path.is_dir():
         files = sorted((file.name, file.stat().st_size) for file in path.iterdir() if file.is_file())
         return {"files": hashlib.sha256(repr(files).encode()).hexdigest()[:16]}
     return {}
+
+
+def _digest(path: Path) -> str:
+    """Read in pieces: a list of a million lines is no reason to hold it."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()[:16]
 
 
 def _settled(axes: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Keys that are short for others: `cascades:` for models, `text:` and `features:` for the workload."""
+"""Keys that are short for others: `cascades:` for models, `text:`, `features:` and `data:` for the workload."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from speechmeter.core.errors import PlanError
 from speechmeter.plan.source import KeyPath, Source
 
 CASCADE, STAGES = "cascade", "stages"
-_WORKLOADS = ("text", "features")
+_WORKLOADS = ("text", "features", "data")
+_WORD_FOR = {"data": "manifest"}
+"""The option that a key means when it is given a word."""
 _FORM = "for example `cascades: [{name: two, stages: [{name: asr, load: …}, {name: mt, load: …}]}]`"
 
 
@@ -50,6 +52,8 @@ def _has_stages(stages: Any) -> bool:
 
 def _workload(key: str, data: dict[str, Any], places: dict[KeyPath, str], source: Source) -> None:
     options = data.pop(key)
+    if isinstance(options, str) and key in _WORD_FOR:
+        options = {_WORD_FOR[key]: options}
     where = source.place((key,))
     if "workload" in data:
         raise PlanError(f"{key} and workload exclude each other", where=where, fix="keep one of them")

@@ -5,6 +5,7 @@ one of these; or a folder of files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from importlib.resources import as_file, files
 from math import inf
 from pathlib import Path
@@ -13,11 +14,12 @@ from typing import Any
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Batch, Case, Spec
+from speechmeter.workloads.batching import outline, padded
+from speechmeter.workloads.manifests.folder import sound_files
+from speechmeter.workloads.sound import RATE
 
-RATE = 16_000
 _NOISE_LEVEL = 0.1
 _SAMPLE = "harbour"
-_SUFFIXES = frozenset({".wav", ".flac", ".mp3", ".ogg", ".opus", ".aiff", ".au"})
 _ENDS = ("shortest", "longest")
 _CUTS = "for example {name: audio, count: 20, shortest: 1.0, longest: 8.0}"
 _FIX = "name a sound file, a folder of them, `sample` or `noise`"
@@ -90,29 +92,12 @@ class AudioWorkload:
         )
 
 
-def sound_files(folder: Path) -> list[Path]:
-    """The sound files of a folder, by name."""
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
-
-
 def _padded_batches(items: Sequence[tuple[str, Any]], read: Callable[[Any], Any], size: int) -> Iterator[Batch]:
     """Named items of their own lengths, `size` at a time, padded with silence; each is read when its turn comes."""
-    import numpy as np
-
     for start in range(0, len(items), size):
         part = items[start : start + size]
         voices = [read(item) for _, item in part]
-        data: Any = np.zeros((len(part), max(map(len, voices))), dtype=np.float32)
-        for row, voice in enumerate(voices):
-            data[row, : len(voice)] = voice
-        yield Batch(
-            data=data,
-            items=len(part),
-            ids=tuple(name for name, _ in part),
-            lengths=tuple(map(len, voices)),
-            audio_s=sum(map(len, voices)) / RATE,
-            padded_s=data.size / RATE,
-        )
+        yield replace(outline([name for name, _ in part], [len(voice) for voice in voices]), data=padded(voices))
 
 
 def _cuts(case: Case) -> list[tuple[str, Any]]:

@@ -4,6 +4,7 @@ import pytest
 import soundfile
 
 from speechmeter.core.errors import PlanError
+from speechmeter.plan.overrides import from_set
 from speechmeter.plan.study import study_from_file, study_from_python
 
 STAGES = [{"name": "asr", "load": "transformers:whisper"}, {"name": "mt", "load": "transformers:marian"}]
@@ -49,6 +50,10 @@ def test_the_stored_plan_gives_the_same_cases(tmp_path):
         ("models: [log-mel]\ntext: 3\n", ":2: ", "takes a mapping"),
         ("models: [log-mel]\ntext: {}\nworkload: audio\n", ":2: ", "exclude each other"),
         ("models: [log-mel]\ntext: {words: 3}\n", ":2: ", "unknown key 'words'"),
+        ("models: [log-mel]\ndata: 3\n", ":2: ", "takes a mapping"),
+        ("models: [log-mel]\ndata: {file: a.tsv}\n", ":2: ", "unknown key 'file'"),
+        ("models: [log-mel]\ndata: a.tsv\nsort: random\n", ":3: ", "sort takes one of none, ascending"),
+        ("models: [log-mel]\ndata: a.tsv\nbatch_seconds: 0\n", ":3: ", "greater than 0"),
     ],
 )
 def test_what_is_wrong_is_said_where_it_stands(tmp_path, text, place, what):
@@ -73,3 +78,29 @@ def test_several_kinds_of_audio_make_cases_of_their_own(tmp_path):
     study = study_from_python({"models": ["log-mel"], "audio": ["noise", "sample", str(folder)], "seconds": [1, 2]})
     found = [(case.workload.name, case.axes.get("seconds")) for case in study.cells.cases]
     assert found == [("noise", 1), ("noise", 2), ("sample", 1), ("sample", 2), ("speech", None)]
+
+
+@pytest.mark.parametrize("written", ["set.tsv", "{manifest: set.tsv}"])
+def test_data_is_a_workload_whose_list_starts_from_the_plan(tmp_path, monkeypatch, written):
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "plans/set.tsv").write_text("/data\na.flac\t160\n")
+    (tmp_path / "plans/plan.yaml").write_text(f"models: [log-mel]\ndata: {written}\nsort: [none, ascending]\n")
+    monkeypatch.chdir(tmp_path)
+    first, second = study_from_file(tmp_path / "plans/plan.yaml").cells.cases
+    assert (first.workload.plugin, first.workload.name) == ("data", "set.tsv")
+    assert first.workload.source == first.workload.options["manifest"] == "plans/set.tsv"
+    assert (first.axes["sort"], second.axes["sort"]) == ("none", "ascending")
+    assert "seconds" not in first.axes
+    (tmp_path / "plans/set.tsv").write_text("/data\nb.flac\t160\n")
+    assert study_from_file(tmp_path / "plans/plan.yaml").cells.cases[0].id != first.id
+
+
+def test_a_list_that_a_flag_names_starts_from_here(tmp_path, monkeypatch):
+    (tmp_path / "plans").mkdir()
+    for place in ("plans/set.tsv", "set.tsv"):
+        (tmp_path / place).write_text("/data\na.flac\t160\n")
+    (tmp_path / "plans/plan.yaml").write_text("models: [log-mel]\ndata: {manifest: set.tsv, count: 3}\n")
+    monkeypatch.chdir(tmp_path)
+    (case,) = study_from_file(tmp_path / "plans/plan.yaml", [from_set("data.manifest=set.tsv")]).cells.cases
+    assert case.workload.options["manifest"] == "set.tsv"
+    assert case.workload.options["count"] == 3

@@ -11,14 +11,13 @@ from speechmeter.plan.foreign.draft import Draft
 from speechmeter.plan.foreign.fairseq_tasks import StandIn
 from speechmeter.plan.source import KeyPath
 
-_RATE = 16_000
 _COUNT = 100
 """Items of fairseq's own synthetic set."""
 _WARMUP = 2
 _LARGEST_MANIFEST_BYTES = 50_000_000
 _MEAN_S = 5.5
 """The middle of the lengths of a synthetic set: 100 to 1000 frames of 10 ms."""
-_OURS = ("audio", "workload", "features", "text", "seconds")
+_OURS = ("audio", "data", "workload", "features", "text", "seconds")
 """Keys of ours that say what models are fed: a flag for one of them replaces the file's data."""
 
 
@@ -54,8 +53,8 @@ def _put_workload(draft: Draft, general: Mapping[str, Any], first: StandIn | Non
     stands_in = f"{_MEAN_S:g} s of noise stand in" if hears else "random token ids stand in"
     if raw and hears:
         listed = _listed(draft, str(path), count if "dataset_size" in general else None)
-        if listed:
-            return _put_files(draft, listed)
+        if listed is not None:
+            return _put_files(draft, *listed)
         draft.note(f"dataset_path {str(path)!r} lists no file that is here: {stands_in}", origin)
     elif path is not None:
         draft.note(f"dataset_path {str(path)!r} is a pickle and is not read: {stands_in}", origin)
@@ -68,37 +67,24 @@ def _put_workload(draft: Draft, general: Mapping[str, Any], first: StandIn | Non
     return count
 
 
-def _listed(draft: Draft, name: str, most: int | None) -> list[tuple[Path, int]]:
-    """The files of a manifest (a root, then `path<TAB>samples` a line) that are here, with their samples."""
+def _listed(draft: Draft, name: str, most: int | None) -> tuple[Path, int] | None:
+    """(the manifest, how many items it lists, up to `most`); None when none of their files is here."""
     base = draft.foreign.base or Path()
     manifest = next((path for path in (base / name, Path(name)) if path.is_file()), None)
     if manifest is None or manifest.stat().st_size > _LARGEST_MANIFEST_BYTES:
-        return []
+        return None
     try:
         root, *lines = manifest.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError, ValueError):
-        return []
-    rows = [line.split("\t") for line in lines if line.strip()][:most]
-    found = [(_under(root.strip(), row[0], base), int(row[1]) if row[1:] and row[1].isdecimal() else 0) for row in rows]
-    return [(path, samples) for path, samples in found if path.is_file()]
+        return None
+    names = [line.partition("\t")[0].strip() for line in lines if line.strip()][:most]
+    places = (manifest.parent / root.strip(), Path(root.strip()))
+    here = any((place / item).is_file() for item in names for place in places)
+    return (manifest, len(names)) if here else None
 
 
-def _under(root: str, name: str, base: Path) -> Path:
-    path = Path(root) / name.strip()
-    return path if path.exists() else base / path
-
-
-def _put_files(draft: Draft, listed: list[tuple[Path, int]]) -> int:
-    """A folder where the list is all that it holds; else each file is a case of its own, all equally long."""
-    origin: KeyPath = ("general", "dataset_path")
-    folders = {path.parent for path, _ in listed}
-    names = sorted(path.name for path, _ in listed)
-    if len(folders) == 1 and names == sorted(path.name for path in folders.pop().iterdir() if path.is_file()):
-        draft.put("audio", str(listed[0][0].parent), origin)
-        return len(listed)
-    draft.put("audio", [str(path) for path, _ in listed], origin)
-    known = [samples for _, samples in listed if samples]
-    if known:
-        draft.put("seconds", round(sum(known) / len(known) / _RATE, 2) or _MEAN_S, origin)
-    draft.note("each listed file is a case of its own, cut or repeated to their mean length", origin)
-    return 1
+def _put_files(draft: Draft, manifest: Path, count: int) -> int:
+    """A dataset of the listed files; those that are not here are left out, and the record says so."""
+    options = {"manifest": str(manifest), "format": "fairseq", "count": count}
+    draft.put("data", options, ("general", "dataset_path"))
+    return count

@@ -9,6 +9,7 @@ from speechmeter.core.errors import InputError, PlanError
 from speechmeter.plan.foreign.recognise import read_plan
 from speechmeter.plan.overrides import apply, from_flag, from_set
 from speechmeter.plan.study import study_from_file
+from speechmeter.workloads.dataset import DatasetWorkload
 
 ONE = """\
 general:
@@ -254,22 +255,20 @@ def sounds(folder, *names):
 RAW = ONE.replace("frames.npy", "list.tsv\n  dataset_type: raw")
 
 
-def test_a_manifest_of_a_whole_folder_is_that_folder(tmp_path):
-    sounds(tmp_path, "speech/a.wav", "speech/b.wav")
-    (tmp_path / "list.tsv").write_text(f"{tmp_path}/speech\na.wav\t1600\nb.wav\t1600\n")
+@pytest.mark.parametrize("root", ["speech", "{folder}/speech"])
+def test_a_manifest_whose_files_are_here_is_a_dataset_of_them(tmp_path, root):
+    sounds(tmp_path, "speech/a.wav", "speech/c.wav")
+    lines = [root.format(folder=tmp_path), "a.wav\t1600", "missing.wav\t16", "c.wav\t1600", "b.wav\t1600"]
+    (tmp_path / "list.tsv").write_text("\n".join(lines) + "\n")
     data = plan_of(tmp_path, RAW)
-    assert data["audio"] == f"{tmp_path}/speech"
-    assert data["repeats"] == 2
+    assert data["data"] == {"manifest": f"{tmp_path}/list.tsv", "format": "fairseq", "count": 3}
+    assert data["repeats"] == 3
     assert "seconds" not in data
-
-
-def test_a_part_of_a_folder_is_a_list_of_files_at_their_mean_length(tmp_path):
-    sounds(tmp_path, "speech/a.wav", "speech/b.wav", "speech/c.wav")
-    (tmp_path / "list.tsv").write_text("speech\na.wav\t16000\nc.wav\t48000\nmissing.wav\t16\nb.wav\t160000\n")
-    found = translated(tmp_path, RAW)
-    assert found.source.data["audio"] == [f"{tmp_path}/speech/a.wav", f"{tmp_path}/speech/c.wav"]
-    assert (found.source.data["seconds"], found.source.data["repeats"]) == (2.0, 1)
-    assert any("mean length" in note for note in found.notes)
+    assert "audio" not in data
+    (case,) = study_from_file(tmp_path / "bench.yaml").cells.cases
+    batches = DatasetWorkload().batches(case)
+    assert [batch.ids for batch in batches] == [("a",), ("c",)]
+    assert batches.left_out.count == 1
 
 
 @pytest.mark.parametrize("content", [None, "", "nowhere\na.wav\t5\n", "\x00\x01"])

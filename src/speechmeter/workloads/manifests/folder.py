@@ -1,0 +1,62 @@
+"""A folder of sound files, and the same with a table of texts: Hugging Face's audiofolder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from speechmeter.workloads.manifests.lines import csv_rows, json_lines, numbered_lines
+from speechmeter.workloads.manifests.utterance import Refused, Utterance, first_text, seconds, without_suffix
+
+SUFFIXES = frozenset({".wav", ".flac", ".mp3", ".ogg", ".opus", ".aiff", ".au"})
+METADATA = ("metadata.csv", "metadata.jsonl")
+_TEXTS = ("transcription", "text", "sentence", "transcript")
+
+
+def sound_files(folder: Path) -> list[Path]:
+    """The sound files right in a folder, by name."""
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+
+
+def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
+    """Every sound file in and below a folder, by name; a text file of the same stem is its transcript."""
+    base = root or path
+    for parent, folders, names in os.walk(base):
+        folders.sort()
+        for name in sorted(names):
+            if Path(name).suffix.lower() in SUFFIXES:
+                relative = Path(parent, name).relative_to(base)
+                text = _text_of(base / relative.with_suffix(".txt"))
+                yield Utterance(id=without_suffix(str(relative)), path=str(relative), folder=str(base), text=text)
+
+
+def read_metadata(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
+    """An utterance a row of metadata.csv or metadata.jsonl; `file_name` starts from its folder."""
+    table = next((path / name for name in METADATA if (path / name).is_file()), path)
+    folder = str(root or table.parent)
+    for number, fields in json_lines(table) if table.suffix == ".jsonl" else csv_rows(table, "file_name"):
+        try:
+            yield _utterance(fields, folder)
+        except ValueError as error:
+            yield Refused(id=f"line {number}", reason=str(error))
+
+
+def _utterance(fields: Mapping[str, Any] | str, folder: str) -> Utterance:
+    if isinstance(fields, str):
+        raise ValueError(fields)
+    name = first_text(fields, ("file_name",))
+    if not name:
+        raise ValueError("no file_name")
+    return Utterance(
+        id=without_suffix(name),
+        path=name,
+        folder=folder,
+        duration_s=seconds(fields, "duration"),
+        text=first_text(fields, _TEXTS),
+    )
+
+
+def _text_of(path: Path) -> str | None:
+    return next((line.strip() for _, line in numbered_lines(path) if line), None) if path.is_file() else None

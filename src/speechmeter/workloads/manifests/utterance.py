@@ -1,0 +1,112 @@
+"""What every list of utterances is read into: an utterance, or a line that is refused with its reason."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+USUAL_RATE = 16_000
+"""The rate that is assumed where a list counts samples and does not say at which rate."""
+
+
+_MOST = 2**53
+_DIGITS = re.compile(r"[0-9]{1,15}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Utterance:
+    """One item of a list, as the list states it; nothing of the sound has been read.
+
+    `path` is as written and starts from `folder`. `duration_s` or `frames` is how long it is said to be, frames at the
+    file's own rate. A `part` of its file begins at `start_s` or `start_frame` and may end before the file does; any
+    other item is a whole file. `array` takes the place of a file where the list itself holds the numbers.
+    """
+
+    id: str
+    path: str = ""
+    folder: str = ""
+    part: bool = False
+    start_s: float = 0.0
+    start_frame: int = 0
+    duration_s: float | None = None
+    frames: int | None = None
+    rate: int | None = None
+    channel: int | None = None
+    text: str | None = None
+    array: Any = None
+
+    @property
+    def file(self) -> Path:
+        """Where the sound is: below the list's folder, else from the folder we are in."""
+        inside, here = Path(self.folder) / self.path, Path(self.path)
+        return here if not os.path.exists(inside) and os.path.exists(here) else inside  # noqa: PTH110 - never raises
+
+    @property
+    def stated_s(self) -> float | None:
+        """How long the list says it is, in seconds; None when it does not say."""
+        if self.duration_s is not None:
+            return self.duration_s
+        return self.frames / (self.rate or USUAL_RATE) if self.frames is not None else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """An item that cannot be used: its id or its line, and why, in one line."""
+
+    id: str
+    reason: str
+
+
+def seconds(fields: Mapping[str, Any], key: str) -> float | None:
+    """A field in seconds; None when it is absent or empty. Raises ValueError when it is no number from 0 on."""
+    value = fields.get(key)
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"{key} is {value!r}, not a number of seconds")
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{key} is {value!r}, not a number of seconds") from None
+    if not isfinite(number) or number < 0:
+        raise ValueError(f"{key} is {value!r}, not a number of seconds")
+    return number
+
+
+def whole(fields: Mapping[str, Any], key: str) -> int | None:
+    """A field that is a whole number; None when it is absent or empty. Raises ValueError when it is something else."""
+    value = fields.get(key)
+    if value is None or value == "":
+        return None
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST:
+        raise ValueError(f"{key} is {_short(value)}, not a whole number")
+    return value
+
+
+def _short(value: Any) -> str:
+    """A value for a message; a number of a thousand digits is no help to anyone."""
+    return repr(value) if not isinstance(value, int) or abs(value) < _MOST else "a number beyond all bounds"
+
+
+def first_text(fields: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
+    """The first of the fields that holds text; None when none does."""
+    return next((fields[key] for key in keys if isinstance(fields.get(key), str)), None)
+
+
+def without_suffix(path: str) -> str:
+    """`train/a.flac` as `train/a`: the id of an item that has no other. Of an absolute path, the file's stem.
+
+    Without pathlib, which is slow for a million lines and interns every name.
+    """
+    folder, slash, name = path.rpartition("/")
+    stem = name.rpartition(".")[0] or name
+    return stem if path.startswith("/") else f"{folder}{slash}{stem}".removeprefix("./")

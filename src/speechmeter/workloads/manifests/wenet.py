@@ -1,0 +1,39 @@
+"""WeNet's raw lists: a JSON line with `key`, `wav`, `txt`; `start` and `end` in seconds for a part of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from speechmeter.workloads.manifests.lines import json_lines
+from speechmeter.workloads.manifests.utterance import Refused, Utterance, first_text, seconds
+
+
+def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
+    """An utterance a line. Lists of shards (tar files) are another format, and are not read."""
+    folder = str(root or path.parent)
+    for number, fields in json_lines(path):
+        try:
+            yield _utterance(fields, folder)
+        except ValueError as error:
+            yield Refused(id=f"line {number}", reason=str(error))
+
+
+def _utterance(fields: Mapping[str, Any] | str, folder: str) -> Utterance:
+    if isinstance(fields, str):
+        raise ValueError(fields)
+    if not isinstance(fields.get("wav"), str) or "key" not in fields:
+        raise ValueError("no key and wav")
+    start_s, end_s = seconds(fields, "start"), seconds(fields, "end")
+    if end_s is not None and end_s <= (start_s or 0.0):
+        raise ValueError(f"ends at {end_s:g} s, where it does not last")
+    return Utterance(
+        id=str(fields["key"]),
+        path=fields["wav"],
+        folder=folder,
+        part=start_s is not None or end_s is not None,
+        start_s=start_s or 0.0,
+        duration_s=end_s - (start_s or 0.0) if end_s is not None else None,
+        text=first_text(fields, ("txt",)),
+    )

@@ -1,0 +1,187 @@
+"""Sound of one utterance: checked against what its list states, one channel, 16 kHz. Each refusal says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from stat import S_ISREG
+from typing import Any
+
+from speechmeter.workloads.manifests.unpickle import Stored
+from speechmeter.workloads.manifests.utterance import Utterance
+
+RATE = 16_000
+LONGEST_S = 3600.0
+FRAME_S = 0.01
+"""A frame of features stands for 10 ms of sound, as in every common front-end."""
+MIX = "mix"
+_SLACK_SHARE, _SLACK_S = 0.01, 0.05
+"""How far a stated length may be off."""
+_BLOCK = 1 << 20
+
+
+class UnusableError(Exception):
+    """An item cannot be used: the reason in one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taste:
+    """What is accepted: items up to `longest_s`, and of several channels one, by number, or their `mix`."""
+
+    longest_s: float = LONGEST_S
+    channel: int | str | None = None
+
+
+def read(utterance: Utterance, taste: Taste) -> Any:
+    """A float32 array: (samples,) at 16 kHz, or (frames, bands) of features. Raises UnusableError with the reason."""
+    import numpy as np
+
+    data = _numbers(utterance, taste) if utterance.array is not None else _sound(utterance, taste)
+    if not data.size:
+        raise UnusableError("holds no sound")
+    if not np.isfinite(data).all():
+        raise UnusableError("holds NaN or infinite numbers")
+    return np.ascontiguousarray(data, dtype=np.float32)
+
+
+def file_facts(utterance: Utterance, data: Any) -> tuple[int, int]:
+    """(rate in Hz, frames) of its file; where the list holds the numbers, those of what `read` gave."""
+    if utterance.array is not None:
+        return RATE, len(data)
+    with _opened(utterance) as file:
+        return int(file.samplerate), int(file.frames)
+
+
+def header_seconds(utterance: Utterance, taste: Taste) -> float:
+    """How long it is by its file's header, every check made that needs no decoding. Raises UnusableError."""
+    if utterance.array is not None:
+        return seconds_of(read(utterance, taste))
+    with _opened(utterance) as file:
+        _, frames = _bounds(utterance, file, taste)
+        _channel(utterance, file.channels, taste)
+        return float(frames / file.samplerate)
+
+
+def seconds_of(data: Any) -> float:
+    """True seconds of what `read` gave."""
+    return float(len(data) * FRAME_S if data.ndim == 2 else len(data) / RATE)
+
+
+def _numbers(utterance: Utterance, taste: Taste) -> Any:
+    """(1, samples) or (1, frames, bands), as the benchmark's lists hold them, or without the 1."""
+    stored = utterance.array
+    try:
+        data = stored.numpy() if isinstance(stored, Stored) else stored
+    except (ValueError, TypeError, MemoryError) as error:
+        raise UnusableError(f"cannot be read: {error}") from error
+    if data.dtype.kind != "f":
+        raise UnusableError(f"holds {data.dtype}, neither sound nor features; token ids are fed with text")
+    if data.ndim > 1 and data.shape[0] == 1:
+        data = data[0]
+    if data.ndim not in (1, 2):
+        raise UnusableError(f"has the shape {data.shape}, not (1, samples) or (1, frames, bands)")
+    if data.size and seconds_of(data) > taste.longest_s:
+        raise _too_long(seconds_of(data), taste)
+    return data
+
+
+def _sound(utterance: Utterance, taste: Taste) -> Any:
+    import numpy as np
+    import soundfile
+    import soxr
+
+    stated_s = utterance.stated_s
+    if stated_s is not None and stated_s > taste.longest_s:
+        raise _too_long(stated_s, taste)
+    with _opened(utterance) as file:
+        start, frames = _bounds(utterance, file, taste)
+        channel = _channel(utterance, file.channels, taste)
+        try:
+            if start:  # a truncated file may be decoded up to its end, and refuses to seek even to its beginning
+                file.seek(start)
+            blocks = list(_blocks(file, frames, channel))
+        except (soundfile.LibsndfileError, RuntimeError) as error:
+            raise UnusableError(f"cannot be decoded, it is truncated or damaged: {error}") from error
+        rate = int(file.samplerate)
+    data = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
+    if len(data) < frames:
+        raise UnusableError(f"is truncated: {len(data) / rate:.2f} s can be decoded of {frames / rate:.2f} s")
+    return data if rate == RATE else soxr.resample(data, rate, RATE)
+
+
+def _blocks(file: Any, frames: int, channel: int | str) -> Iterator[Any]:
+    """Decoded a block at a time: a header that promises more than the file holds allocates nothing."""
+    left = frames
+    while left > 0:
+        block = file.read(min(left, _BLOCK), dtype="float32", always_2d=True)
+        if not len(block):
+            return
+        left -= len(block)
+        yield block.mean(axis=1) if channel == MIX else block[:, channel].copy()
+
+
+@contextmanager
+def _opened(utterance: Utterance) -> Iterator[Any]:
+    import soundfile
+
+    path = utterance.file
+    try:
+        found = path.stat()
+    except (OSError, ValueError) as error:
+        missing = isinstance(error, FileNotFoundError)
+        raise UnusableError(f"{path}: there is no such file" if missing else f"{path}: {error}") from error
+    if not S_ISREG(found.st_mode):
+        raise UnusableError(f"{path}: is no plain file")
+    if found.st_size == 0:
+        raise UnusableError(f"{path}: the file is empty")
+    try:
+        file = soundfile.SoundFile(str(path))
+    except (soundfile.LibsndfileError, OSError, RuntimeError, TypeError) as error:
+        raise UnusableError(f"cannot be read: {error}") from error
+    with file:
+        yield file
+
+
+def _bounds(utterance: Utterance, file: Any, taste: Taste) -> tuple[int, int]:
+    """(first frame, frames) at the file's own rate, after holding what the list states against the file."""
+    rate = int(file.samplerate)
+    if utterance.rate is not None and utterance.rate != rate:
+        raise UnusableError(f"the list says {utterance.rate} Hz, the file has {rate} Hz")
+    start = utterance.start_frame or round(utterance.start_s * rate)
+    there = max(0, file.frames - start)
+    if not file.frames:
+        raise UnusableError("holds no sound")
+    stated_s = utterance.frames / rate if utterance.frames is not None else utterance.duration_s
+    if stated_s is not None:
+        _hold(stated_s, there / rate, utterance)
+    frames = min(round(stated_s * rate), there) if stated_s is not None and utterance.part else there
+    if frames / rate > taste.longest_s:
+        raise _too_long(frames / rate, taste)
+    if not frames:
+        raise UnusableError(f"begins at {start / rate:.2f} s, the file has {file.frames / rate:.2f} s")
+    return start, frames
+
+
+def _hold(stated_s: float, there_s: float, utterance: Utterance) -> None:
+    """A part may end before its file does; nothing may end after it, and a whole file is as long as it is."""
+    if utterance.part and stated_s <= there_s:
+        return
+    if abs(stated_s - there_s) > _SLACK_SHARE * there_s + _SLACK_S:
+        what = "from there on the file has" if utterance.part else "the file has"
+        raise UnusableError(f"the list says {stated_s:.2f} s, {what} {there_s:.2f} s")
+
+
+def _channel(utterance: Utterance, channels: int, taste: Taste) -> int | str:
+    if channels == 1:
+        return 0
+    wanted = utterance.channel if utterance.channel is not None else taste.channel
+    if wanted is None:
+        raise UnusableError(f"has {channels} channels; set channel: {MIX}, or channel: 0 for the first")
+    if isinstance(wanted, int) and wanted >= channels:
+        raise UnusableError(f"has {channels} channels, and channel {wanted} is none of them")
+    return wanted
+
+
+def _too_long(found_s: float, taste: Taste) -> UnusableError:
+    return UnusableError(f"lasts {found_s:.0f} s, more than {taste.longest_s:.0f} s; cut it, or raise longest")

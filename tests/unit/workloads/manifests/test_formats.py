@@ -1,0 +1,162 @@
+"""Fields of the formats beyond the plain ones, and how a format is told."""
+
+import gzip
+import json
+
+import pytest
+from speech_sets import KINDS, waves, write_sounds
+
+from speechmeter.core.errors import InputError
+from speechmeter.workloads.manifests.formats import read, told
+from speechmeter.workloads.manifests.utterance import Refused, Utterance
+
+
+def one(path, text, **keywords):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    (found,) = read(path, **keywords)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_format_is_told_by_what_the_path_holds(kind, tmp_path):
+    items = waves(2)
+    write_sounds(tmp_path / "sound", items)
+    assert told(KINDS[kind](tmp_path, items)) == kind.removesuffix(" with segments")
+
+
+@pytest.mark.parametrize("kind", ["nemo", "lhotse", "wenet"])
+def test_json_lines_may_be_compressed(kind, tmp_path):
+    items = waves(2)
+    write_sounds(tmp_path / "sound", items)
+    plain = KINDS[kind](tmp_path, items)
+    packed = tmp_path / "set.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert list(read(packed)) == list(read(plain))
+
+
+def test_a_broken_gzip_file_is_refused(tmp_path):
+    (tmp_path / "set.jsonl.gz").write_bytes(gzip.compress(b'{"audio_filepath": "a.wav"}\n' * 1000)[:40])
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read(tmp_path / "set.jsonl.gz", "nemo"))
+
+
+def test_what_cannot_be_told_is_refused_with_the_formats(tmp_path):
+    (tmp_path / "a.list").write_text("shard_000.tar\nshard_001.tar\n")
+    with pytest.raises(InputError, match=r"cannot be told; say it with format: fairseq, nemo"):
+        told(tmp_path / "a.list")
+    (tmp_path / "a.csv").write_text("name,sound\n")
+    with pytest.raises(InputError, match="neither a column ID nor file_name"):
+        told(tmp_path / "a.csv")
+
+
+def test_letters_beside_a_tsv_become_words(tmp_path):
+    (tmp_path / "set.ltr").write_text("H E L L O | Y O U |\n")
+    assert one(tmp_path / "set.tsv", "/data\na/b.flac\t160\n").text == "HELLO YOU"
+
+
+def test_a_root_takes_the_place_of_the_lists_own(tmp_path):
+    found = one(tmp_path / "set.tsv", "/elsewhere\na.flac\t160\n", root=tmp_path)
+    assert found.file == tmp_path / "a.flac"
+    assert found.id == "a"
+
+
+@pytest.mark.parametrize("written", ["$data_folder/a.wav", "{data_root}/a.wav"])
+def test_placeholders_of_speechbrain_need_a_root(written, tmp_path):
+    text = json.dumps({"a": {"wav": written, "length": 1.0}})
+    assert "root" in one(tmp_path / "set.json", text).reason
+    assert one(tmp_path / "set.json", text, root=tmp_path).file == tmp_path / "a.wav"
+
+
+def test_a_part_in_speechbrain_counts_samples(tmp_path):
+    fields = {"a": {"wav": {"file": "a.wav", "start": 1600, "stop": 4800}, "words": "x"}}
+    found = one(tmp_path / "set.json", json.dumps(fields))
+    assert (found.part, found.start_frame, found.frames) == (True, 1600, 3200)
+    found = one(tmp_path / "set.csv", "ID,duration,wav,start,stop\na,0.2,a.wav,1600,4800\n")
+    assert (found.part, found.start_frame, found.frames) == (True, 1600, 3200)
+
+
+def test_a_json_object_that_breaks_off_is_refused_where_it_does(tmp_path):
+    (tmp_path / "set.json").write_text('{"a": {"wav": "a.wav"}, "b": {"wav"')
+    items = read(tmp_path / "set.json", "speechbrain-json")
+    assert next(items).id == "a"
+    with pytest.raises(InputError, match="is not a JSON object"):
+        next(items)
+
+
+def test_a_json_object_longer_than_a_window_is_read_whole(tmp_path):
+    rows = {f"item{number}": {"wav": f"{number}.wav", "note": "x" * (number % 977)} for number in range(2000)}
+    (tmp_path / "set.json").write_text(json.dumps(rows))
+    found = list(read(tmp_path / "set.json"))
+    assert [item.id for item in found] == list(rows)
+    assert [item.path for item in found] == [row["wav"] for row in rows.values()]
+
+
+def cut(**changes):
+    source = {"type": "file", "channels": [0, 1], "source": "a.wav"}
+    recording = {"id": "r", "sources": [source], "sampling_rate": 16_000, "num_samples": 32_000, "duration": 2.0}
+    fields = {"id": "c", "start": 0, "duration": 1.0, "channel": 1, "supervisions": [], "recording": recording}
+    return json.dumps({**fields, "type": "MonoCut", **changes})
+
+
+def test_a_cut_is_a_part_of_one_channel(tmp_path):
+    said = [{"start": 0.5, "text": "two"}, {"start": 0.1, "text": "one"}]
+    found = one(tmp_path / "cuts.jsonl", cut(supervisions=said))
+    assert isinstance(found, Utterance)
+    assert (found.part, found.channel, found.rate, found.duration_s, found.text) == (True, 1, 16_000, 1.0, "one two")
+    assert one(tmp_path / "cuts.jsonl", cut(duration=2.0)).part is False
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"type": "MixedCut", "tracks": []}, "MixedCut is in no file"),
+        ({"type": "PaddingCut"}, "PaddingCut is in no file"),
+        ({"recording": {"sources": [], "transforms": [{"name": "Speed"}]}}, "transforms"),
+        ({"recording": {"sources": [{"type": "command", "channels": [1], "source": "sox |"}]}}, "is a command"),
+        ({"recording": {"sources": [{"type": "file", "channels": [0], "source": "a.wav"}]}}, "no source has channel 1"),
+        ({"recording": {}}, "no sources"),
+        ({"duration": -1}, "duration is -1"),
+    ],
+)
+def test_cuts_whose_sound_is_in_no_file_are_refused(changes, why, tmp_path):
+    found = one(tmp_path / "cuts.jsonl", cut(**changes), format="lhotse")
+    assert isinstance(found, Refused)
+    assert found.id == "c"
+    assert why in found.reason
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("a", "no recording, start and end"),
+        ("a other 0 1", "no recording 'other'"),
+        ("a rec 2 1", "does not last"),
+        ("a rec x 1", "start is 'x'"),
+        ("a rec 0 y", "could not convert"),
+    ],
+)
+def test_bad_segments_are_refused(line, why, tmp_path):
+    (tmp_path / "segments").write_text(line + "\n")
+    assert why in one(tmp_path / "wav.scp", "rec a.wav\n").reason
+
+
+def test_a_segment_that_ends_at_minus_one_goes_to_the_end_of_its_file(tmp_path):
+    (tmp_path / "segments").write_text("a rec 0.5 -1\n")
+    found = one(tmp_path / "wav.scp", "rec a.wav\n")
+    assert (found.start_s, found.duration_s, found.part) == (0.5, None, True)
+
+
+def test_a_relative_path_starts_from_the_list_else_from_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here.wav").write_bytes(b"")
+    assert one(tmp_path / "lists/set.jsonl", '{"key": "a", "wav": "here.wav"}').file.resolve() == tmp_path / "here.wav"
+    (tmp_path / "lists/here.wav").write_bytes(b"")
+    assert one(tmp_path / "lists/set.jsonl", '{"key": "a", "wav": "here.wav"}').file == tmp_path / "lists/here.wav"
+
+
+def test_files_below_a_folder_are_named_by_their_path(tmp_path):
+    items = waves(1)
+    write_sounds(tmp_path / "b", items)
+    write_sounds(tmp_path / "a", items)
+    assert [item.id for item in read(tmp_path)] == ["a/utt00", "b/utt00"]

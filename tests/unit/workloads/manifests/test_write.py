@@ -1,0 +1,82 @@
+import json
+
+import numpy as np
+import pytest
+from speech_sets import KINDS, RATE, waves, write_sounds
+
+from speechmeter.core.errors import InputError
+from speechmeter.workloads.manifests.write import write
+from speechmeter.workloads.selection import Choice, entries, select
+
+
+def subset(source, target, **choice):
+    wanted = Choice(manifest=source, **choice)
+    return write(target, entries(select(wanted), wanted))
+
+
+def content(path):
+    seen = []
+    found = select(Choice(manifest=path), keep=lambda place, data: seen.append(data))
+    return [(item.utterance.id, item.utterance.text, data) for item, data in zip(found.items, seen, strict=True)]
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".jsonl", ".npy"])
+@pytest.mark.parametrize("kind", ["fairseq", "kaldi", "lhotse", "folder"])
+def test_a_subset_reads_back_as_it_was_chosen(suffix, kind, tmp_path):
+    items = waves()
+    write_sounds(tmp_path / "sound", items)
+    target = tmp_path / "out" / f"set{suffix}"
+    subset(KINDS[kind](tmp_path, items), target, count=7, how="longest")
+    expected = sorted(sorted(items, key=lambda item: len(item[1]))[-7:])
+    for (name, wave, text), (id_, said, data) in zip(expected, content(target), strict=True):
+        assert (id_, said) == (name, text)
+        np.testing.assert_array_equal(data, wave)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".npy"])
+def test_parts_of_a_file_keep_their_place(suffix, tmp_path):
+    items = waves(6)
+    subset(KINDS["kaldi with segments"](tmp_path, items), tmp_path / f"set{suffix}", count=4)
+    for (name, wave, _), (id_, _, data) in zip(items[:4], content(tmp_path / f"set{suffix}"), strict=True):
+        assert id_ == name
+        np.testing.assert_array_equal(data, wave)
+
+
+def test_ids_that_are_not_paths_are_kept_beside_a_tsv(tmp_path):
+    items = waves(4)
+    write_sounds(tmp_path / "sound", items)
+    cuts = KINDS["lhotse"](tmp_path, items)
+    cuts.write_text(cuts.read_text().replace('"id": "utt', '"id": "cut-'))
+    made = subset(cuts, tmp_path / "set.tsv", count=4)
+    assert {path.name for path in made} == {"set.tsv", "set.wrd", "set.ids"}
+    assert [name for name, *_ in content(tmp_path / "set.tsv")] == [f"cut-{number:02d}" for number in range(4)]
+
+
+def test_a_tsv_counts_samples_of_the_file_and_json_lines_true_seconds(tmp_path):
+    items = waves(3)
+    write_sounds(tmp_path / "sound", items)
+    source = KINDS["wenet"](tmp_path, items)
+    subset(source, tmp_path / "set.tsv")
+    root, *rows = (tmp_path / "set.tsv").read_text().splitlines()
+    assert root == str(tmp_path / "sound")
+    assert rows == [f"{name}.flac\t{len(wave)}" for name, wave, _ in items]
+    subset(source, tmp_path / "set.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "set.jsonl").read_text().splitlines()]
+    assert [line["duration"] for line in lines] == [len(wave) / RATE for _, wave, _ in items]
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "what"),
+    [
+        ("npy", "set.tsv", "in the list itself"),
+        ("npy", "set.jsonl", "in the list itself"),
+        ("kaldi with segments", "set.tsv", "parts of one"),
+        ("npy", "set.csv", "does not say a format"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused_and_nothing_is_written(kind, target, what, tmp_path):
+    source = KINDS[kind](tmp_path, waves(3))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match=what):
+        subset(source, tmp_path / target)
+    assert sorted(tmp_path.rglob("*")) == before
