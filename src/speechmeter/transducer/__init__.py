@@ -1,1 +1,3 @@
-"""Transducer losses of our own. Imports nothing of ours; empty so far."""
+"""Transducer (RNN-T) losses of our own, usable as a library. Needs torch; faster on the CPU with numba. Imports nothing of ours."""
+from speechmeter.transducer.exact import rnnt_loss
+from speechmeter.transducer.oracle import oracle_loss
