@@ -35,32 +35,43 @@ def check_scores(name: str, scores: torch.Tensor, dimensions: tuple[str, ...]) -
         raise DtypeError(f"{name} is {_kind(scores)}; give a tensor of float16, bfloat16, float32 or float64")
     shape = f"({', '.join(dimensions)})"
     if scores.dim() != len(dimensions):
-        raise ShapeError(f"{name} has shape {tuple(scores.shape)}; it must have the {len(dimensions)} dimensions {shape}")
+        raise ShapeError(
+            f"{name} has shape {tuple(scores.shape)}; it must have the {len(dimensions)} dimensions {shape}"
+        )
     if 0 in scores.shape:
         raise ShapeError(f"{name} has shape {tuple(scores.shape)}; every dimension of {shape} must be at least 1")
 
 
 def check_batch(
     targets: torch.Tensor,
-    frame_counts: torch.Tensor,
-    label_counts: torch.Tensor,
+    logit_lengths: torch.Tensor,
+    target_lengths: torch.Tensor,
     *,
     batch: int,
     padded_frames: int,
     padded_labels: int,
 ) -> Sizes:
-    """Check targets and lengths against the sizes of the scores and return the true sizes.
-
-    Reads the lengths on the host: with tensors on a GPU this waits for them once.
-    """
+    """Check targets and lengths against the sizes of the scores and return the true sizes."""
     _check_integers("targets", targets, 2)
     if tuple(targets.shape) != (batch, padded_labels):
         raise ShapeError(
-            f"targets have shape {tuple(targets.shape)}, but the scores are for {batch} utterances of up to {padded_labels} "
-            f"labels (their third dimension is U + 1); give targets of shape ({batch}, {padded_labels})"
+            f"targets have shape {tuple(targets.shape)}, but the scores are for {batch} utterances of up to "
+            f"{padded_labels} labels (U + 1 states); give targets of shape ({batch}, {padded_labels})"
         )
-    frames = _lengths("logit_lengths", frame_counts, batch, least=1, most=padded_frames)
-    labels = _lengths("target_lengths", label_counts, batch, least=0, most=padded_labels)
+    return check_lengths(
+        logit_lengths, target_lengths, batch=batch, padded_frames=padded_frames, padded_labels=padded_labels
+    )
+
+
+def check_lengths(
+    logit_lengths: torch.Tensor, target_lengths: torch.Tensor, *, batch: int, padded_frames: int, padded_labels: int
+) -> Sizes:
+    """Check the lengths against the sizes of the scores and return the true sizes.
+
+    Reads the lengths on the host: with tensors on a GPU this waits for them.
+    """
+    frames = _lengths("logit_lengths", logit_lengths, batch, least=1, most=padded_frames)
+    labels = _lengths("target_lengths", target_lengths, batch, least=0, most=padded_labels)
     return Sizes(frames=frames, labels=labels, padded_frames=padded_frames, padded_labels=padded_labels)
 
 
@@ -132,4 +143,6 @@ def _lengths(name: str, values: torch.Tensor, batch: int, *, least: int, most: i
 
 
 def _kind(value: Any) -> str:
-    return f"a tensor of {value.dtype}".replace("torch.", "") if isinstance(value, torch.Tensor) else type(value).__name__
+    return (
+        f"a tensor of {value.dtype}".replace("torch.", "") if isinstance(value, torch.Tensor) else type(value).__name__
+    )

@@ -38,7 +38,12 @@ def cell_scores(logits: torch.Tensor, rows: Rows) -> tuple[torch.Tensor, torch.T
 
 
 def gradient(
-    logits: torch.Tensor, rows: Rows, blank_use: torch.Tensor, label_use: torch.Tensor, weights: torch.Tensor, clamp: float
+    logits: torch.Tensor,
+    rows: Rows,
+    blank_use: torch.Tensor,
+    label_use: torch.Tensor,
+    weights: torch.Tensor,
+    clamp: float,
 ) -> torch.Tensor:
     """Do what `rows.gradient` does."""
     result = torch.empty(logits.shape, dtype=logits.dtype)
@@ -74,7 +79,9 @@ def log_likelihood(blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes) -> tor
     return result
 
 
-def posteriors(blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def posteriors(
+    blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Do what `lattice.posteriors` does."""
     likelihood = torch.empty(sizes.batch, dtype=torch.float64)
     blank_use, label_use = torch.zeros_like(blank), torch.zeros_like(emit)

@@ -40,9 +40,10 @@ def _jit(**options: Any) -> Callable[[Function], Function]:
 
 @_jit(error_model="numpy")
 def _exp(x: Any) -> Any:
-    """Return exp(x) of a float32 x <= 0 within 2 units in the last place; 0 below -87. The compiler can vectorise this one.
+    """Return exp(x) of a float32 x <= 0 within 2 units in the last place; 0 below -87.
 
-    exp(x) = 2^n · exp(r) with |r| <= ln 2 / 2, where eight terms of the series are enough.
+    Written out because the compiler can vectorise this one, and not the library's. exp(x) = 2^n · exp(r), with
+    |r| <= ln 2 / 2, for which eight terms of the series do.
     """
     shifted = x * LOG2_E + ROUNDER
     n = shifted - ROUNDER
@@ -83,7 +84,7 @@ def _exp_row(row: Array, largest: Any, out: Array) -> None:
 def score_frames(
     logits: Array, labels: Array, states: int, blank: int, normalise: bool, by_blank: Array, by_label: Array
 ) -> None:
-    """Write the log-probabilities of blank and label for frames of one utterance: logits (T, S, V), the others (T, S)."""
+    """Write the log-probabilities of blank and label for frames of one utterance: logits (T, S, V), others (T, S)."""
     scratch = np.empty(logits.shape[2], logits.dtype)
     for t in range(len(logits)):
         for s in range(states):
@@ -155,11 +156,13 @@ def fill_alpha(by_blank: Array, by_label: Array, alpha: Array) -> float:
             from_blank = alpha[t - 1, u] + by_blank[t - 1, u] if t else -np.inf
             from_label = alpha[t, u - 1] + by_label[t, u - 1] if u else -np.inf
             alpha[t, u] = _add_logs(from_blank, from_label) if t or u else 0.0
-    return float(alpha[frames - 1, states - 1] + by_blank[frames - 1, states - 1])
+    return alpha[frames - 1, states - 1] + by_blank[frames - 1, states - 1]  # type: ignore[no-any-return]  # numba knows it
 
 
 @_jit(error_model="numpy")
-def fill_posteriors(by_blank: Array, by_label: Array, alpha: Array, likelihood: float, uses: tuple[Array, Array]) -> None:
+def fill_posteriors(
+    by_blank: Array, by_label: Array, alpha: Array, likelihood: float, uses: tuple[Array, Array]
+) -> None:
     """Write how probable it is that each cell of one utterance is left by blank and by its label, going backwards."""
     frames, states = alpha.shape
     blank_use, label_use = uses

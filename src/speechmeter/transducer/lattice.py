@@ -29,12 +29,14 @@ class _Diagonals:
 
 
 def log_likelihood(blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes) -> torch.Tensor:
-    """Return the log-probability of each utterance's labels, float64 of shape (B,); -inf where no alignment is possible."""
+    """Return the log-probability of each utterance's labels, float64 of shape (B,); -inf where none fits."""
     alpha = _alpha(_Diagonals(blank).rows, _Diagonals(emit).rows)
     return _at_end(alpha, sizes)
 
 
-def posteriors(blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def posteriors(
+    blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the log-likelihood, and how probable it is that an alignment leaves each cell by blank and by its label.
 
     Both posteriors have the shape of the cells; they are 0 outside the utterance, and where no alignment is possible.

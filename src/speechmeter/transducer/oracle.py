@@ -25,8 +25,8 @@ def oracle_loss(
 ) -> torch.Tensor:
     """Return the transducer loss in float64, with the arguments of `rnnt_loss`.
 
-    A Python loop over the cells (t, u), and torch's own differentiation for the gradient: clear and slow. An utterance of
-    400 frames and 100 labels takes seconds, and the batch is copied to float64. Give float64 logits to get the gradient in float64.
+    A Python loop over the cells (t, u), and torch's own differentiation for the gradient: clear and slow. A batch of
+    400 frames and 100 labels takes seconds, and is copied to float64. Give float64 logits to get a float64 gradient.
     """
     check_reduction(reduction)
     check_scores("logits", logits, ("B", "T", "U + 1", "V"))
@@ -42,7 +42,7 @@ def oracle_loss(
     last_t = torch.tensor(sizes.frames, device=logits.device) - 1
     last_u = torch.tensor(sizes.labels, device=logits.device)
     real = (t <= last_t.view(-1, 1, 1)) & (u <= last_u.view(-1, 1, 1))
-    # Whatever stands in the padding is replaced before it is used, so that a NaN there reaches neither loss nor gradient.
+    # Padding is replaced before it is used: a NaN there must reach neither loss nor gradient.
     scores = torch.where(real.unsqueeze(-1), logits.double(), 0.0)
     if fused_log_softmax:
         scores = scores.log_softmax(-1)
@@ -60,7 +60,7 @@ def _cells(scores: torch.Tensor) -> list[tuple[torch.Tensor, ...]]:
 
 
 def _alpha(blank: list[tuple[torch.Tensor, ...]], emit: list[tuple[torch.Tensor, ...]]) -> torch.Tensor:
-    """Return log α(t, u): the log-probability of having emitted u labels on arriving in frame t, of shape (B, T, U + 1)."""
+    """Return log α(t, u) of shape (B, T, U + 1): of being in frame t with u labels emitted."""
     alpha: list[list[torch.Tensor]] = []
     for t in range(len(blank)):
         row: list[torch.Tensor] = []

@@ -1,7 +1,7 @@
 """The rows over the vocabulary in plain torch, on any device: a few at a time, true cells only.
 
-A row is logits[b, t, s]. The rows of utterance b are those with t below its frames and s below its states; all others are
-padding, which is never read. `labels[b, t, s]` is the label that the row's cell can emit, or -1 for none.
+A row is logits[b, t, s]. The rows of utterance b are those with t below its frames and s below its states; all others
+are padding, which is never read. `labels[b, t, s]` is the label that the row's cell can emit, or -1 for none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Rows:
 
 
 def cell_scores(logits: torch.Tensor, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the log-probabilities of blank and of the cell's label, float64 of shape (B, T, S); -inf where there is none."""
+    """Return the log-probabilities of blank and of the label, float64 of shape (B, T, S); -inf where there is none."""
     blank = torch.full(logits.shape[:3], -torch.inf, dtype=torch.float64, device=logits.device)
     emit = blank.clone()
     for piece in _pieces(logits, rows):
@@ -44,7 +44,12 @@ def cell_scores(logits: torch.Tensor, rows: Rows) -> tuple[torch.Tensor, torch.T
 
 
 def gradient(
-    logits: torch.Tensor, rows: Rows, blank_use: torch.Tensor, label_use: torch.Tensor, weights: torch.Tensor, clamp: float
+    logits: torch.Tensor,
+    rows: Rows,
+    blank_use: torch.Tensor,
+    label_use: torch.Tensor,
+    weights: torch.Tensor,
+    clamp: float,
 ) -> torch.Tensor:
     """Return the gradient of Σ weights · losses with respect to the logits, in their dtype; exactly 0 in the padding.
 
@@ -67,7 +72,7 @@ def gradient(
 def _piece_gradient(
     scores: torch.Tensor, rows: Rows, labels: torch.Tensor, by_blank: torch.Tensor, by_label: torch.Tensor
 ) -> torch.Tensor:
-    """Return softmax · (blank_use + label_use), less each use at its own id; without softmax where rows are not normalised."""
+    """Return softmax · (by_blank + by_label), less each at its own id; without the softmax where rows are log-probs."""
     dtype = torch.promote_types(scores.dtype, torch.float32)
     if rows.normalise:
         part = torch.softmax(scores, -1, dtype=dtype)
@@ -82,7 +87,7 @@ def _piece_gradient(
 def _log_sum(scores: torch.Tensor) -> torch.Tensor:
     """Return log Σ exp over each row in float64.
 
-    The largest score is taken off before and added after in float64: at scores of thousands a float32 sum would lose 1e-3.
+    The largest score is taken off before and added after in float64: at scores of thousands float32 would lose 1e-3.
     """
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     largest = scores.amax(-1, keepdim=True)
