@@ -148,7 +148,7 @@ def _add_logs(a: float, b: float) -> float:
 
 
 @_jit(error_model="numpy")
-def fill_alpha(by_blank: Array, by_label: Array, alpha: Array) -> float:
+def fill_alpha(by_blank: Array, by_label: Array, alpha: Array) -> Any:
     """Write log α of one utterance, all of shape (T, U + 1), and return its log-likelihood."""
     frames, states = alpha.shape
     for t in range(frames):
@@ -156,7 +156,7 @@ def fill_alpha(by_blank: Array, by_label: Array, alpha: Array) -> float:
             from_blank = alpha[t - 1, u] + by_blank[t - 1, u] if t else -np.inf
             from_label = alpha[t, u - 1] + by_label[t, u - 1] if u else -np.inf
             alpha[t, u] = _add_logs(from_blank, from_label) if t or u else 0.0
-    return alpha[frames - 1, states - 1] + by_blank[frames - 1, states - 1]  # type: ignore[no-any-return]  # numba knows it
+    return alpha[frames - 1, states - 1] + by_blank[frames - 1, states - 1]
 
 
 @_jit(error_model="numpy")
@@ -166,13 +166,12 @@ def fill_posteriors(
     """Write how probable it is that each cell of one utterance is left by blank and by its label, going backwards."""
     frames, states = alpha.shape
     blank_use, label_use = uses
-    beta = np.full(states + 1, -np.inf)  # of frame t + 1 to the right of u, of frame t from u on
+    beta = np.full(states + 1, -np.inf)  # of frame t + 1 up to state u, of frame t above it
     beta[states - 1] = 0.0
     for t in range(frames - 1, -1, -1):
-        beta[states] = -np.inf
         for u in range(states - 1, -1, -1):
             leave_by_blank = by_blank[t, u] + beta[u]
-            leave_by_label = by_label[t, u] + (beta[u + 1] if u + 1 < states else -np.inf)
+            leave_by_label = by_label[t, u] + beta[u + 1]
             start = alpha[t, u] - likelihood
             blank_use[t, u] = np.exp(start + leave_by_blank)
             label_use[t, u] = np.exp(start + leave_by_label)

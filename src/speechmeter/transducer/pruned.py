@@ -160,7 +160,7 @@ def _check_starts(starts: torch.Tensor, sizes: Sizes, width: int) -> None:
     if bool(wrong.any()):
         raise RangeError(
             f"starts[{int(wrong.nonzero()[0])}] do not lead from state 0 to the last range in steps of 0 to "
-            f"{width - 1}, so that alignments would be cut off; take them from prune_ranges with the same lengths and states"
+            f"{width - 1}, which would cut alignments off; take them from prune_ranges with the same lengths and states"
         )
 
 
