@@ -138,8 +138,8 @@ def _multiply(row: Array, factor: Any) -> None:
 
 
 @_jit(error_model="numpy")
-def _add_logs(a: float, b: float) -> float:
-    """Return log(exp(a) + exp(b)); -inf where both are."""
+def _add_logs(a: Any, b: Any) -> Any:
+    """Return log(exp(a) + exp(b)) of two float64; -inf where both are."""
     if a < b:
         a, b = b, a
     if b == -np.inf:
