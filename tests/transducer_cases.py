@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from unittest.mock import patch
 
+import pytest
 import torch
 
 from speechmeter.transducer import differentiable, engines
 
-ENGINES = ["torch", "numba"]
+NEEDS_NUMBA = pytest.mark.skipif(
+    find_spec("numba") is None, reason="numba is not installed: pip install 'speechmeter[transducer]'"
+)
+ENGINES = ["torch", pytest.param("numba", marks=NEEDS_NUMBA)]
 Loss = Callable[..., torch.Tensor]
 
 
@@ -63,7 +68,7 @@ def using(engine: str) -> Iterator[None]:
         if engine == "torch":
             return engines.TORCH
         found = engines.engine_for(logits)
-        assert found.name == engine, "numba is missing or refuses these logits"
+        assert found.name == engine, f"{engine} refuses these logits"
         return found
 
     with patch.object(differentiable, "engine_for", chosen):

@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 import torch
-from transducer_cases import ENGINES, make_batch, using
+from transducer_cases import ENGINES, NEEDS_NUMBA, make_batch, using
 
 from speechmeter.meters.resident import HighWaterMark
-from speechmeter.transducer import engines, kernels, rnnt_loss
+from speechmeter.transducer import engines, rnnt_loss
 
 MARK = HighWaterMark()
 
@@ -22,6 +22,7 @@ def fresh_choice() -> object:
     engines._compiled.cache_clear()
 
 
+@NEEDS_NUMBA
 def test_numba_computes_where_it_can() -> None:
     plain = torch.zeros(2, 3, 4, 5)
     assert engines.engine_for(plain).name == "numba"
@@ -62,7 +63,10 @@ def test_extra_memory_is_under_a_quarter_of_the_logits(engine: str) -> None:
     assert MARK.read(whole_log_softmax).growth_bytes > 1.25 * logits_bytes  # so that the probe is known to see
 
 
+@NEEDS_NUMBA
 def test_written_out_exponential_is_right_to_the_last_places() -> None:
+    from speechmeter.transducer import kernels
+
     x = -np.logspace(-8, np.log10(86.9), 20_000).astype(np.float32)
     x = np.concatenate([x, np.zeros(1, np.float32)])
     out = np.empty_like(x)
@@ -71,9 +75,22 @@ def test_written_out_exponential_is_right_to_the_last_places() -> None:
     assert np.max(np.abs(out - exact) / np.spacing(exact.astype(np.float32))) <= 2
 
 
+@NEEDS_NUMBA
 def test_written_out_exponential_at_its_ends() -> None:
+    from speechmeter.transducer import kernels
+
     x = np.array([-87.5, -1e30, -np.inf, np.nan, 0.0], np.float32)
     out = np.empty_like(x)
     kernels._exp_row(x, np.float32(0), out)
     assert out[[0, 1, 2, 4]].tolist() == [0, 0, 0, 1]
     assert np.isnan(out[3])
+
+
+@NEEDS_NUMBA
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_largest_of_a_row_is_that_of_its_numbers(dtype: type) -> None:
+    from speechmeter.transducer import kernels
+
+    numbers = np.random.default_rng(0).normal(size=(200, 37)).astype(dtype)
+    rows = [*numbers, *(-np.abs(numbers)), *(numbers * 1e30), np.array([-np.inf, -1, -2], dtype), np.zeros(1, dtype)]
+    assert [kernels._largest(row) for row in rows] == [row.max() for row in rows]
