@@ -110,6 +110,17 @@ def test_logits_of_thousands_lose_nothing(engine: str) -> None:
 
 
 @engines
+def test_a_common_offset_of_thousands_loses_nothing(engine: str) -> None:
+    batch = make_batch([(60, 20), (25, 25)], 50, torch.float32)
+    logits = batch.logits + 10_000
+    with using(engine):
+        losses, gradient = with_gradient(rnnt_loss, logits, *batch.arguments)
+    expected, expected_gradient = with_gradient(oracle_loss, logits.double(), *batch.arguments)
+    assert relative_error(losses.unsqueeze(1), expected.unsqueeze(1)) <= 1e-6
+    assert relative_error(gradient, expected_gradient) <= 1e-5
+
+
+@engines
 @pytest.mark.parametrize("fused", [True, False])
 def test_logits_of_thousands_agree_on_the_same_float32_log_probs(engine: str, fused: bool) -> None:
     batch = make_batch([(60, 20), (25, 25)], 50, torch.float32)

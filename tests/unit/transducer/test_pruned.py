@@ -131,6 +131,13 @@ def test_ranges_follow_the_alignments() -> None:
     assert all(first <= u < first + 3 for first, u in zip(starts[0].tolist(), state, strict=True))
 
 
+def test_ranges_start_with_the_first_state_wherever_the_alignments_are() -> None:
+    use = torch.zeros(1, 6, 8, dtype=torch.float64)
+    use[..., -1] = 1.0
+    simple = SimpleLoss(torch.zeros(()), use, torch.zeros_like(use))
+    assert prune_ranges(simple, torch.tensor([6]), torch.tensor([7]), states=3).tolist() == [[0, 2, 4, 5, 5, 5]]
+
+
 def test_take_states_selects_and_sends_the_gradient_back() -> None:
     predictor = torch.arange(12.0).view(1, 6, 2).requires_grad_()
     taken = take_states(predictor, torch.tensor([[0, 1, 3]]), states=3)
