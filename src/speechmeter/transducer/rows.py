@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import torch
 
-# Scratch for one piece. One thread is fastest in its cache: 2 MB took 0.6 of the time of 16 MB. Several threads wait
-# for each other after every operation, which on a busy machine costs more than the cache gains: at 2 MB three times
-# the time of 8 MB. On a GPU a piece should keep the card busy. The share keeps it small beside the logits everywhere.
+# Scratch for one piece. One thread is fastest in its cache: 2 MB took 0.84 of the time of 16 MB (medians of 7). Several
+# threads wait for each other after every operation: no matter on a quiet machine (2 MB as fast as 8 MB), but on a busy
+# one 2 MB took up to three times as long as 8 MB (single readings). On a GPU, where this was not measured, a piece
+# should keep the card busy. The share keeps the scratch small beside the logits everywhere.
 ONE_THREAD_BYTES = 2 * 2**20
 THREADS_BYTES = 8 * 2**20
 GPU_BYTES = 64 * 2**20
