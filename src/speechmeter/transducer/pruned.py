@@ -1,0 +1,169 @@
+"""The pruned loss: a few states of the lattice in each frame, chosen by the simple loss.
+
+1. `simple_rnnt_loss` says where the alignments go.
+2. `prune_ranges` chooses for each frame the first of `states` consecutive states, so that they hold as much of the
+   alignments as possible and a path from the first cell to the last stays inside.
+3. `take_states` selects the predictor's outputs for them; the joiner makes logits (B, T, S, V).
+4. `pruned_rnnt_loss` sums over the alignments that stay inside: an upper bound of the exact loss of these logits, and
+   equal to it when the ranges hold all states.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from speechmeter.transducer.checks import (
+    Sizes,
+    check_batch,
+    check_blank,
+    check_lengths,
+    check_reduction,
+    check_scores,
+    next_labels,
+    reduce,
+)
+from speechmeter.transducer.differentiable import LossOfRows
+from speechmeter.transducer.errors import DtypeError, RangeError, ShapeError
+from speechmeter.transducer.rows import Rows
+from speechmeter.transducer.simple import SimpleLoss
+
+
+def prune_ranges(
+    simple: SimpleLoss, logit_lengths: torch.Tensor, target_lengths: torch.Tensor, states: int = 5
+) -> torch.Tensor:
+    """Return the first state of each frame's range, int64 of shape (B, T).
+
+    A range holds min(states, U + 1) states. Starts at 0, never goes back, moves on by less than a range in each frame,
+    and ends with the last label in range. Raises `RangeError` when an utterance has too few frames for that.
+    """
+    use = simple.blank_use + simple.label_use
+    batch, frames, all_states = use.shape
+    sizes = check_lengths(
+        logit_lengths, target_lengths, batch=batch, padded_frames=frames, padded_labels=all_states - 1
+    )
+    width = _width(states, all_states)
+    _check_room(sizes, width)
+    last = _last_starts(sizes, width, use)
+    best = _best_starts(use, width, last)
+    return _connect(best, sizes, width, last)
+
+
+def take_states(predictor: torch.Tensor, starts: torch.Tensor, states: int = 5) -> torch.Tensor:
+    """Return predictor[b, starts[b, t] + s] of shape (B, T, S, C), for `predictor` (B, U + 1, C).
+
+    S is min(states, U + 1).
+    """
+    check_scores("predictor", predictor, ("B", "U + 1", "C"))
+    width = _width(states, predictor.shape[1])
+    places = _places(starts, width, predictor.shape[1])
+    utterance = torch.arange(len(predictor), device=predictor.device).view(-1, 1, 1)
+    return predictor[utterance, places]
+
+
+def pruned_rnnt_loss(
+    logits: torch.Tensor,
+    targets: torch.Tensor,
+    starts: torch.Tensor,
+    logit_lengths: torch.Tensor,
+    target_lengths: torch.Tensor,
+    blank: int = -1,
+    clamp: float = -1,
+    reduction: str = "mean",
+    fused_log_softmax: bool = True,
+) -> torch.Tensor:
+    """Return the loss over the alignments inside the ranges, for `logits` (B, T, S, V) of states starts[b, t] + s.
+
+    The other arguments are those of `rnnt_loss`, and so is the treatment of padding.
+    """
+    check_reduction(reduction)
+    check_scores("logits", logits, ("B", "T", "S", "V"))
+    batch, frames, width, vocabulary = logits.shape
+    padded_labels = targets.shape[-1] if isinstance(targets, torch.Tensor) and targets.dim() else 0
+    sizes = check_batch(
+        targets, logit_lengths, target_lengths, batch=batch, padded_frames=frames, padded_labels=padded_labels
+    )
+    if width > padded_labels + 1:
+        raise ShapeError(
+            f"logits hold {width} states a frame, but {padded_labels} labels have {padded_labels + 1} states; "
+            "give S = min(states, U + 1), as take_states does"
+        )
+    _check_starts(starts, sizes, width)
+    places = _places(starts.to(logits.device), width, padded_labels + 1)
+    labels = next_labels(targets, sizes, vocabulary, logits.device).unsqueeze(1).expand(-1, frames, -1)
+    rows = Rows(
+        labels=labels.gather(2, places),
+        frames=sizes.frames,
+        states=tuple(min(width, count + 1) for count in sizes.labels),
+        blank=check_blank(blank, vocabulary),
+        normalise=fused_log_softmax,
+    )
+    losses: torch.Tensor = LossOfRows.apply(logits, rows, sizes, float(clamp), places)
+    return reduce(losses, reduction, logits)
+
+
+def _width(states: int, all_states: int) -> int:
+    if isinstance(states, bool) or not isinstance(states, int) or states < 1:
+        raise RangeError(f"states is {states!r}; give how many states a frame keeps, at least 1")
+    return min(states, all_states)
+
+
+def _places(starts: torch.Tensor, width: int, all_states: int) -> torch.Tensor:
+    """Return the states of each range, (B, T, S); starts in the padding are brought inside."""
+    offsets = torch.arange(width, device=starts.device)
+    return starts.to(torch.int64).clamp(0, all_states - width).unsqueeze(-1) + offsets
+
+
+def _best_starts(use: torch.Tensor, width: int, last: torch.Tensor) -> torch.Tensor:
+    """Return for each frame the start whose range holds most of the alignments, at most `last`."""
+    total = torch.nn.functional.pad(use.cumsum(2), (1, 0))
+    held = total[..., width:] - total[..., :-width]
+    start = torch.arange(held.shape[2], device=use.device)
+    return held.masked_fill((start > last).unsqueeze(1), -1.0).argmax(2)
+
+
+def _connect(best: torch.Tensor, sizes: Sizes, width: int, last: torch.Tensor) -> torch.Tensor:
+    """Return the starts nearest to `best` from above and then from below that a path can follow."""
+    t = torch.arange(best.shape[1], device=best.device)
+    frames = torch.tensor(sizes.frames, device=best.device).unsqueeze(1)
+    step = width - 1
+    needed = (last - (frames - 1 - t).clamp(min=0) * step).clamp(min=0)  # or the end is out of reach
+    rising = torch.maximum(best.where(t < frames, last), needed).cummax(1).values
+    rising[:, 0] = 0
+    slack = rising - t * step
+    return torch.minimum(slack.cummin(1).values + t * step, last)
+
+
+def _check_room(sizes: Sizes, width: int) -> None:
+    for row, (frames, labels) in enumerate(zip(sizes.frames, sizes.labels, strict=True)):
+        least = min(1 + -(-labels // frames), labels + 1)
+        if width < least:
+            raise RangeError(
+                f"utterance {row} has {labels} labels in {frames} frames: no path goes through {width} states a frame; "
+                f"give states={least} or more"
+            )
+
+
+def _check_starts(starts: torch.Tensor, sizes: Sizes, width: int) -> None:
+    if not isinstance(starts, torch.Tensor) or starts.dtype not in (torch.int32, torch.int64):
+        raise DtypeError("starts must be a tensor of int32 or int64, as prune_ranges returns")
+    if tuple(starts.shape) != (sizes.batch, sizes.padded_frames):
+        raise ShapeError(
+            f"starts have shape {tuple(starts.shape)}; give one for each frame: ({sizes.batch}, {sizes.padded_frames})"
+        )
+    # On the device of the starts, with one answer for the host: a loop here would cost more than the loss on a GPU.
+    frames = torch.tensor(sizes.frames, device=starts.device).unsqueeze(1)
+    last = _last_starts(sizes, width, starts)
+    t = torch.arange(sizes.padded_frames, device=starts.device)
+    steps = starts.diff(dim=1)
+    wrong = (((steps < 0) | (steps >= width)) & (t[1:] < frames)).any(1)
+    wrong |= (starts[:, 0] != 0) | (starts.gather(1, frames - 1) != last).squeeze(1)
+    if bool(wrong.any()):
+        raise RangeError(
+            f"starts[{int(wrong.nonzero()[0])}] do not lead from state 0 to the last range in steps of 0 to "
+            f"{width - 1}, which would cut alignments off; take them from prune_ranges with the same lengths and states"
+        )
+
+
+def _last_starts(sizes: Sizes, width: int, like: torch.Tensor) -> torch.Tensor:
+    """Return the start (B, 1) of the range that ends with the last label."""
+    return (torch.tensor(sizes.labels) + 1 - width).clamp(min=0).to(like.device).unsqueeze(1)
