@@ -41,7 +41,7 @@ class Tolerance:
 
 CLOSE = Tolerance(loss=1e-6, gradient=1e-5, large_gradient=1e-5)
 """Of our own, which keep α and β in float64."""
-SINGLE = Tolerance(loss=1e-4, gradient=2e-3, large_gradient=5e-2)
+SINGLE = Tolerance(loss=1e-4, gradient=5e-3, large_gradient=5e-2)
 """Of those that keep α and β in float32: at a loss of 2,000 a step is 2.4e-4, and that error goes into the gradient."""
 
 
