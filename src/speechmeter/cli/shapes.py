@@ -114,11 +114,11 @@ def _batches(shapes: Shapes, rules: list[Rule], first: int, steps: int | None) -
         groups = grouped(shapes, rule)
         taken = groups.taken(first, steps)
         if len(taken) < 1:
-            table.add_row(_name(rule), f"{len(groups):,}", "none")
+            table.add_row(str(rule), f"{len(groups):,}", "none")
             continue
         facts = batch_facts(taken, first)
         table.add_row(
-            _name(rule),
+            str(rule),
             f"{len(groups):,}",
             _range((first, first + len(taken) - 1)),
             *map(_range, (facts.items, facts.frames, facts.tokens)),
@@ -128,12 +128,6 @@ def _batches(shapes: Shapes, rules: list[Rule], first: int, steps: int | None) -
             f"{facts.waste:.1%}",
         )
     return table
-
-
-def _name(rule: Rule) -> str:
-    if rule.max_frames is None:
-        return f"fixed {rule.batch}, file order"
-    return f"max frames {rule.max_frames:,}, {rule.order}, {rule.pairing}"
 
 
 def _whole(value: float) -> str:

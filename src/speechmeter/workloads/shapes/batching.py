@@ -34,6 +34,10 @@ class Rule:
         """The sort that holds."""
         return self.sort or (NONE if self.max_frames is None else DESCENDING)
 
+    def __str__(self) -> str:
+        size = f"fixed {self.batch}" if self.max_frames is None else f"max frames {self.max_frames:,}"
+        return f"{size}, {'file order' if self.order == NONE else f'{self.order}, {self.pairing}'}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Groups:
@@ -64,7 +68,7 @@ class Groups:
     def taken(self, first: int, steps: int | None) -> Groups:
         """So many batches from number `first` on; all that follow for None."""
         end = len(self) if steps is None else min(first + steps, len(self))
-        edges = self.edges[first : end + 1] if first < len(self) else ()
+        edges = self.edges[min(first, end) : end + 1]
         return Groups(shapes=self.shapes, frame_rows=self.frame_rows, token_rows=self.token_rows, edges=edges)
 
 

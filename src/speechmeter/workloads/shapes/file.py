@@ -17,6 +17,7 @@ _HEADERS = {"raw_frames\ttokens": RAW, "frames\ttokens": SUBSAMPLED}
 """First lines of a `.tsv`."""
 MOST_ROWS = 10_000_000
 """Larger files are refused."""
+_GLOBAL = re.compile(r"GLOBAL ([\w.]{1,100})")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _FIX = "give an int32 tensor (rows, 2) of frames and tokens, or make one with `speechmeter shapes`"
 
@@ -80,9 +81,10 @@ def _from_torch(path: Path) -> tuple[Any, str]:
     try:
         held = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # the unpickler and the archive reader raise whatever a broken file makes them raise
-        why = str(error).strip().partition("\n")[0] or type(error).__name__
+        asked = _GLOBAL.search(str(error))  # torch's own message advises to read the file unsafely
+        why = f"it asks for {asked[1]}" if asked else "it is not one of plain tensors"
         raise InputError(
-            f"{path.name!r} cannot be read safely: {why[:200]}", where="shapes", fix=f"{_FIX}; nothing in it was run"
+            f"{path.name!r} is refused: {why}", where="shapes", fix=f"{_FIX}; nothing in it was run"
         ) from error
     held, frames = (held.get(_ROWS), held.get(_FRAMES)) if isinstance(held, dict) else (held, SUBSAMPLED)
     if not isinstance(held, torch.Tensor) or frames not in FRAMES:

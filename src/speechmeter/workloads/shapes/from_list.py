@@ -63,9 +63,10 @@ def _row(utterance: Utterance, tokens: Tokens, shift_s: float) -> tuple[int, int
     try:
         stated_s = utterance.stated_s
         seconds = sound.header_seconds(utterance, Taste()) if stated_s is None else stated_s
-        frames, count = floor(seconds / shift_s + 0.5), tokens(utterance)
-        if max(frames, count) > LONGEST:
+        count = tokens(utterance)
+        if max(seconds / shift_s, count) > LONGEST:
             raise UnusableError(f"has more than {LONGEST:,} frames or tokens")
+        frames = floor(round(seconds / shift_s, 6) + 0.5)  # 1.005 s are 100.5 shifts, not 100.49999999999999
         if halved(frames) < 1:
             raise UnusableError(f"has {frames} frames, of which nothing is left after 4× subsampling")
         return frames, count

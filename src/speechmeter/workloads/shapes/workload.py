@@ -56,16 +56,16 @@ class ShapeWorkload:
 
     def batches(self, case: Case) -> Batches:
         """Batches of shapes, each made in its turn."""
-        return _ShapeBatches(_groups(case))
+        return _ShapeBatches(_groups(case), _rule(case))
 
 
 class _ShapeBatches(Batches):
     """Only the table is held; a batch is two columns of a few rows."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: Groups, rule: Rule) -> None:
         self._groups = groups
         shapes = groups.shapes
-        self.notes = (f"shapes: {len(shapes)} rows of {shapes.origin}, {shapes.frames} frames",)
+        self.notes = (f"{len(shapes):,} rows of {shapes.origin}, {shapes.frames} frames; batches: {rule}",)
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -95,9 +95,9 @@ class _ShapeBatches(Batches):
 
 
 def _groups(case: Case) -> Groups:
-    options, axes = case.workload.options, case.axes
-    frames, subsampling = options.get("frames", SUBSAMPLED), int(axes["subsampling"])
-    rule = Rule(batch=axes["batch"], max_frames=axes["max_frames"], sort=axes["sort"], pairing=axes["pairing"])
+    options, subsampling = case.workload.options, int(case.axes["subsampling"])
+    frames = options.get("frames", SUBSAMPLED)
+    rule = _rule(case)
     groups = grouped(_shapes(case).counted_in(frames, subsampling), rule)
     if not len(groups):
         raise _refused(f"{len(groups.shapes)} rows make no batch of {rule.batch}", "lower batch, or take more rows")
@@ -105,6 +105,11 @@ def _groups(case: Case) -> Groups:
     if len(taken) < 1:
         raise _refused(f"first is {options['first']}, and there are {len(groups)} batches", "they count from 0 on")
     return taken
+
+
+def _rule(case: Case) -> Rule:
+    axes = case.axes
+    return Rule(batch=axes["batch"], max_frames=axes["max_frames"], sort=axes["sort"], pairing=axes["pairing"])
 
 
 def _shapes(case: Case) -> Shapes:
@@ -129,7 +134,7 @@ def _check_options(case: Case) -> None:
         raise _refused("raw frames are not subsampled", "leave out subsampling, or frames: raw")
     if axes["max_frames"] is not None and axes["batch"] != USUAL_BATCH:
         raise _refused("max_frames and batch exclude each other", f"leave batch at {USUAL_BATCH} with max_frames")
-    if axes["pairing"] == COLUMNS and Rule(max_frames=axes["max_frames"], sort=axes["sort"]).order == NONE:
+    if axes["pairing"] == COLUMNS and _rule(case).order == NONE:
         raise _refused("pairing: columns sorts T and U, and nothing is sorted here", "add sort: descending")
 
 
