@@ -58,6 +58,11 @@ def test_a_list_becomes_a_shape_file_and_what_is_left_out_is_said(cli, workshop)
     assert f"{max(padded):,} at 2" in done.stdout
     assert f"{sum(padded) / 3:,.0f}" in done.stdout
 
+    looked = cli("shapes", "shapes.tsv")
+    assert "60 rows, raw frames" in looked.stdout
+    assert "max frames 30,000, descending, columns" in looked.stdout
+    assert "60 rows, subsampled frames" in cli("shapes", "shapes.tsv", "--frames", "subsampled").stdout
+
     taken = cli("shapes", "set.jsonl", "--tokens", "words", "-o", "shapes.tsv")
     assert (taken.returncode, taken.stdout) == (2, "")
     assert "shapes.tsv is there already; add --force" in taken.stderr

@@ -27,7 +27,9 @@ def shapes(
     seed: int = typer.Option(0, help="For --generate.", min=0),
     tokens: str = typer.Option("field", help="Tokens of an utterance: its field `tokens`, words or characters."),
     sentencepiece: Path | None = typer.Option(None, help="A model whose pieces are the tokens.", show_default=False),
-    frames: str = typer.Option("subsampled", help="What T counts: subsampled or raw frames."),
+    frames: str | None = typer.Option(
+        None, help="What T counts: subsampled or raw frames; by default as in a shape file, else subsampled."
+    ),
     shift_ms: float = typer.Option(10.0, help="Milliseconds from one raw frame of a list to the next.", min=1.0),
     format: str = typer.Option("auto", help="The format of a list, where it cannot be told."),
     root: Path | None = typer.Option(None, help="Where the paths of a list start.", show_default=False),
@@ -45,25 +47,26 @@ def shapes(
     from speechmeter.core.errors import InputError
     from speechmeter.workloads.shapes import file, generator
     from speechmeter.workloads.shapes.batching import COLUMNS, PRESETS, Rule
-    from speechmeter.workloads.shapes.table import FRAMES
+    from speechmeter.workloads.shapes.table import FRAMES, SUBSAMPLED
 
     if (source is None) == (generate is None):
         raise InputError("give either a list, a shape file, or --generate", where="shapes", fix="see --help")
-    if frames not in FRAMES:
+    if frames not in (None, *FRAMES):
         raise InputError(f"frames takes one of {', '.join(FRAMES)}, not {frames!r}", where="--frames")
     if output is not None and output.exists() and not force:
         raise InputError(f"{output} is there already", where="-o", fix="add --force, or choose another name")
+    is_file = source is not None and file.is_shape_file(source)
     if source is None:
         found = generator.generate(generate or 0, seed)
-    elif file.is_shape_file(source):
+    elif is_file:
         found = file.read(source)
     else:
         found = _listed(source, tokens, sentencepiece, format, root, shift_ms / 1000)
-    table = found.counted_in(frames)
+    table = found.counted_in(frames or (found.frames if is_file else SUBSAMPLED))
     if output is not None:
         file.write(output, table, bare=bare)
         typer.echo(f"written: {output}")
-    most = max_frames or PRESETS[frames]
+    most = max_frames or PRESETS[table.frames]
     rules = [Rule(batch=batch), Rule(max_frames=most), Rule(max_frames=most, pairing=COLUMNS)]
     console = console_for(sys.stdout)
     console.print(_quantiles(table))
