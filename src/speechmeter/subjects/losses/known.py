@@ -107,7 +107,7 @@ _K2_TRAPS = (
     "refuses a padded batch with T < U, or without any label",
 )
 _K2_GET = "wheels by torch and CUDA version at https://k2-fsa.github.io/k2/installation, or build it from source"
-_FAST_GET = "build it from source: https://github.com/danpovey/fast_rnnt"
+_FAST_GET = "build it from source: https://github.com/k2-fsa/fast_rnnt"
 
 ALL: tuple[Known, ...] = (
     Known(
