@@ -70,10 +70,10 @@ class Deviation:
 
 
 def deviations(
-    known: Known, loss: Exact, device: str, dtype: torch.dtype, seed: int, trials: Sequence[Trial] = TRIALS
+    known: Known, loss: Exact, device: str, dtype: torch.dtype, seed: int, trials: Sequence[Trial] | None = None
 ) -> list[Deviation]:
-    """An exact loss against the oracle on every trial that it takes."""
-    return [_deviation(known, loss, device, dtype, seed, trial) for trial in trials]
+    """An exact loss against the oracle on every trial that it takes; on all of them, unless told."""
+    return [_deviation(known, loss, device, dtype, seed, trial) for trial in (TRIALS if trials is None else trials)]
 
 
 def pruned_deviations(
