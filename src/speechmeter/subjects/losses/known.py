@@ -85,8 +85,9 @@ class Known:
 
     def missing(self) -> str | None:
         """Why it is absent, and how to get it; None when it is here. Looks for the package without importing it."""
-        found = find_spec(self.package) is not None
-        return None if found else f"{self.distribution} is not installed: {self.get}"
+        found = find_spec(self.package)
+        here = found is not None and found.origin is not None  # an empty folder of that name has no origin
+        return None if here else f"{self.distribution} is not installed: {self.get}"
 
     def _version(self) -> str:
         try:

@@ -124,6 +124,35 @@ def test_a_pruned_loss_is_judged_with_all_states_and_shown_with_few():
 
 
 @pytest.mark.usefixtures("short")
+def test_a_pruned_loss_in_half_precision_is_shown_and_not_judged():
+    known = BY_NAME["ours-pruned"]
+    deviations = agreement.pruned_deviations(known, loading.pruned(known), "cpu", torch.bfloat16, 0, 5)
+    agreement.check(deviations)
+    rows = {(m.metric, m.scope): m for m in agreement.measurements(deviations)}
+    assert "half precision" in rows["loss_deviation.v1", "total"].unavailable
+    assert rows["loss_deviation.v1", "label:all states in range"].values[0] < 0.01
+
+
+@pytest.mark.usefixtures("short")
+def test_the_joiner_of_a_trial_uses_no_tf32_and_the_setting_is_put_back():
+    known, seen, setting = BY_NAME["ours-pruned"], [], torch.backends.cuda.matmul
+    ours, before = loading.pruned(known), setting.allow_tf32
+
+    def loss(*given):
+        seen.append(setting.allow_tf32)
+        return ours.loss(*given)
+
+    setting.allow_tf32 = True
+    try:
+        spied = Pruned(ranges=ours.ranges, join=ours.join, loss=loss)
+        agreement.pruned_deviations(known, spied, "cpu", torch.float32, 0, 5)
+        assert seen == [False, False]
+        assert setting.allow_tf32
+    finally:
+        setting.allow_tf32 = before
+
+
+@pytest.mark.usefixtures("short")
 def test_a_pruned_loss_with_a_fault_is_refused():
     known, ours = BY_NAME["ours-pruned"], loading.pruned(BY_NAME["ours-pruned"])
     faulty = Pruned(ranges=ours.ranges, join=ours.join, loss=lambda *given: 1.01 * ours.loss(*given))

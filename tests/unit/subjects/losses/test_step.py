@@ -93,6 +93,20 @@ def test_a_step_gives_the_loss_and_the_gradients_of_its_definition(name, keep):
         close(gradient, truth)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["ours", "ours-pruned"])
+def test_a_step_runs_in_half_precision(name, dtype):
+    known, output = BY_NAME[name], joiner().to(dtype)
+    made = recipe(name, dtype=dtype, states=5)
+    if known.pruned:
+        stages = step.pruned_stages(made, output, None, loading.pruned(known))
+    else:
+        stages = step.step_stages(made, output, loading.exact(known))
+    call = run_chain(stages, batch())[-1]
+    close(call.losses, true_step(call, output)[0], by=0.01)
+    assert {leaf.grad.dtype for leaf in call.leaves} == {dtype}
+
+
 def test_a_packed_step_gives_the_same():
     output = joiner()
     stages = step.step_stages(recipe(known=PACKED_LOSS), output, packed_oracle)

@@ -1,8 +1,10 @@
 """What `transducer-loss:` answers for itself, and what it prepares."""
 
 import ast
+import importlib
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import make_case
@@ -74,8 +76,17 @@ def test_what_cannot_be_had_says_why(name, axes, said):
     assert reason is None if said is None else said in reason
 
 
+def test_an_empty_folder_of_that_name_is_no_package(monkeypatch, tmp_path):
+    (tmp_path / "warp_rnnt").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "not installed" in BY_NAME["warp-rnnt"].missing()
+    (tmp_path / "warp_rnnt" / "__init__.py").touch()
+    importlib.invalidate_caches()
+    assert BY_NAME["warp-rnnt"].missing() is None
+
+
 def test_a_loss_for_cuda_alone_refuses_the_cpu(monkeypatch):
-    monkeypatch.setattr("speechmeter.subjects.losses.known.find_spec", lambda name: object())
+    monkeypatch.setattr("speechmeter.subjects.losses.known.find_spec", lambda name: SimpleNamespace(origin="here"))
     assert SUBJECT.unavailable(case("warp-rnnt")) == "warp-rnnt runs on cuda only, not on cpu"
     assert SUBJECT.unavailable(case("warp-rnnt", device="cuda:1")) is None
     assert "takes float32, not float16" in SUBJECT.unavailable(case("warp-rnnt", device="cuda", dtype="float16"))
