@@ -198,9 +198,12 @@ def test_what_the_policy_does_not_hold_is_freed_before_backward(monkeypatch, kee
         return Forgetful.apply(logits)
 
     monkeypatch.setattr(torch, "tanh", spying_tanh)
-    stages = step.step_stages(recipe(keep=keep), joiner(), loss)
+    output, during = joiner(), []
+    output.register_forward_pre_hook(lambda module, inputs: during.append(alive["joined"]() is not None))
+    stages = step.step_stages(recipe(keep=keep), output, loss)
     outputs = run_chain(stages[:-1], batch())
     assert len(outputs) == 3
+    assert during == [keep]
     assert {name: ref() is not None for name, ref in alive.items()} == {"joined": keep, "logits": keep}
 
 
