@@ -4,6 +4,7 @@ import ast
 import importlib
 from importlib.util import find_spec
 from pathlib import Path
+from threading import get_ident
 from types import SimpleNamespace
 
 import pytest
@@ -108,6 +109,18 @@ def test_preparing_finds_the_deviations_and_names_the_joiner():
     assert {m.metric for m in prepared.found} == {"loss_deviation.v1", "gradient_deviation.v1"}
     assert any("keep original" in note for note in prepared.notes)
     assert next(m for m in prepared.found if m.scope == "total").values[0] <= 1e-6
+
+
+@NEEDS_TORCH
+def test_trials_leave_no_holes_in_the_heap_of_the_measured_thread(monkeypatch):
+    from speechmeter.subjects.losses import agreement
+
+    threads = []
+    trial = agreement.Deviation(name="random")
+    monkeypatch.setattr(agreement, "deviations", lambda *given: threads.append(get_ident()) or [trial])
+    SUBJECT.prepare(case("ours"), "cpu")
+    assert len(threads) == 1
+    assert threads != [get_ident()]
 
 
 @NEEDS_TORCH
