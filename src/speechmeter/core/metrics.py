@@ -245,6 +245,10 @@ OPERATOR_SHARE = _plain(
 TIME_GPU = _lower(
     "time_gpu.v1", "s", "GPU busy time", "time in which at least one kernel ran, in one call of a profiled pass"
 )
+TIME_SPLIT = _lower(
+    "time_split.v1", "s", "time by kind",
+    "time in which a kernel ran, else the runtime was called, else the CPU worked, else nothing; one profiled call",
+)  # fmt: skip
 LAUNCH_BOUND = _plain(
     "launch_bound.v1", "1", "latency / GPU busy time", "how much longer a call takes than its kernels: above 1, waiting"
 )
