@@ -203,3 +203,16 @@ def test_text_of_a_pinned_length_carries_no_such_warning():
 def test_a_data_dependent_subject_on_noise_carries_a_warning():
     subject = Fixed(Stage(name="model", fn=lambda batch: None), data_dependent=True)
     assert measure(make_case(), subject, Feed(), [LatencyMeter()]).warnings
+
+
+def test_what_a_batch_tells_of_itself_is_recorded_without_an_edit_in_the_engine():
+    corners = Metric(id="corners.v1", unit="1", direction="neither", title="corners", formula="corners of a call")
+
+    class Corners(Feed):
+        def batches(self, case):
+            for count in (3.0, 4.0):
+                yield Batch(data=1, items=1, facts=(Measurement.of(corners, [count]),))
+
+    outcome = measure(make_case(), Fixed(Stage(name="model", fn=lambda batch: None)), Corners(), [])
+    assert outcome.status == "ok", outcome.reason
+    assert [m.values for m in outcome.measurements if m.metric == corners.id] == [(3.0, 4.0)]

@@ -130,9 +130,12 @@ def _audio(this: _Round, scope: str) -> tuple[float, ...]:
     return made if made and (scope != "total" or not fed) else fed
 
 
-def _waste(this: _Round, scope: str) -> tuple[float, int] | None:
-    true, padded = this.values(metrics.AUDIO_SECONDS, scope), this.values(metrics.PADDED_SECONDS, scope)
-    return (1 - sum(true) / sum(padded), len(true)) if true and len(true) == len(padded) else None
+def _waste(true: Metric, padded: Metric) -> Derive:
+    def waste(this: _Round, scope: str) -> tuple[float, int] | None:
+        needed, fed = this.values(true, scope), this.values(padded, scope)
+        return (1 - sum(needed) / sum(fed), len(needed)) if needed and len(needed) == len(fed) else None
+
+    return waste
 
 
 def _per_token(this: _Round, scope: str) -> tuple[float, int] | None:
@@ -245,7 +248,10 @@ _DERIVED: dict[str, _Derivation] = {
         metrics.LATENCY,
         metrics.PEAK_BANDWIDTH,
     ),
-    metrics.PADDING_WASTE.id: _of(_waste, metrics.PADDED_SECONDS, metrics.AUDIO_SECONDS),
+    metrics.PADDING_WASTE.id: _of(
+        _waste(metrics.AUDIO_SECONDS, metrics.PADDED_SECONDS), metrics.PADDED_SECONDS, metrics.AUDIO_SECONDS
+    ),
+    metrics.CELL_WASTE.id: _of(_waste(metrics.CELLS, metrics.CELLS_PADDED), metrics.CELLS_PADDED, metrics.CELLS),
     metrics.OPERATOR_SHARE.id: _of(_share, metrics.TIME_OPERATOR),
     metrics.LAUNCH_BOUND.id: _of(_quotient(metrics.LATENCY, metrics.TIME_GPU), metrics.LATENCY, metrics.TIME_GPU),
     **{

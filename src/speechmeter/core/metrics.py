@@ -89,6 +89,17 @@ PADDING_WASTE = _lower(
     "padding_waste.v1", "1", "padding waste", "1 − true seconds of audio / seconds with padding, over all calls",
     exact=True,
 )  # fmt: skip
+CELLS = _plain(
+    "cells.v1", "1", "cells", "lattice cells of one call: the sum over its items of T frames × (U tokens + 1)",
+    exact=True,
+)  # fmt: skip
+CELLS_PADDED = _plain(
+    "cells_padded.v1", "1", "cells, padded", "lattice cells of one call: items × largest T × (largest U + 1)",
+    exact=True,
+)  # fmt: skip
+CELL_WASTE = _lower(
+    "cell_waste.v1", "1", "cell waste", "1 − lattice cells / lattice cells with padding, over all calls", exact=True
+)
 ITEMS = _plain("items.v1", "1", "items", "items in one call", exact=True)
 ITEMS_REFUSED = _plain(
     "items_refused.v1", "1", "items left out", "items of a dataset that were asked for and could not be used",

@@ -136,7 +136,9 @@ class Batch:
     """What one call is fed. `audio_s` is the sum of true seconds, never padded ones; None for losses and text.
 
     `data` is what the workload makes: sound as a float32 array (items, samples) at 16 kHz, features as one of (items,
-    frames, bands), text as a tuple of lines or of tuples of token ids. `lengths` count samples, frames, words or ids.
+    frames, bands), text as a tuple of lines or of tuples of token ids, shapes as an int32 array (items, 2) of frames
+    and tokens. `lengths` count samples, frames, words or ids; `targets` of shapes count tokens. `facts` are what
+    else is known of the call, one value a metric, the same metrics in every batch.
     """
 
     data: Any
@@ -147,6 +149,7 @@ class Batch:
     padded_s: float | None = None
     references: tuple[str, ...] = ()
     targets: Any = None
+    facts: tuple[Measurement, ...] = ()
 
 
 def by_turns(batches: Sequence[Any]) -> dict[str, Any]:

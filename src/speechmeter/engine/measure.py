@@ -203,7 +203,7 @@ def _workload_facts(session: LoadedSession) -> list[Measurement]:
     padded = [batch.padded_s for batch in outlines if batch.padded_s is not None]
     if seconds and len(padded) == len(seconds):
         facts.append(Measurement.of(metrics.PADDED_SECONDS, padded))
-    return [*facts, *_left_out(session.batches.left_out)]
+    return [*facts, *_joined([batch.facts for batch in outlines]), *_left_out(session.batches.left_out)]
 
 
 def _left_out(items: LeftOut | None) -> list[Measurement]:

@@ -22,7 +22,7 @@ from speechmeter.plan.source import KeyPath, Source
 SPECIAL_AUDIO = ("noise", "sample")
 """Values of `audio:` that are not files: generated noise, and the speech that ships with the package."""
 
-WORKLOAD_PATHS = ("lines", "manifest", "references", "root")
+WORKLOAD_PATHS = ("file", "lines", "manifest", "references", "root")
 """Options of workloads that name files."""
 
 

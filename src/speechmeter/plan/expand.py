@@ -17,6 +17,9 @@ from speechmeter.core.types import Case, Skip, Spec
 from speechmeter.plan.build import SPECIAL_AUDIO, axes_of
 from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry
 
+_CONTENTS = ("manifest", "file")
+"""Options of workloads that name what is fed: a hash of it is part of the case."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
@@ -75,8 +78,9 @@ def _spec(entry: ModelEntry) -> Spec:
 
 def _workload_specs(plan: Plan) -> list[Spec]:
     options = dict(plan.workload.model_extra or {})
-    if "manifest" in options:
-        path = Path(str(options["manifest"]))
+    named = next((options[key] for key in _CONTENTS if key in options), None)
+    if named is not None:
+        path = Path(str(named))
         return [
             Spec(plugin=plan.workload.name, name=path.name, source=str(path), options={**options, **_content(path)})
         ]

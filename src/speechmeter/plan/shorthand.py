@@ -1,4 +1,5 @@
-"""Keys that are short for others: `cascades:` for models, `text:`, `features:` and `data:` for the workload."""
+"""Keys that are short for others: `cascades:` for models, `text:`, `features:`, `data:` and `shapes:` for the
+workload."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from speechmeter.core.errors import PlanError
 from speechmeter.plan.source import KeyPath, Source
 
 CASCADE, STAGES = "cascade", "stages"
-_WORKLOADS = ("text", "features", "data")
-_WORD_FOR = {"data": "manifest"}
+_WORKLOADS = ("text", "features", "data", "shapes")
+_WORD_FOR = {"data": "manifest", "shapes": "file"}
 """The option that a key means when it is given a word."""
 _FORM = "for example `cascades: [{name: two, stages: [{name: asr, load: …}, {name: mt, load: …}]}]`"
 

@@ -52,6 +52,10 @@ def test_the_stored_plan_gives_the_same_cases(tmp_path):
         ("models: [log-mel]\ntext: {words: 3}\n", ":2: ", "unknown key 'words'"),
         ("models: [log-mel]\ndata: 3\n", ":2: ", "takes a mapping"),
         ("models: [log-mel]\ndata: {file: a.tsv}\n", ":2: ", "unknown key 'file'"),
+        ("models: [log-mel]\nshapes: 3\n", ":2: ", "takes a mapping"),
+        ("models: [log-mel]\nshapes: {rows: 3}\n", ":2: ", "unknown key 'rows'"),
+        ("models: [log-mel]\nshapes: {}\npairing: rows\n", ":3: ", "pairing takes one of utterance, columns"),
+        ("models: [log-mel]\nshapes: {}\nsubsampling: 3\n", ":3: ", "subsampling takes one of 4, 8"),
         ("models: [log-mel]\ndata: a.tsv\nsort: random\n", ":3: ", "sort takes one of none, ascending"),
         ("models: [log-mel]\ndata: a.tsv\nbatch_seconds: 0\n", ":3: ", "greater than 0"),
     ],
@@ -104,3 +108,17 @@ def test_a_list_that_a_flag_names_starts_from_here(tmp_path, monkeypatch):
     (case,) = study_from_file(tmp_path / "plans/plan.yaml", [from_set("data.manifest=set.tsv")]).cells.cases
     assert case.workload.options["manifest"] == "set.tsv"
     assert case.workload.options["count"] == 3
+
+
+def test_a_shape_file_is_known_by_its_content_and_found_beside_the_plan(tmp_path):
+    plan, table = tmp_path / "plan.yaml", tmp_path / "a.tsv"
+    plan.write_text("models: [log-mel]\nshapes: a.tsv\n")
+    ids = set()
+    for text in ("frames\ttokens\n5\t1\n", "frames\ttokens\n6\t1\n"):
+        table.write_text(text)
+        (case,) = study_from_file(plan).cells.cases
+        assert case.workload.plugin == "shapes"
+        assert (tmp_path / "a.tsv").samefile(case.workload.options["file"])
+        assert (case.axes["batch"], case.axes["pairing"], case.axes["max_frames"]) == (30, "utterance", None)
+        ids.add(case.id)
+    assert len(ids) == 2

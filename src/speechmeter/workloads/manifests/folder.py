@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.workloads.manifests.lines import csv_rows, json_lines, numbered_lines
-from speechmeter.workloads.manifests.utterance import Refused, Utterance, first_text, seconds, without_suffix
+from speechmeter.workloads.manifests.utterance import (
+    Refused,
+    Utterance,
+    first_text,
+    seconds,
+    token_count,
+    without_suffix,
+)
 
 SUFFIXES = frozenset({".wav", ".flac", ".mp3", ".ogg", ".opus", ".aiff", ".au"})
 METADATA = ("metadata.csv", "metadata.jsonl")
@@ -55,6 +62,7 @@ def _utterance(fields: Mapping[str, Any] | str, folder: str) -> Utterance:
         folder=folder,
         duration_s=seconds(fields, "duration"),
         text=first_text(fields, _TEXTS),
+        tokens=token_count(fields),
     )
 
 

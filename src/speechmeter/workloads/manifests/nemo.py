@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.workloads.manifests.lines import json_lines
-from speechmeter.workloads.manifests.utterance import Refused, Utterance, first_text, seconds, whole, without_suffix
+from speechmeter.workloads.manifests.utterance import (
+    Refused,
+    Utterance,
+    first_text,
+    seconds,
+    token_count,
+    whole,
+    without_suffix,
+)
 
 PATHS = ("audio_filepath", "audio_filename")
 _TEXTS = ("text", "normalized_text")
@@ -43,4 +51,5 @@ def _utterance(fields: Mapping[str, Any], folder: str) -> Utterance:
         rate=rate if rate is not None else whole(fields, "sampling_rate"),
         channel=whole(fields, "channel"),
         text=first_text(fields, _TEXTS),
+        tokens=token_count(fields),
     )

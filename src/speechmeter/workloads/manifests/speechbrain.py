@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.workloads.manifests.lines import csv_rows, json_members
-from speechmeter.workloads.manifests.utterance import Refused, Utterance, first_text, seconds, whole
+from speechmeter.workloads.manifests.utterance import Refused, Utterance, first_text, seconds, token_count, whole
 
 PATHS = ("wav", "wav_path", "file_path", "audio_path", "path", "audio", "sig", "mix_wav")
 """Names that recipes give to the column of the sound, in order of preference."""
@@ -54,6 +54,7 @@ def _utterance(name: str, fields: Any, path: Path, root: Path | None) -> Utteran
         frames=frames,
         duration_s=duration if frames is None else None,
         text=first_text(fields, _TEXTS),
+        tokens=token_count(fields),
     )
 
 

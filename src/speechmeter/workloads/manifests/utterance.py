@@ -28,7 +28,8 @@ class Utterance:
 
     `path` is as written and starts from `folder`. `duration_s` or `frames` is how long it is said to be, frames at the
     file's own rate. A `part` of its file begins at `start_s` or `start_frame` and may end before the file does; any
-    other item is a whole file. `array` takes the place of a file where the list itself holds the numbers.
+    other item is a whole file. `tokens` is how many the text has, where the list says so. `array` takes the place of a
+    file where the list itself holds the numbers.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Utterance:
     rate: int | None = None
     channel: int | None = None
     text: str | None = None
+    tokens: int | None = None
     array: Any = None
 
     @property
@@ -105,6 +107,17 @@ def whole(fields: Mapping[str, Any], key: str) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST:
         raise ValueError(f"{key} is {_short(value)}, not a whole number")
     return value
+
+
+def token_count(fields: Mapping[str, Any]) -> int | None:
+    """The field `tokens`, a number or the tokens themselves as a list; None for anything else, which is no defect."""
+    value = fields.get("tokens")
+    if isinstance(value, list):
+        return len(value)
+    try:
+        return whole(fields, "tokens")
+    except ValueError:
+        return None
 
 
 def _short(value: Any) -> str:

@@ -1,0 +1,113 @@
+"""Which rows of a table of shapes are fed together, and what their padding costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from speechmeter.core.axes import NONE
+from speechmeter.workloads.batching import DESCENDING
+from speechmeter.workloads.shapes.table import RAW, SUBSAMPLED, Shapes
+
+UTTERANCE, COLUMNS = "utterance", "columns"
+PAIRINGS = (UTTERANCE, COLUMNS)
+USUAL_BATCH = 30
+PRESETS = {SUBSAMPLED: 10_000, RAW: 30_000}
+"""`max_frames` of the classic studies, by what T counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """How rows become batches: `batch` of them, or as many as have `max_frames` frames together.
+
+    `sort` absent is descending with `max_frames`, and the order of the file otherwise.
+    """
+
+    batch: int = USUAL_BATCH
+    max_frames: int | None = None
+    sort: str | None = None
+    pairing: str = UTTERANCE
+
+    @property
+    def order(self) -> str:
+        """The sort that holds."""
+        return self.sort or (NONE if self.max_frames is None else DESCENDING)
+
+    def __str__(self) -> str:
+        size = f"fixed {self.batch}" if self.max_frames is None else f"max frames {self.max_frames:,}"
+        return f"{size}, {'file order' if self.order == NONE else f'{self.order}, {self.pairing}'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups:
+    """Rows in the order they are fed, T and U each with its own row number, and the edges between the batches."""
+
+    shapes: Shapes
+    frame_rows: Any
+    token_rows: Any
+    edges: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.edges) - 1
+
+    def one(self, place: int) -> Any:
+        """The shapes of a batch: an int32 array (items, 2)."""
+        import numpy as np
+
+        part = slice(self.edges[place], self.edges[place + 1])
+        rows = self.shapes.rows
+        return np.stack([rows[self.frame_rows[part], 0], rows[self.token_rows[part], 1]], axis=1)
+
+    def ids(self, place: int) -> tuple[str, ...]:
+        """`row-7`; `row-7+row-3` where T is that of row 7 and U that of row 3."""
+        part = slice(self.edges[place], self.edges[place + 1])
+        pairs = zip(self.frame_rows[part].tolist(), self.token_rows[part].tolist(), strict=True)
+        return tuple(f"row-{t}" if t == u else f"row-{t}+row-{u}" for t, u in pairs)
+
+    def taken(self, first: int, steps: int | None) -> Groups:
+        """So many batches from number `first` on; all that follow for None."""
+        end = len(self) if steps is None else min(first + steps, len(self))
+        edges = self.edges[min(first, end) : end + 1]
+        return Groups(shapes=self.shapes, frame_rows=self.frame_rows, token_rows=self.token_rows, edges=edges)
+
+
+def grouped(shapes: Shapes, rule: Rule) -> Groups:
+    """The batches of a pass. What is left over at the end is dropped with a fixed size, and the last one by frames."""
+    frame_rows = _order(shapes.rows[:, 0], rule.order)
+    token_rows = _order(shapes.rows[:, 1], rule.order) if rule.pairing == COLUMNS else frame_rows
+    if rule.max_frames is None:
+        edges: Sequence[int] = range(0, len(shapes) + 1, rule.batch)
+    else:
+        edges = _edges(shapes.rows[frame_rows, 0].tolist(), rule.max_frames)
+    return Groups(shapes=shapes, frame_rows=frame_rows, token_rows=token_rows, edges=tuple(edges))
+
+
+def _order(lengths: Any, sort: str) -> Any:
+    """Row numbers; those of equal length stay as they stand in the file."""
+    import numpy as np
+
+    if sort == NONE:
+        return np.arange(len(lengths))
+    return np.argsort(-lengths if sort == DESCENDING else lengths, kind="stable")
+
+
+def _edges(frames: Sequence[int], most: int) -> list[int]:
+    """Where batches begin, and the end: each holds as many rows as fit. A row beyond the bound is one of its own."""
+    edges, held = [0], 0
+    for row, length in enumerate(frames):
+        if held and held + length > most:
+            edges.append(row)
+            held = 0
+        held += length
+    return [*edges, len(frames)]
+
+
+def cells(rows: Any) -> int:
+    """Cells of the lattices of a batch: the sum of T × (U + 1)."""
+    return int((rows[:, 0].astype("int64") * (rows[:, 1].astype("int64") + 1)).sum())
+
+
+def cells_padded(rows: Any) -> int:
+    """Cells of a batch that is padded to its longest: items × largest T × (largest U + 1)."""
+    return len(rows) * int(rows[:, 0].max()) * (int(rows[:, 1].max()) + 1)

@@ -1,0 +1,134 @@
+"""Shape files: torch's `.pt`, the original's bare tensor or one that says what its frames are, and `.tsv`."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from speechmeter.core.errors import InputError
+from speechmeter.workloads.manifests.lines import numbered_lines
+from speechmeter.workloads.shapes.table import FRAMES, LONGEST, RAW, SUBSAMPLED, Shapes
+
+_ROWS, _FRAMES = "shape_info", "frames"
+"""Keys of our `.pt`: the tensor and what its T counts. A bare tensor holds subsampled frames, as the original does."""
+_HEADERS = {"raw_frames\ttokens": RAW, "frames\ttokens": SUBSAMPLED}
+"""First lines of a `.tsv`."""
+MOST_ROWS = 10_000_000
+"""Larger files are refused."""
+_GLOBAL = re.compile(r"GLOBAL ([\w.]{1,100})")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_FIX = "give an int32 tensor (rows, 2) of frames and tokens, or make one with `speechmeter shapes`"
+
+
+def is_shape_file(path: Path) -> bool:
+    """Whether a path is named, or begins, as a shape file does."""
+    if path.suffix != ".tsv" or not path.is_file():
+        return path.suffix == ".pt"
+    _, first = next(numbered_lines(path), (0, ""))
+    return first in _HEADERS
+
+
+def read(path: Path) -> Shapes:
+    """The rows of a shape file. Raises InputError for anything that is none; nothing in a file is ever run."""
+    if not path.is_file():
+        raise InputError(f"there is no file {str(path)!r}", where="shapes", fix="leave out file for generated shapes")
+    changed = path.stat()
+    return _read(path, changed.st_mtime_ns, changed.st_size)
+
+
+@lru_cache(maxsize=2)
+def _read(path: Path, _changed_ns: int, _bytes: int) -> Shapes:
+    rows, frames = _from_tsv(path) if path.suffix == ".tsv" else _from_torch(path)
+    _check(rows, path)
+    return Shapes(rows=rows.astype("int32"), frames=frames, origin=path.name)
+
+
+def write(path: Path, shapes: Shapes, *, bare: bool = False) -> None:
+    """Write `.pt` or `.tsv` by the ending; `bare` is the original's tensor alone, for subsampled frames."""
+    if path.suffix not in (".pt", ".tsv"):
+        raise InputError(f"{path.name!r} does not say a format", where="-o", fix="end it with .pt or .tsv")
+    if bare and (path.suffix != ".pt" or shapes.frames != SUBSAMPLED):
+        raise InputError(
+            "a bare tensor cannot say what its frames are", where="--bare", fix="use it with .pt and subsampled frames"
+        )
+    torch = _torch("-o") if path.suffix == ".pt" else None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if torch is None:
+        header = next(line for line, frames in _HEADERS.items() if frames == shapes.frames)
+        lines = [header, *(f"{frames}\t{tokens}" for frames, tokens in shapes.rows.tolist())]
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return
+    tensor = torch.from_numpy(shapes.rows.copy())
+    torch.save(tensor if bare else {_ROWS: tensor, _FRAMES: shapes.frames}, path)
+
+
+def _torch(where: str) -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise InputError(
+            "a .pt file needs torch, which is not installed",
+            where=where,
+            fix="use a .tsv, or pip install 'speechmeter[torch]'",
+        ) from None
+    return torch
+
+
+def _from_torch(path: Path) -> tuple[Any, str]:
+    torch = _torch("shapes")
+    try:
+        held = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # the unpickler and the archive reader raise whatever a broken file makes them raise
+        asked = _GLOBAL.search(str(error))  # torch's own message advises to read the file unsafely
+        why = f"it asks for {asked[1]}" if asked else "it is not one of plain tensors"
+        raise InputError(
+            f"{path.name!r} is refused: {why}", where="shapes", fix=f"{_FIX}; nothing in it was run"
+        ) from error
+    held, frames = (held.get(_ROWS), held.get(_FRAMES)) if isinstance(held, dict) else (held, SUBSAMPLED)
+    if not isinstance(held, torch.Tensor) or frames not in FRAMES:
+        raise _refused(path, "holds no table of shapes")
+    if held.layout != torch.strided or held.device.type != "cpu" or held.is_quantized:
+        raise _refused(path, "holds a tensor that is not a plain one")
+    if held.dtype not in (torch.int32, torch.int64, torch.int16):
+        raise _refused(path, f"holds {held.dtype}, not whole numbers")
+    if held.ndim != 2 or held.shape[1] != 2:
+        raise _refused(path, f"holds a tensor of shape {tuple(held.shape)}, not (rows, 2)")
+    if not 1 <= len(held) <= MOST_ROWS:
+        raise _refused(path, f"holds {len(held)} rows, not 1 to {MOST_ROWS:,}")
+    return held.numpy(), frames
+
+
+def _from_tsv(path: Path) -> tuple[Any, str]:
+    import numpy as np
+
+    lines = numbered_lines(path)
+    _, first = next(lines, (0, ""))
+    if first not in _HEADERS:
+        raise InputError(
+            f"{path.name!r} does not begin with {' or '.join(map(repr, _HEADERS))}", where="shapes", fix=_FIX
+        )
+    rows: list[tuple[int, int]] = []
+    for number, line in lines:
+        frames, _, tokens = (line or "").partition("\t")
+        if not (_NUMBER.fullmatch(frames) and _NUMBER.fullmatch(tokens)):
+            raise _refused(path, f"line {number} is not `frames<TAB>tokens`")
+        rows.append((int(frames), int(tokens)))
+        if len(rows) > MOST_ROWS:
+            break
+    if not 1 <= len(rows) <= MOST_ROWS:
+        raise _refused(path, f"holds {len(rows)} rows, not 1 to {MOST_ROWS:,}")
+    return np.array(rows, dtype=np.int64), _HEADERS[first or ""]
+
+
+def _check(rows: Any, path: Path) -> None:
+    frames, tokens = rows[:, 0], rows[:, 1]
+    if frames.min() < 1 or tokens.min() < 0:
+        raise _refused(path, f"has a row with {frames.min()} frames or {tokens.min()} tokens")
+    if max(frames.max(), tokens.max()) > LONGEST:
+        raise _refused(path, f"has a row with {max(frames.max(), tokens.max()):,} frames or tokens")
+
+
+def _refused(path: Path, what: str) -> InputError:
+    return InputError(f"{path.name!r} {what}", where="shapes", fix=_FIX)

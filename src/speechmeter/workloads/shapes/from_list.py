@@ -1,0 +1,112 @@
+"""Shapes of the utterances of a list: frames by their seconds, tokens by a model, their words, or the list itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import floor
+from pathlib import Path
+
+from speechmeter.core.batches import LeftOut
+from speechmeter.core.errors import InputError
+from speechmeter.workloads import sound
+from speechmeter.workloads.manifests import formats
+from speechmeter.workloads.manifests.pick import TOLD
+from speechmeter.workloads.manifests.utterance import Refused, Utterance
+from speechmeter.workloads.selection import printable
+from speechmeter.workloads.shapes.table import LONGEST, RAW, Shapes, halved
+from speechmeter.workloads.sound import Taste, UnusableError
+
+SHIFT_S = 0.01
+FIELD, WORDS, CHARACTERS = "field", "words", "characters"
+COUNTS = (FIELD, WORDS, CHARACTERS)
+"""What `tokens` of an utterance may be: a number that the list states, words of its text, or characters."""
+Tokens = Callable[[Utterance], int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """The shapes of the usable utterances in raw frames, and what was left out."""
+
+    shapes: Shapes
+    left_out: LeftOut
+
+
+def from_list(
+    path: Path, tokens: Tokens, *, format: str = formats.AUTO, root: Path | None = None, shift_s: float = SHIFT_S
+) -> Listed:
+    """Go through a list once, opening only files whose length it does not state. Raises InputError if none is usable.
+
+    Frames are seconds / shift, rounded to the nearest, halves up.
+    """
+    import numpy as np
+
+    rows: list[tuple[int, int]] = []
+    refused: list[Refused] = []
+    count = 0
+    for item in formats.read(path, format, root):
+        found = item if isinstance(item, Refused) else _row(item, tokens, shift_s)
+        if isinstance(found, tuple):
+            rows.append(found)
+            continue
+        count += 1
+        refused += [found] if count <= TOLD else []
+    first = tuple((printable(item.id), printable(item.reason)) for item in refused)
+    left_out = LeftOut(count=count, of=count + len(rows), first=first)
+    if not rows:
+        why = left_out.line() if count else "it lists nothing"
+        raise InputError(f"{str(path)!r} gives no shape: {why}", where="shapes", fix="mend the list")
+    return Listed(shapes=Shapes(rows=np.array(rows, dtype=np.int32), frames=RAW, origin=path.name), left_out=left_out)
+
+
+def _row(utterance: Utterance, tokens: Tokens, shift_s: float) -> tuple[int, int] | Refused:
+    try:
+        stated_s = utterance.stated_s
+        seconds = sound.header_seconds(utterance, Taste()) if stated_s is None else stated_s
+        count = tokens(utterance)
+        if max(seconds / shift_s, count) > LONGEST:
+            raise UnusableError(f"has more than {LONGEST:,} frames or tokens")
+        frames = floor(round(seconds / shift_s, 6) + 0.5)  # 1.005 s are 100.5 shifts, not 100.49999999999999
+        if halved(frames) < 1:
+            raise UnusableError(f"has {frames} frames, of which nothing is left after 4× subsampling")
+        return frames, count
+    except UnusableError as error:
+        return Refused(id=utterance.id, reason=str(error))
+
+
+def counted(how: str) -> Tokens:
+    """Tokens without a model: one of `COUNTS`."""
+    if how not in COUNTS:
+        raise InputError(f"there are no tokens {how!r}", where="--tokens", fix=f"take one of {', '.join(COUNTS)}")
+    return {FIELD: _stated, WORDS: lambda one: len(_text(one).split()), CHARACTERS: lambda one: len(_text(one))}[how]
+
+
+def pieces(model: Path) -> Tokens:
+    """Tokens by a sentencepiece model. Raises InputError where it, or the package, is not there."""
+    try:
+        import sentencepiece
+    except ImportError:
+        raise InputError(
+            "the package sentencepiece is not installed",
+            where="--sentencepiece",
+            fix="pip install 'speechmeter[sentencepiece]', or count with --tokens",
+        ) from None
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    except (OSError, RuntimeError) as error:
+        raise InputError(
+            f"{str(model)!r} is no sentencepiece model: {error}", where="--sentencepiece", fix="name a .model file"
+        ) from error
+    return lambda utterance: len(processor.encode(_text(utterance)))
+
+
+def _stated(utterance: Utterance) -> int:
+    if utterance.tokens is None:
+        raise UnusableError("states no number of tokens in a field `tokens`")
+    return utterance.tokens
+
+
+def _text(utterance: Utterance) -> str:
+    if utterance.text is None:
+        raise UnusableError("has no text")
+    return utterance.text

@@ -1,0 +1,81 @@
+import json
+
+import pytest
+import soundfile
+
+from speechmeter.core.errors import InputError
+from speechmeter.workloads.shapes.from_list import counted, from_list, pieces
+from speechmeter.workloads.shapes.table import RAW
+
+LINES = [
+    {"audio_filepath": "a.wav", "duration": 1.005, "text": "one two three", "tokens": 9},
+    {"audio_filepath": "b.wav", "duration": 13.76, "text": "four", "tokens": [3, 1, 4, 1]},
+    {"audio_filepath": "c.wav", "duration": 0.0649, "text": "", "tokens": 0},
+    {"audio_filepath": "d.wav", "duration": 0.065, "text": "", "tokens": 0},
+    {"audio_filepath": "e.wav", "duration": 2.0, "tokens": "many"},
+]
+
+
+@pytest.fixture
+def listed(tmp_path):
+    path = tmp_path / "set.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in LINES))
+    return path
+
+
+@pytest.mark.parametrize(("how", "tokens"), [("field", [9, 4, 0]), ("words", [3, 1, 0]), ("characters", [13, 4, 0])])
+def test_frames_come_from_seconds_and_tokens_from_the_list(listed, how, tokens):
+    found = from_list(listed, counted(how))
+    assert found.shapes.frames == RAW
+    assert found.shapes.rows.tolist() == [[101, tokens[0]], [1376, tokens[1]], [7, tokens[2]]]
+    assert (found.left_out.count, found.left_out.of) == (2, 5)
+    short, untold = found.left_out.first
+    assert short == ("c", "has 6 frames, of which nothing is left after 4× subsampling")
+    assert untold[0] == "e"
+    assert untold[1] == ("states no number of tokens in a field `tokens`" if how == "field" else "has no text")
+
+
+def test_a_shift_of_its_own_makes_other_frames(listed):
+    assert from_list(listed, counted("words"), shift_s=0.02).shapes.rows.tolist() == [[50, 3], [688, 1]]
+
+
+def test_a_length_that_is_not_stated_is_read_from_the_file(tmp_path):
+    soundfile.write(tmp_path / "a.wav", [0.0] * 24_000, 16_000)
+    (tmp_path / "a.txt").write_text("two words")
+    assert from_list(tmp_path, counted("words")).shapes.rows.tolist() == [[150, 2]]
+
+
+def test_numbers_beyond_all_bounds_are_left_out(tmp_path):
+    path = tmp_path / "set.jsonl"
+    lines = [{"duration": 1e300, "tokens": 1}, {"duration": 9.0, "tokens": 2**50}, {"duration": 9.0, "tokens": 8}]
+    path.write_text("".join(json.dumps({"audio_filepath": "a.wav", **line}) + "\n" for line in lines))
+    found = from_list(path, counted("field"))
+    assert found.shapes.rows.tolist() == [[900, 8]]
+    assert [reason for _, reason in found.left_out.first] == ["has more than 1,000,000 frames or tokens"] * 2
+
+
+def test_a_list_of_nothing_usable_is_refused(listed):
+    listed.write_text("{}\n" + json.dumps(LINES[2]) + "\n")
+    with pytest.raises(InputError, match="2 of 2 items left out"):
+        from_list(listed, counted("words"), format="nemo")
+    with pytest.raises(InputError, match="take one of field, words, characters"):
+        counted("letters")
+
+
+def test_pieces_of_a_model_are_tokens(listed, tmp_path):
+    sentencepiece = pytest.importorskip("sentencepiece")
+    (tmp_path / "text").write_text("one two three four\n" * 20)
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(tmp_path / "text"), model_prefix=str(tmp_path / "char"), model_type="char", minloglevel=2
+    )
+    found = from_list(listed, pieces(tmp_path / "char.model"))
+    whole = [len("▁one▁two▁three"), len("▁four"), 0]  # a model of characters makes a piece of each
+    assert found.shapes.rows[:, 1].tolist() == whole
+
+
+def test_what_is_no_model_is_refused(tmp_path):
+    pytest.importorskip("sentencepiece")
+    (tmp_path / "a.model").write_bytes(b"nothing of the kind")
+    for name in ("a.model", "absent.model"):
+        with pytest.raises(InputError, match="is no sentencepiece model"):
+            pieces(tmp_path / name)
