@@ -6,6 +6,8 @@ import sys
 
 import typer
 
+from speechmeter.core.protocols import Choice, Installed
+
 
 def models() -> None:
     """List subjects, workloads and meters with their version, or the reason for their absence."""
@@ -27,8 +29,15 @@ def models() -> None:
             table.add_row(name, f"[red]{escape(error.what)}[/red]", "")
             continue
         state = subject.installed()
-        text = f"[yellow]{escape(state.missing)}[/yellow]" if state.missing else escape(state.version)
-        table.add_row(name, text, escape(subject.summary))
+        table.add_row(name, _presence(state), escape(subject.summary))
+        for choice in state.choices:
+            table.add_row(f"{name}:{choice.source}", _presence(choice), escape(choice.summary))
     console.print(table)
     typer.echo(f"workloads: {', '.join(plugins.names(plugins.WORKLOADS))}")
     typer.echo(f"meters: {', '.join(plugins.names(plugins.METERS))}")
+
+
+def _presence(state: Installed | Choice) -> str:
+    from rich.markup import escape
+
+    return f"[yellow]{escape(state.missing)}[/yellow]" if state.missing else escape(state.version)

@@ -8,6 +8,7 @@ SpeechmeterError
 │   └── RunDirError         a run directory that is taken, missing or not ours
 ├── StoreError              a record that cannot be read or written
 ├── SensorError             a sensor, a log of one, or a hardware counter that cannot be read
+├── DisagreementError       an implementation that does not compute what it claims to
 ├── NeedsValuesError        a model on shapes alone decides by a value that shapes do not give
 └── InterruptedRun          the run was stopped from outside; finished records are kept
 """
@@ -59,6 +60,10 @@ class StoreError(SpeechmeterError):
 
 class SensorError(SpeechmeterError):
     """A sensor, a log of one, or a hardware counter cannot be read: the reason in one line, with the way out."""
+
+
+class DisagreementError(SpeechmeterError):
+    """An implementation does not compute what it claims to: its cost would be that of something else."""
 
 
 class NeedsValuesError(SpeechmeterError):

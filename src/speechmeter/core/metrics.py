@@ -305,6 +305,17 @@ THROUGHPUT = Metric(
     formula="sum of items / sum of processing time",
 )  # fmt: skip
 
+LOSS_DEVIATION = _lower(
+    "loss_deviation.v1", "1", "deviation of the loss",
+    "relative distance of an utterance's loss from the float64 oracle's, the worst of all utterances",
+    exact=True,
+)  # fmt: skip
+GRADIENT_DEVIATION = _lower(
+    "gradient_deviation.v1", "1", "deviation of the gradient",
+    "relative L2 distance of an utterance's gradient from the float64 oracle's, the worst of all utterances",
+    exact=True,
+)  # fmt: skip
+
 ANSWERED = _plain(
     "answered.v1", "1", "answered", "1 for an utterance whose output holds text, 0 for one whose output is empty",
     exact=True,

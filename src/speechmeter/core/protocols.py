@@ -27,7 +27,8 @@ class Prepared:
 
     `notes` are facts a reader must know (random weights, a pinned length). `data_dependent` says that the cost of a
     call depends on what it hears, so that figures on noise mislead. What the last stage puts out is kept where it is
-    text (a str for each item), token ids (a list for each item) or `Speech`.
+    text (a str for each item), token ids (a list for each item) or `Speech`. `found` is what preparing has already
+    measured, for the meter that tells of it.
     """
 
     stages: tuple[Stage, ...]
@@ -36,6 +37,7 @@ class Prepared:
     close: Callable[[], None] = _nothing
     notes: tuple[str, ...] = ()
     data_dependent: bool = False
+    found: tuple[Measurement, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +49,25 @@ class Collected:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One of the things that a plug-in offers by name behind its colon: version, or the reason why it is absent."""
+
+    source: str
+    summary: str
+    version: str = ""
+    missing: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Installed:
-    """Whether a plug-in can run here: its version, or the reason why not and how to get it."""
+    """Whether a plug-in can run here: its version, or the reason why not and how to get it.
+
+    `choices` are listed one by one where a plug-in is several things with a presence of their own.
+    """
 
     version: str = ""
     missing: str | None = None
+    choices: tuple[Choice, ...] = ()
 
 
 @runtime_checkable

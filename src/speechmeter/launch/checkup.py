@@ -128,7 +128,9 @@ def _power(on_cuda: bool) -> Iterator[Finding]:
 
 def _plugins() -> Iterator[Finding]:
     for name in plugins.names(plugins.SUBJECTS):
-        missing = plugins.subject(name).installed().missing
-        if missing:
-            what, _, how = missing.partition(": ")
-            yield Finding(what=f"model {name}", state=what, level="note", advice=how)
+        state = plugins.subject(name).installed()
+        absent = {name: state.missing, **{f"{name}:{choice.source}": choice.missing for choice in state.choices}}
+        for model, missing in absent.items():
+            if missing:
+                what, _, how = missing.partition(": ")
+                yield Finding(what=f"model {model}", state=what, level="note", advice=how)

@@ -5,7 +5,9 @@ An engine answers for itself whether it can take the logits, and offers the four
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 
@@ -40,8 +42,24 @@ TORCH = Engine(
 )
 
 
+_only: ContextVar[Engine | None] = ContextVar("_only", default=None)
+
+
+@contextmanager
+def only(engine: Engine) -> Iterator[None]:
+    """Compute by this engine alone, to hold engines against each other. The backward pass follows the forward one."""
+    token = _only.set(engine)
+    try:
+        yield
+    finally:
+        _only.reset(token)
+
+
 def engine_for(logits: torch.Tensor) -> Engine:
-    """Return the first engine that takes these logits."""
+    """Return the first engine that takes these logits, or the one that `only` names."""
+    named = _only.get()
+    if named is not None:
+        return named
     compiled = _compiled()
     return compiled if compiled is not None and compiled.takes(logits) else TORCH
 

@@ -1,0 +1,1 @@
+"""Transducer losses as subjects: ours and others', each held against the oracle before it is measured."""

@@ -1,0 +1,165 @@
+"""`transducer-loss:NAME`: a loss alone, or the whole step around it. Imports no torch until it is prepared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from speechmeter.core.axes import NONE, Axis
+from speechmeter.core.errors import NeedsValuesError, SubjectError
+from speechmeter.core.plugins import nearest
+from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.types import Case, Measurement, Stage
+from speechmeter.subjects.installed import installed
+from speechmeter.subjects.losses.known import ALL, BY_NAME, Known
+
+if TYPE_CHECKING:
+    import torch
+
+    from speechmeter.subjects.losses.step import Recipe
+
+LOSS, STEP = "loss", "step"
+ORIGINAL = "original"
+_STATES = "states"
+_USUAL_STATES = 5
+_FORM = "for example transducer-loss:ours"
+
+
+class TransducerLossSubject:
+    """Input (outside the clock) → joiner → loss → backward; the loss alone starts from logits that are there."""
+
+    summary = "a transducer loss by name, alone or in a step; fed `shapes:`"
+    axes = (
+        Axis(name="part", kind=str, default=STEP, choices=(LOSS, STEP),
+             help="loss: the loss on logits that are there; step: joiner, loss and backward"),
+        Axis(name="vocabulary", kind=int, default=500, minimum=2, help="ids of the joiner's output, blank included"),
+        Axis(name="keep", kind=str, default=NONE, choices=(NONE, ORIGINAL),
+             help="what the caller holds while backward runs: none, or original: the joiner's input and the logits"),
+    )  # fmt: skip
+    options = (_STATES,)
+    runs_code = False
+
+    def installed(self) -> Installed:
+        """Needs torch; each loss answers for itself."""
+        own = installed("torch", extra="transducer")
+        return Installed(version=own.version, missing=own.missing, choices=tuple(known.choice() for known in ALL))
+
+    def check(self, case: Case) -> None:
+        """The loss must be a known one, and `states` a number for a pruned one."""
+        known = _known(case)
+        states = case.subject.options.get(_STATES)
+        if states is None:
+            return
+        if not known.pruned:
+            raise SubjectError(f"{known.name} is not pruned: it has no {_STATES}", fix=f"leave out {_STATES}")
+        if not isinstance(states, int) or isinstance(states, bool) or states < 2:
+            raise SubjectError(f"{_STATES} takes a whole number from 2 on, not {states!r}", fix=f"mend {_STATES}")
+
+    def unavailable(self, case: Case) -> str | None:
+        """Why this loss cannot be had here, or not in this way."""
+        known = BY_NAME.get(case.subject.source)
+        if known is None:
+            return None  # `check` refuses it
+        return known.missing() or _refusal(known, case)
+
+    def prepare(self, case: Case, device: str) -> Prepared:
+        """Load the loss and hold it against the oracle; raises DisagreementError for one that is not the loss."""
+        import torch
+
+        from speechmeter.subjects import torch_runtime as runtime
+        from speechmeter.subjects.losses.step import Recipe
+
+        known = _known(case)
+        dtype = runtime.configure(case)
+        if type(torch.zeros(2)) is not torch.Tensor:
+            raise NeedsValuesError("a transducer loss reads the lengths of its batch to decide what it computes")
+        recipe = Recipe(
+            known=known,
+            vocabulary=int(case.axes["vocabulary"]),
+            dtype=dtype,
+            device=device,
+            seed=int(case.protocol.get("seed", 0)),
+            keep=case.axes["keep"] == ORIGINAL,
+            states=int(case.subject.options.get(_STATES, _USUAL_STATES)),
+        )
+        found = _agreement(recipe)
+        stages, modules = _chain(recipe, str(case.axes["part"]))
+        return Prepared(
+            stages=stages, modules=modules, sync=runtime.sync_for(device), notes=_notes(recipe), found=tuple(found)
+        )
+
+
+def _known(case: Case) -> Known:
+    known = BY_NAME.get(case.subject.source)
+    if known is None:
+        name = case.subject.source
+        fix = nearest(name, list(BY_NAME)) if name else _FORM
+        raise SubjectError(f"there is no transducer loss {name!r}", fix=fix)
+    return known
+
+
+def _refusal(known: Known, case: Case) -> str | None:
+    axes = case.axes
+    device = str(axes["device"]).partition(":")[0]
+    if device not in known.devices:
+        return f"{known.name} runs on {' and '.join(known.devices)} only, not on {axes['device']}"
+    if axes["dtype"] not in known.dtypes:
+        return f"{known.name} takes {', '.join(known.dtypes)}, not {axes['dtype']}"
+    if axes["compile"]:
+        return "a loss is measured as it is called: torch.compile is not applied to it"
+    if axes["part"] == LOSS and known.pruned:
+        return f"{known.name} has no loss alone: its ranges and its joiner are part of it; use part step"
+    if axes["part"] == LOSS and axes["keep"] != NONE:
+        return f"keep {axes['keep']} is about the step: the loss alone makes nothing that a caller could hold"
+    return None
+
+
+def _agreement(recipe: Recipe) -> list[Measurement]:
+    from speechmeter.subjects.losses import agreement, loading
+
+    known, where = recipe.known, (recipe.device, recipe.dtype, recipe.seed)
+    if known.pruned:
+        found = agreement.pruned_deviations(known, loading.pruned(known), *where, recipe.states)
+    else:
+        found = agreement.deviations(known, loading.exact(known), *where)
+    agreement.check(found)
+    return agreement.measurements(found)
+
+
+def _chain(recipe: Recipe, part: str) -> tuple[tuple[Stage, ...], dict[str, Any]]:
+    import torch
+
+    from speechmeter.subjects.losses import loading, step
+
+    if part == LOSS:
+        return step.loss_stages(recipe, loading.exact(recipe.known)), {}
+    output = _linear(recipe)
+    if not recipe.known.pruned:
+        return step.step_stages(recipe, output, loading.exact(recipe.known)), {"joiner": output}
+    simple = None
+    if recipe.vocabulary > step.WIDTH:  # else the simple loss takes both sides as they are, as in the original study
+        simple = torch.nn.ModuleDict({"encoder": _linear(recipe), "predictor": _linear(recipe)})
+    modules = {"joiner": output} if simple is None else {"joiner": output, "simple": simple}
+    return step.pruned_stages(recipe, output, simple, loading.pruned(recipe.known)), modules
+
+
+def _linear(recipe: Recipe) -> torch.nn.Linear:
+    import torch
+
+    from speechmeter.subjects.losses.step import WIDTH
+
+    return torch.nn.Linear(WIDTH, recipe.vocabulary).to(device=recipe.device, dtype=recipe.dtype)
+
+
+def _notes(recipe: Recipe) -> tuple[str, ...]:
+    known = recipe.known
+    kind = f"pruned to {recipe.states} states a frame" if known.pruned else "exact"
+    notes = [
+        f"{known.name}: {kind}, {known.layout}, takes {known.takes} and {known.integers[0]}"
+        f"{', in place' if known.in_place else ''}; blank 0",
+        "random tensors for the shapes of each batch; the simple and the pruned loss are not added up"
+        if known.pruned
+        else "random tensors for the shapes of each batch",
+        f"keep {ORIGINAL if recipe.keep else NONE}: "
+        + ("the caller holds the joiner's input and the logits" if recipe.keep else "only what autograd needs is held"),
+    ]
+    return (*notes, f"experimental: {known.experimental}") if known.experimental else tuple(notes)
