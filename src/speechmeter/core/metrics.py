@@ -305,6 +305,12 @@ THROUGHPUT = Metric(
     formula="sum of items / sum of processing time",
 )  # fmt: skip
 
+FLOOR = _plain(
+    "floor.v1", "s", "floor",
+    "of a loss alone: bytes of true logits read and of padded gradients written / peak bandwidth; of an exact step: "
+    "FLOPs of the joiner's three products over true cells / peak arithmetic",
+)  # fmt: skip
+FLOOR_RATIO = _lower("floor_ratio.v1", "1", "latency / floor", "latency of a call / its floor")
 LOSS_DEVIATION = _lower(
     "loss_deviation.v1", "1", "deviation of the loss",
     "relative distance of an utterance's loss from the float64 oracle's, the worst of all utterances",
