@@ -1,5 +1,6 @@
-"""Keys that are short for others: `cascades:` for models, `text:`, `features:`, `data:` and `shapes:` for the
-workload."""
+"""Keys that are short for others: `cascades:` and `losses:` for models, `text:`, `features:`, `data:` and `shapes:` for
+the workload.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ from speechmeter.core.errors import PlanError
 from speechmeter.plan.source import KeyPath, Source
 
 CASCADE, STAGES = "cascade", "stages"
+LOSS, SHAPES = "transducer-loss", "shapes"
 _WORKLOADS = ("text", "features", "data", "shapes")
 _WORD_FOR = {"data": "manifest", "shapes": "file"}
 """The option that a key means when it is given a word."""
+_LOSSES_FORM = "for example `losses: [ours, torchaudio, {name: pruned-10, load: ours-pruned, states: 10}]`"
 _FORM = "for example `cascades: [{name: two, stages: [{name: asr, load: …}, {name: mt, load: …}]}]`"
 
 
@@ -20,6 +23,7 @@ def spelt_out(source: Source) -> Source:
     """The same plan in long form; places of the short keys still lead to where they stand."""
     data, places = dict(source.data), dict(source.places)
     _models(data, places, source)
+    _losses(data, places, source)
     for key in _WORKLOADS:
         if key in data:
             _workload(key, data, places, source)
@@ -41,6 +45,35 @@ def _models(data: dict[str, Any], places: dict[KeyPath, str], source: Source) ->
             places["models", len(models)] = where
         models.append({"load": CASCADE, **cascade})
     data["models"] = models
+
+
+def _losses(data: dict[str, Any], places: dict[KeyPath, str], source: Source) -> None:
+    """Losses are models, and are fed shapes unless the plan says otherwise."""
+    if "losses" not in data:
+        return
+    losses, models = data.pop("losses"), data.get("models", [])
+    losses, models = (list(given) if isinstance(given, list | tuple) else [given] for given in (losses, models))
+    if not losses:
+        raise PlanError("losses takes a list of names", where=source.place(("losses",)), fix=_LOSSES_FORM)
+    for index, loss in enumerate(losses):
+        path: KeyPath = ("losses", index)
+        here: KeyPath = ("models", len(models))
+        where = source.place(path)
+        if where is not None:
+            places[here] = where
+        places.update({(*here, *known[2:]): place for known, place in source.places.items() if known[:2] == path})
+        models.append(_loss(loss, where))
+    data["models"] = models
+    if "workload" not in data and not any(key in data for key in _WORKLOADS):
+        data["workload"] = {"name": SHAPES}
+
+
+def _loss(loss: Any, where: str | None) -> dict[str, Any]:
+    entry = {"name": loss} if isinstance(loss, str) else loss
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("load", entry.get("name")), str):
+        raise PlanError("a loss is a name, or a mapping with one", where=where, fix=_LOSSES_FORM)
+    source = str(entry.get("load", entry.get("name"))).removeprefix(f"{LOSS}:")
+    return {"name": source, **entry, "load": f"{LOSS}:{source}"}
 
 
 def _has_stages(stages: Any) -> bool:

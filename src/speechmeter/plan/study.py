@@ -16,6 +16,7 @@ from speechmeter.plan.expand import Cells, expand
 from speechmeter.plan.foreign.recognise import read_plan
 from speechmeter.plan.overrides import Override, apply, from_python
 from speechmeter.plan.schema import Plan
+from speechmeter.plan.shorthand import spelt_out
 from speechmeter.plan.source import Source, parse_plan
 
 
@@ -71,4 +72,4 @@ def _study(source: Source, *, trust: bool, name: str | None = None, notes: tuple
     if name and "name" not in source.data:
         source = Source(data={**source.data, "name": name}, places=source.places, base=source.base)
     plan = build_plan(source, trust=trust)
-    return Study(plan=plan, cells=expand(plan), source=source, notes=notes)
+    return Study(plan=plan, cells=expand(plan), source=spelt_out(source), notes=notes)

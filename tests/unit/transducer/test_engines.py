@@ -33,6 +33,14 @@ def test_numba_computes_where_it_can() -> None:
     assert engines.engine_for(plain.to("meta")).name == "torch"
 
 
+@NEEDS_NUMBA
+def test_only_one_engine_computes_where_that_is_asked() -> None:
+    plain = torch.zeros(2, 3, 4, 5)
+    with engines.only(engines.TORCH):
+        assert engines.engine_for(plain).name == "torch"
+    assert engines.engine_for(plain).name == "numba"
+
+
 def test_torch_computes_without_numba(monkeypatch: pytest.MonkeyPatch, fresh_choice: object) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     for name in ("kernels", "compiled"):

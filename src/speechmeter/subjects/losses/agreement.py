@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isnan
 
@@ -17,6 +18,8 @@ from speechmeter.subjects.losses.trials import TRIALS, Trial, laid_out
 from speechmeter.transducer import oracle_loss
 
 _TOLD = 3
+_METRICS = (metrics.LOSS_DEVIATION, metrics.GRADIENT_DEVIATION)
+_NOT_JUDGED = "a joiner in half precision makes logits of its own: the deviation is shown, and none is allowed or not"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +73,10 @@ class Deviation:
 
 
 def deviations(
-    known: Known, loss: Exact, device: str, dtype: torch.dtype, seed: int, trials: Sequence[Trial] = TRIALS
+    known: Known, loss: Exact, device: str, dtype: torch.dtype, seed: int, trials: Sequence[Trial] | None = None
 ) -> list[Deviation]:
-    """An exact loss against the oracle on every trial that it takes."""
-    return [_deviation(known, loss, device, dtype, seed, trial) for trial in trials]
+    """An exact loss against the oracle on every trial that it takes; on all of them, unless told."""
+    return [_deviation(known, loss, device, dtype, seed, trial) for trial in (TRIALS if trials is None else trials)]
 
 
 def pruned_deviations(
@@ -81,10 +84,22 @@ def pruned_deviations(
 ) -> list[Deviation]:
     """A pruned loss against the oracle: with all states in range it must agree, with fewer the deviation is shown."""
     everything = max(labels for _, labels in _SMALL.sizes) + 1
-    return [
-        _pruned_deviation(known, pruned, device, dtype, seed, _SMALL, everything),
-        _pruned_deviation(known, pruned, device, dtype, seed, _LARGE, states),
-    ]
+    with _without_tf32():
+        return [
+            _pruned_deviation(known, pruned, device, dtype, seed, _SMALL, everything),
+            _pruned_deviation(known, pruned, device, dtype, seed, _LARGE, states),
+        ]
+
+
+@contextmanager
+def _without_tf32() -> Iterator[None]:
+    """The joiner that a pruned loss is tried with multiplies in full: it is the loss that is judged."""
+    allowed = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = allowed
 
 
 def check(found: Iterable[Deviation]) -> None:
@@ -97,14 +112,13 @@ def check(found: Iterable[Deviation]) -> None:
 
 def measurements(found: Sequence[Deviation]) -> list[Measurement]:
     """Both deviations of each trial by its name, and in total the worst of those that are judged."""
+    rows = [row for deviation in found for row in _rows(deviation)]
     judged = [deviation for deviation in found if deviation.judged and deviation.skipped is None]
-    rows = [
-        Measurement.of(metrics.LOSS_DEVIATION, [max(d.loss for d in judged)], source="oracle"),
-        Measurement.of(metrics.GRADIENT_DEVIATION, [max(d.gradient for d in judged)], source="oracle"),
-    ]
-    for deviation in found:
-        rows += _rows(deviation)
-    return rows
+    if not judged:
+        return [*(Measurement.absent(metric, _NOT_JUDGED) for metric in _METRICS), *rows]
+    worst = max(d.loss for d in judged), max(d.gradient for d in judged)
+    total = [Measurement.of(m, [value], source="oracle") for m, value in zip(_METRICS, worst, strict=True)]
+    return [*total, *rows]
 
 
 def _rows(deviation: Deviation) -> list[Measurement]:

@@ -85,8 +85,9 @@ class Known:
 
     def missing(self) -> str | None:
         """Why it is absent, and how to get it; None when it is here. Looks for the package without importing it."""
-        found = find_spec(self.package) is not None
-        return None if found else f"{self.distribution} is not installed: {self.get}"
+        found = find_spec(self.package)
+        here = found is not None and found.origin is not None  # an empty folder of that name has no origin
+        return None if here else f"{self.distribution} is not installed: {self.get}"
 
     def _version(self) -> str:
         try:
@@ -107,7 +108,7 @@ _K2_TRAPS = (
     "refuses a padded batch with T < U, or without any label",
 )
 _K2_GET = "wheels by torch and CUDA version at https://k2-fsa.github.io/k2/installation, or build it from source"
-_FAST_GET = "build it from source: https://github.com/danpovey/fast_rnnt"
+_FAST_GET = "build it from source: https://github.com/k2-fsa/fast_rnnt"
 
 ALL: tuple[Known, ...] = (
     Known(

@@ -1,0 +1,166 @@
+"""Agreement lets right losses through and catches planted faults."""
+
+from dataclasses import replace
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch")
+
+from speechmeter.core.errors import DisagreementError  # noqa: E402
+from speechmeter.subjects.losses import agreement, loading  # noqa: E402
+from speechmeter.subjects.losses.call import Pruned  # noqa: E402
+from speechmeter.subjects.losses.known import (  # noqa: E402
+    ALL,
+    BY_NAME,
+    FEW_FRAMES,
+    INT64,
+    NAN_PADDING,
+    ORIGINAL_SIZE,
+    PACKED,
+    SINGLE,
+    Known,
+)
+from speechmeter.subjects.losses.trials import TRIALS  # noqa: E402
+from speechmeter.transducer import oracle_loss, rnnt_loss  # noqa: E402
+
+QUICK = tuple(trial for trial in TRIALS if trial.name != ORIGINAL_SIZE)
+OURS = BY_NAME["ours"]
+
+
+def found(loss, known=OURS, dtype=torch.float32, trials=QUICK):
+    return agreement.deviations(known, loss, "cpu", dtype, 0, trials)
+
+
+def wrong(**options):
+    given = {"blank": 0, "reduction": "none", **options}
+    return lambda logits, labels: rnnt_loss(logits, labels.targets, labels.frames, labels.labels, **given)
+
+
+@pytest.mark.parametrize(("name", "trials"), [("ours", TRIALS), ("ours-torch", QUICK)])
+def test_our_losses_agree_on_every_trial(name, trials):
+    deviations = found(loading.exact(BY_NAME[name]), trials=trials)
+    agreement.check(deviations)
+    assert [d.skipped for d in deviations] == [None] * len(trials)
+    assert max(d.loss for d in deviations) <= 1e-6
+    assert max(d.gradient for d in deviations) <= 1e-5
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_gradient_in_half_precision_may_be_rounded_to_it(dtype):
+    agreement.check(found(loading.exact(OURS), dtype=dtype))
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (wrong(blank=-1), "loss"),
+        (wrong(fused_log_softmax=False), "loss"),
+        (lambda logits, labels: wrong()(logits, labels) / labels.frames, "loss"),
+        (lambda logits, labels: wrong()(2 * logits - logits.detach(), labels), "gradient 1.0e"),
+        (wrong(clamp=0.01), "gradient"),
+    ],
+    ids=["last id as blank", "logits taken for log-probs", "divided by frames", "gradient doubled", "clamped"],
+)
+@pytest.mark.parametrize("tolerance", [OURS.tolerance, SINGLE], ids=["close", "single"])
+def test_a_loss_that_is_another_is_refused(loss, said, tolerance):
+    known = Known(**{**vars(OURS), "tolerance": tolerance})
+    with pytest.raises(DisagreementError, match=f"^disagrees with the oracle: {said}.* on random"):
+        agreement.check(found(loss, known))
+
+
+def leaking(logits, labels):
+    return wrong()(logits, labels) + 0 * logits.sum((1, 2, 3))
+
+
+def test_a_nan_that_leaks_from_the_padding_is_caught():
+    with pytest.raises(DisagreementError, match=f"gradient not a number .* on {NAN_PADDING}|loss not a number"):
+        agreement.check(found(leaking))
+
+
+def test_what_a_loss_declares_is_skipped_with_its_words():
+    known = Known(**{**vars(OURS), "integers": ("int32",), "cannot": {NAN_PADDING: "leaks"}})
+    deviations = {d.name: d for d in found(leaking, known)}
+    agreement.check(deviations.values())
+    assert deviations[NAN_PADDING].skipped == "leaks"
+    assert deviations[INT64].skipped == "takes int32 alone"
+    rows = {(m.metric, m.scope): m for m in agreement.measurements(list(deviations.values()))}
+    assert rows["loss_deviation.v1", f"label:{NAN_PADDING}"].unavailable == "leaks"
+    assert rows["gradient_deviation.v1", f"label:{FEW_FRAMES}"].values[0] < 1e-5
+    worst = max(d.gradient for d in deviations.values() if d.skipped is None)
+    assert rows["gradient_deviation.v1", "total"].values == (worst,)
+
+
+def test_a_packed_loss_that_gives_only_the_sum_is_judged_on_it():
+    known = Known(**{**vars(OURS), "layout": PACKED, "in_place": True})
+
+    def total(flat, labels):
+        rows, start = [], 0
+        for item, (frames, count) in enumerate(labels.sizes):
+            part = flat[start : start + frames * (count + 1)].view(1, frames, count + 1, -1)
+            start += frames * (count + 1)
+            lengths = (labels.frames[item : item + 1], labels.labels[item : item + 1])
+            rows.append(oracle_loss(part, labels.targets[item : item + 1, :count], *lengths, blank=0, reduction="sum"))
+        return torch.stack(rows).sum()
+
+    agreement.check(found(total, known))
+    with pytest.raises(DisagreementError):
+        agreement.check(found(lambda flat, labels: total(flat, labels) / 2, known))
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """The pruned loss at a size whose oracle takes no seconds."""
+    monkeypatch.setattr(agreement, "_LARGE", replace(agreement._LARGE, sizes=((80, 20),)))
+
+
+@pytest.mark.usefixtures("short")
+def test_a_pruned_loss_is_judged_with_all_states_and_shown_with_few():
+    known = BY_NAME["ours-pruned"]
+    everything, few = agreement.pruned_deviations(known, loading.pruned(known), "cpu", torch.float32, 0, 5)
+    assert everything.judged
+    assert everything.loss <= 1e-6
+    assert not few.judged
+    assert 1e-3 < few.loss < 0.2
+
+
+@pytest.mark.usefixtures("short")
+def test_a_pruned_loss_in_half_precision_is_shown_and_not_judged():
+    known = BY_NAME["ours-pruned"]
+    deviations = agreement.pruned_deviations(known, loading.pruned(known), "cpu", torch.bfloat16, 0, 5)
+    agreement.check(deviations)
+    rows = {(m.metric, m.scope): m for m in agreement.measurements(deviations)}
+    assert "half precision" in rows["loss_deviation.v1", "total"].unavailable
+    assert rows["loss_deviation.v1", "label:all states in range"].values[0] < 0.01
+
+
+@pytest.mark.usefixtures("short")
+def test_the_joiner_of_a_trial_uses_no_tf32_and_the_setting_is_put_back():
+    known, seen, setting = BY_NAME["ours-pruned"], [], torch.backends.cuda.matmul
+    ours, before = loading.pruned(known), setting.allow_tf32
+
+    def loss(*given):
+        seen.append(setting.allow_tf32)
+        return ours.loss(*given)
+
+    setting.allow_tf32 = True
+    try:
+        spied = Pruned(ranges=ours.ranges, join=ours.join, loss=loss)
+        agreement.pruned_deviations(known, spied, "cpu", torch.float32, 0, 5)
+        assert seen == [False, False]
+        assert setting.allow_tf32
+    finally:
+        setting.allow_tf32 = before
+
+
+@pytest.mark.usefixtures("short")
+def test_a_pruned_loss_with_a_fault_is_refused():
+    known, ours = BY_NAME["ours-pruned"], loading.pruned(BY_NAME["ours-pruned"])
+    faulty = Pruned(ranges=ours.ranges, join=ours.join, loss=lambda *given: 1.01 * ours.loss(*given))
+    with pytest.raises(DisagreementError, match="all states in range"):
+        agreement.check(agreement.pruned_deviations(known, faulty, "cpu", torch.float32, 0, 5))
+
+
+@pytest.mark.parametrize("known", [k for k in ALL if not k.pruned and k.missing() is None and "cpu" in k.devices
+                                   and not k.name.startswith("ours")], ids=lambda known: known.name)  # fmt: skip
+def test_every_other_loss_that_is_installed_agrees(known):
+    agreement.check(found(loading.exact(known), known))
