@@ -187,3 +187,18 @@ def test_doctor_and_models_and_version(cli):
     assert "peak memory" in cli("doctor").stdout
     assert "log-mel" in cli("models").stdout
     assert cli("--version").stdout.startswith("speechmeter 0.")
+
+
+def test_a_wrong_model_among_others_is_one_line_and_the_rest_is_measured(cli, workshop):
+    (workshop / "far").mkdir()
+    (workshop / "far/config.json").write_text('{"model_type": "new", "auto_map": {"AutoModel": "code.Model"}}')
+    models = ["python:fakes.py:nothing", "transformers:./nowhere", "transformers:far", "onnx:absent.onnx"]
+    done = cli("run", *(f"--model={model}" for model in models), "--quick", "--launcher", "inline", "-o", "run")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("left out: ")]
+    assert len(lines) == 3
+    assert "no such directory" in lines[0]
+    assert "remote code" in lines[1]
+    assert "absent.onnx" in lines[2]
+    statuses = [json.loads(line)["status"] for line in (workshop / "run/records.jsonl").read_text().splitlines()]
+    assert sorted(statuses) == ["ok", "unavailable", "unavailable", "unavailable"]

@@ -29,6 +29,7 @@ def spin(workshop):
     return workshop
 
 
+@pytest.mark.campaign
 def test_identical_code_is_the_same_and_a_planted_slowdown_is_found(spin, cli):
     models = [word for name in ("same", "twin", "slower") for word in ("--model", f"python:spin.py:{name}")]
     made = cli("run", *models, *FAST, "--rounds", "16", "-o", "run")
@@ -129,6 +130,7 @@ def test_another_interpreter_is_measured_side_by_side(spin, cli):
     assert not (spin / "other").exists()
 
 
+@pytest.mark.campaign
 def test_adaptive_rounds_go_on_where_the_spread_is(workshop, cli):
     (workshop / "noise.py").write_text(
         "import random, time\n"

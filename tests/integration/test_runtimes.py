@@ -76,6 +76,7 @@ def test_a_converted_whisper_with_random_weights(cli, workshop):
     assert not any("noise" in warning for warning in record["warnings"])
 
 
+@pytest.mark.campaign
 def test_openai_whisper_with_random_weights(cli, workshop):
     pytest.importorskip("tiktoken", reason="needs openai-whisper, which needs tiktoken")
     pytest.importorskip("whisper", reason="needs openai-whisper")

@@ -30,6 +30,7 @@ def test_sound_meters_pass_with_truth_reading_and_error(cli):
     assert found["parameters"][0][1:4] == [f"{lstm + depthwise + tied:,}"] * 2 + ["0"]
 
 
+@pytest.mark.campaign
 def test_broken_meters_are_named_and_sound_ones_are_not(cli, tmp_path):
     broken = ["latency", "memory", "flops"]
     done = cli("selftest", PYTHONPATH=plant(tmp_path / "broken", broken))

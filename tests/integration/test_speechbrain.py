@@ -47,6 +47,7 @@ def test_a_classifier_is_measured_by_stage(cli, workshop):
     assert found["flops.v1", "total"]["notes"]["counted on"] == "shapes alone"
 
 
+@pytest.mark.campaign
 def test_a_recogniser_with_random_weights_says_what_it_is(cli, workshop):
     plan(workshop, "EncoderDecoderASR", "latency, parameters")
     found = measured(cli, workshop)

@@ -19,6 +19,7 @@ def readings(record):
     return {(m["metric"], m["scope"]): m for m in record["measurements"]}
 
 
+@pytest.mark.campaign
 def test_a_local_directory_with_weights_but_no_tokenizer(cli, workshop):
     from transformers import Wav2Vec2Config, Wav2Vec2ForCTC
 

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from speechmeter.analysis import parts, scores
+from speechmeter.analysis.floors import floor_s
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import BATCHES, Measurement, Record
 
 _HOUR_S = 3600.0
+_PRUNED = "pruned"
+"""In the name of a loss that leaves cells out: the floor of an exact one is none for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +197,25 @@ def _score(metric: Metric) -> Derive:
     return score
 
 
+def _floor(this: _Round, scope: str) -> tuple[float, int] | None:
+    cells, padded = this.typical(metrics.CELLS), this.typical(metrics.CELLS_PADDED)
+    if scope != "total" or cells is None or padded is None or _PRUNED in this.record.case.subject.source:
+        return None
+    found = floor_s(
+        this.record.case.axes,
+        cells=cells,
+        padded=padded,
+        bytes_per_s=this.typical(metrics.PEAK_BANDWIDTH),
+        flop_per_s=this.typical(metrics.PEAK_FLOPS),
+    )
+    return (found, 1) if found is not None else None
+
+
+def _above_floor(this: _Round, scope: str) -> tuple[float, int] | None:
+    time, least = this.typical(metrics.LATENCY), _floor(this, scope)
+    return (time / least[0], 1) if time is not None and least is not None else None
+
+
 def _energy_per_hour(energy: Metric) -> Derive:
     return _quotient(energy, metrics.AUDIO_SECONDS, _HOUR_S)
 
@@ -252,6 +274,8 @@ _DERIVED: dict[str, _Derivation] = {
         _waste(metrics.AUDIO_SECONDS, metrics.PADDED_SECONDS), metrics.PADDED_SECONDS, metrics.AUDIO_SECONDS
     ),
     metrics.CELL_WASTE.id: _of(_waste(metrics.CELLS, metrics.CELLS_PADDED), metrics.CELLS_PADDED, metrics.CELLS),
+    metrics.FLOOR.id: _of(_floor, metrics.CELLS, metrics.PEAK_BANDWIDTH),
+    metrics.FLOOR_RATIO.id: _of(_above_floor, metrics.LATENCY, metrics.CELLS, metrics.PEAK_BANDWIDTH),
     metrics.OPERATOR_SHARE.id: _of(_share, metrics.TIME_OPERATOR),
     metrics.LAUNCH_BOUND.id: _of(_quotient(metrics.LATENCY, metrics.TIME_GPU), metrics.LATENCY, metrics.TIME_GPU),
     **{

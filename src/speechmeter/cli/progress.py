@@ -71,12 +71,16 @@ class _Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._begun = monotonic()
-        self._seen: dict[str, float] = {}
+        self._told: set[str] = set()
 
     def watch(self, event: Event) -> None:
-        """Print a finished case."""
-        if event.kind == "finished" and event.record is not None:
-            self._console.print(self._line(event, event.record), markup=False, highlight=False, soft_wrap=True)
+        """Print a finished case, and once what is left out and why."""
+        if event.record is None:
+            return
+        line = self._line(event, event.record) if event.kind == "finished" else _left_out(event.record)
+        if line not in self._told:
+            self._told.add(line)
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _line(self, event: Event, record: Record) -> str:
         width = len(str(event.total))
@@ -107,6 +111,10 @@ class _Bar(_Lines):
         left = f"about {duration(self.left_s(event))} left" if event.done else ""
         text = f"{_bar(event.done, event.total)}  {running}  {left}"
         self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+
+def _left_out(record: Record) -> str:
+    return f"left out: {record.case.subject.name}: {record.reason}"
 
 
 def outcome(record: Record) -> str:

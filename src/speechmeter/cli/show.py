@@ -18,7 +18,7 @@ def show(
     metric: str | None = typer.Option(
         None,
         help="rtf, rtfx, latency, memory, parameters, flops, energy, modules, operators, coverage, utilisation, "
-        "stages, cold-start, summary, cascades, relations, utterances, quality, or any metric.",
+        "stages, cold-start, summary, cascades, relations, utterances, quality, losses, split, or any metric.",
     ),
     format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
     statistic: str = typer.Option(

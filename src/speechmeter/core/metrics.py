@@ -256,6 +256,10 @@ OPERATOR_SHARE = _plain(
 TIME_GPU = _lower(
     "time_gpu.v1", "s", "GPU busy time", "time in which at least one kernel ran, in one call of a profiled pass"
 )
+TIME_SPLIT = _lower(
+    "time_split.v1", "s", "time by kind",
+    "time in which a kernel ran, else the runtime was called, else the CPU worked, else nothing; one profiled call",
+)  # fmt: skip
 LAUNCH_BOUND = _plain(
     "launch_bound.v1", "1", "latency / GPU busy time", "how much longer a call takes than its kernels: above 1, waiting"
 )
@@ -301,6 +305,12 @@ THROUGHPUT = Metric(
     formula="sum of items / sum of processing time",
 )  # fmt: skip
 
+FLOOR = _plain(
+    "floor.v1", "s", "floor",
+    "of a loss alone: bytes of true logits read and of padded gradients written / peak bandwidth; of an exact step: "
+    "FLOPs of the joiner's three products over true cells / peak arithmetic",
+)  # fmt: skip
+FLOOR_RATIO = _lower("floor_ratio.v1", "1", "latency / floor", "latency of a call / its floor")
 LOSS_DEVIATION = _lower(
     "loss_deviation.v1", "1", "deviation of the loss",
     "relative distance of an utterance's loss from the float64 oracle's, the worst of all utterances",

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from speechmeter.core import plugins
-from speechmeter.core.errors import DeviceError, InputError, PlanError
+from speechmeter.core.errors import DeviceError, InputError, PlanError, SubjectError
 from speechmeter.core.machine import available_cores, kib_field
 from speechmeter.core.types import Case, Limits, Skip
 
@@ -20,12 +20,14 @@ Place = Callable[[Case, str], str | None]
 
 
 def preflight(cases: Sequence[Case], limits: Limits = Limits(), *, place: Place = lambda case, key: None) -> list[Skip]:
-    """Raise InputError for bad input; return the cases that are sound but cannot be had here, with the reason.
+    """Raise InputError for bad input; return the cases that cannot be had here, with the reason.
 
-    When not one case is left to measure that is an error too.
+    A model that is wrong among others that are right is such a case too: the rest is measured. When not one case is
+    left to measure that is an error.
     """
     _check_limits(limits, cases, place)
     absent: list[Skip] = []
+    wrong: SubjectError | None = None
     for case in cases:
         _located(_check_device, case, "device", place)
         _located(_check_cores, case, "cores", place)
@@ -33,9 +35,16 @@ def preflight(cases: Sequence[Case], limits: Limits = Limits(), *, place: Place 
         if reason is not None:
             absent.append(Skip(case=case, reason=reason))
             continue
-        _located(plugins.subject(case.subject.plugin).check, case, "models", place)
+        try:
+            _located(plugins.subject(case.subject.plugin).check, case, "models", place)
+        except SubjectError as error:
+            wrong = wrong or error
+            absent.append(Skip(case=case, reason="; ".join(filter(None, [error.what, error.fix]))))
+            continue
         _located(plugins.workload(case.workload.plugin).check, case, case.workload.plugin, place)
     if cases and len(absent) == len(cases):
+        if wrong is not None:
+            raise wrong
         raise PlanError(absent[0].reason, where=place(cases[0], "models"), fix="see `speechmeter models`")
     return absent
 

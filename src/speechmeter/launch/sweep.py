@@ -18,12 +18,12 @@ from speechmeter.engine.measure import Outcome
 from speechmeter.launch.places import Extent, Place
 from speechmeter.store.run_dir import RunWriter
 
-EventKind = Literal["started", "phase", "finished"]
+EventKind = Literal["left out", "started", "phase", "finished"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """What a watcher is told: a (case, round) started, changed phase, or finished with a record."""
+    """What a watcher is told: a case is left out, or a (case, round) started, changed phase, finished with a record."""
 
     kind: EventKind
     case: Case
@@ -61,9 +61,11 @@ def run_sweep(sweep: Sweep, place: Place, store: RunWriter, watch: Watcher = lam
     before = store.records()
     done = sweep.finished(before)
     sequence = count(max((r.sequence for r in before), default=-1) + 1)
+    planned = sum(len(list(round_cases(sweep, round_, done))) for round_ in range(sweep.rounds.least))
     for record in _unmeasured(sweep, done, sequence):
         store.append(record)
-    planned = sum(len(list(round_cases(sweep, round_, done))) for round_ in range(sweep.rounds.least))
+        if record.status == "unavailable":
+            watch(Event(kind="left out", case=record.case, round=0, done=0, total=planned, record=record))
     made, git, begun = 0, git_state(), monotonic()
     for round_ in range(sweep.rounds.most):
         if round_ >= sweep.rounds.least and sweep.run_s is not None and monotonic() - begun > sweep.run_s:

@@ -14,6 +14,7 @@ from speechmeter.report.arithmetic import coverage, flops, modules, operators, u
 from speechmeter.report.energy import energy
 from speechmeter.report.grids import grids
 from speechmeter.report.lists import cold_start, parameters, stages
+from speechmeter.report.losses import losses, split
 from speechmeter.report.overview import cascades, relations, summary
 from speechmeter.report.quality import quality
 from speechmeter.report.tables import Table
@@ -34,6 +35,8 @@ _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
     "quality": quality,
     "summary": summary,
     "utterances": utterances,
+    "losses": losses,
+    "split": split,
 }
 _MEMORY = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED)
 
@@ -47,6 +50,8 @@ _WORDS = {
     "peaks": "utilisation",
     "energy": "energy",
     "quality": "quality",
+    "agreement": "losses",
+    "split": "split",
 }
 """What is shown of each built-in meter when nothing is asked for, in this order."""
 _NEEDS = {

@@ -98,7 +98,14 @@ def _shown(records: Sequence[Record]) -> list[Metric]:
         metrics.TOKENS: (metrics.TOKENS, metrics.LATENCY_PER_TOKEN),
         **{energy: (energy, metrics.ENERGY_PER_AUDIO_HOUR[energy]) for energy in _ENERGY},
     }
-    return list(dict.fromkeys(one for metric, those in wanted.items() if measured(records, metric) for one in those))
+    found = dict.fromkeys(one for metric, those in wanted.items() if measured(records, metric) for one in those)
+    return [*found, *((metrics.RTFX, metrics.PADDING_WASTE) if _padded(records) else ())]
+
+
+def _padded(records: Sequence[Record]) -> bool:
+    """Whether items of unlike lengths stood side by side in some case."""
+    waste = (estimate(group, metrics.PADDING_WASTE) for group in by_case(records).values())
+    return any(found.value > 0 for found in waste if found is not None)
 
 
 def _figure(group: Sequence[Record], metric: Metric, statistic: str) -> Cell:

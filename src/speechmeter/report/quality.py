@@ -32,6 +32,8 @@ _COSTS = (
     metrics.RTFX,
     metrics.LATENCY,
     metrics.MEMORY_NEEDED,
+    metrics.MEMORY_CPU_LOAD,
+    metrics.MEMORY_CPU_PEAK,
     metrics.LATENCY_LOAD,
     metrics.LATENCY_FIRST,
 )
@@ -57,8 +59,7 @@ def quality(records: Sequence[Record]) -> list[Table]:
 
 
 def _systems(groups: Groups, labels: dict[str, str]) -> Table:
-    everything = [record for group in groups.values() for record in group]
-    shown = [*scores_in(list(groups.values())), *_costs(everything)]
+    shown = [*scores_in(list(groups.values())), *_costs(list(groups.values()))]
     fronts = _fronts(groups, labels)
     rows = tuple(
         Row(labels=(labels[key],), cells=(*(cell_of(group, metric) for metric in shown), _front_cell(fronts.get(key))))
@@ -79,8 +80,19 @@ def scores_in(groups: Sequence[Sequence[Record]]) -> list[Metric]:
     return [*(found or [metrics.WER]), metrics.COMPLETENESS]
 
 
-def _costs(records: Sequence[Record]) -> list[Metric]:
-    return [metric for metric in _COSTS if measured(records, _SOURCES.get(metric, metric))]
+def _costs(groups: Sequence[Sequence[Record]]) -> list[Metric]:
+    """Those that were measured; memory as resident sizes where weights cannot be counted, latency without seconds."""
+    records = [record for group in groups for record in group]
+    found = [metric for metric in _COSTS if measured(records, _SOURCES.get(metric, metric))]
+    counted = all(estimate(group, metrics.MEMORY_NEEDED) or not _ended(group) for group in groups)
+    plainer = (metrics.MEMORY_CPU_LOAD, metrics.MEMORY_CPU_PEAK) if counted else (metrics.MEMORY_NEEDED,)
+    return [
+        metric for metric in found if metric not in plainer and not (metric is metrics.LATENCY and metrics.RTF in found)
+    ]
+
+
+def _ended(group: Sequence[Record]) -> bool:
+    return any(record.status == "ok" for record in group)
 
 
 def _fronts(groups: Groups, labels: dict[str, str]) -> dict[str, Standing | None]:

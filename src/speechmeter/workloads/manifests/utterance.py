@@ -6,6 +6,8 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ USUAL_RATE = 16_000
 """The rate that is assumed where a list counts samples and does not say at which rate."""
 
 
+PACKAGE = "package:"
+"""How the path of a file inside an installed package begins: `package:name/path/in/it.wav`."""
 _MOST = 2**53
 _DIGITS = re.compile(r"[0-9]{1,15}")
 
@@ -44,7 +48,9 @@ class Utterance:
 
     @property
     def file(self) -> Path:
-        """Where the sound is: below the list's folder, else from the folder we are in."""
+        """Where the sound is: in the named package, below the list's folder, else from the folder we are in."""
+        if self.path.startswith(PACKAGE):
+            return _packaged(self.path.removeprefix(PACKAGE))
         inside, here = Path(self.folder) / self.path, Path(self.path)
         return here if not os.path.exists(inside) and os.path.exists(here) else inside  # noqa: PTH110 - never raises
 
@@ -62,6 +68,15 @@ class Refused:
 
     id: str
     reason: str
+
+
+@lru_cache(maxsize=256)
+def _packaged(path: str) -> Path:
+    """A file of an installed package, which is looked up and not imported."""
+    name, _, inside = path.partition("/")
+    spec = find_spec(name) if name.isidentifier() else None
+    places = list(spec.submodule_search_locations or ()) if spec is not None else []
+    return Path(places[0], inside) if places else Path(path)
 
 
 def seconds(fields: Mapping[str, Any], key: str) -> float | None:

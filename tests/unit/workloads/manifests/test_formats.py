@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 from speech_sets import KINDS, waves, write_sounds
@@ -160,3 +161,13 @@ def test_files_below_a_folder_are_named_by_their_path(tmp_path):
     write_sounds(tmp_path / "b", items)
     write_sounds(tmp_path / "a", items)
     assert [item.id for item in read(tmp_path)] == ["a/utt00", "b/utt00"]
+
+
+def test_a_file_of_an_installed_package_is_found_and_the_package_is_not_imported(tmp_path, monkeypatch):
+    package = tmp_path / "loudpackage"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert Utterance(id="a", path="package:loudpackage/a.wav").file == package / "a.wav"
+    assert Utterance(id="a", path="package:nosuchpackage/a.wav").file == Path("nosuchpackage/a.wav")
+    assert Utterance(id="a", path="package:../etc/passwd").file == Path("../etc/passwd")
