@@ -160,6 +160,19 @@ def test_speechbrains_division_by_frames_is_undone_in_the_loss_alone():
     assert losses.grad.tolist() == [1.0, 1.0]
 
 
+@NEEDS_TORCH
+@pytest.mark.skipif(find_spec("speechbrain") is None or find_spec("numba") is None, reason="needs speechbrain, numba")
+def test_speechbrains_loss_is_found_without_torchaudio_and_refuses_the_cpu_itself():
+    import torch
+
+    from speechmeter.subjects.losses import loading
+    from speechmeter.subjects.losses.call import Labels
+
+    labels = Labels.drawn(((4, 2),), 5, "int32", torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match="'cuda' device"):
+        loading.exact(BY_NAME["speechbrain"])(torch.zeros(1, 4, 3, 5), labels)
+
+
 def test_every_trap_stands_in_the_documentation():
     page = (Path(__file__).parents[4] / "docs" / "losses.md").read_text()
     rows = {line.split("|")[1].strip(" `"): line for line in page.splitlines() if line.startswith("| `")}
