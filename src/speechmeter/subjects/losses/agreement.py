@@ -18,8 +18,6 @@ from speechmeter.subjects.losses.trials import TRIALS, Trial, laid_out
 from speechmeter.transducer import oracle_loss
 
 _TOLD = 3
-_METRICS = (metrics.LOSS_DEVIATION, metrics.GRADIENT_DEVIATION)
-_NOT_JUDGED = "a joiner in half precision makes logits of its own: the deviation is shown, and none is allowed or not"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,14 +109,15 @@ def check(found: Iterable[Deviation]) -> None:
 
 
 def measurements(found: Sequence[Deviation]) -> list[Measurement]:
-    """Both deviations of each trial by its name, and in total the worst of those that are judged."""
-    rows = [row for deviation in found for row in _rows(deviation)]
-    judged = [deviation for deviation in found if deviation.judged and deviation.skipped is None]
-    if not judged:
-        return [*(Measurement.absent(metric, _NOT_JUDGED) for metric in _METRICS), *rows]
-    worst = max(d.loss for d in judged), max(d.gradient for d in judged)
-    total = [Measurement.of(m, [value], source="oracle") for m, value in zip(_METRICS, worst, strict=True)]
-    return [*total, *rows]
+    """Both deviations of each trial by its name, and in total the worst of all that were tried."""
+    tried = [deviation for deviation in found if deviation.skipped is None]
+    notes = {} if all(deviation.judged for deviation in tried) else {"judged": False}
+    worst = (
+        (metrics.LOSS_DEVIATION, [d.loss for d in tried]),
+        (metrics.GRADIENT_DEVIATION, [d.gradient for d in tried]),
+    )
+    total = [Measurement.of(metric, [max(values)], source="oracle", notes=notes) for metric, values in worst]
+    return [*total, *(row for deviation in found for row in _rows(deviation))]
 
 
 def _rows(deviation: Deviation) -> list[Measurement]:

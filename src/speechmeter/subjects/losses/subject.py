@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from speechmeter.core.axes import NONE, Axis
@@ -114,6 +115,17 @@ def _refusal(known: Known, case: Case) -> str | None:
 
 
 def _agreement(recipe: Recipe) -> list[Measurement]:
+    """What the trials found, in a thread of its own.
+
+    The oracle leaves large holes in the heap that glibc keeps. A thread has a heap of its own, so that the calls that
+    are measured do not fill those holes: a pruned step of 53 MB read 31 to 49 MB after trials in the same thread, and
+    53 MB after trials in another.
+    """
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(_tried, recipe).result()
+
+
+def _tried(recipe: Recipe) -> list[Measurement]:
     from speechmeter.subjects.losses import agreement, loading
 
     known, where = recipe.known, (recipe.device, recipe.dtype, recipe.seed)

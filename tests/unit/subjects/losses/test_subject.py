@@ -4,6 +4,7 @@ import ast
 import importlib
 from importlib.util import find_spec
 from pathlib import Path
+from threading import get_ident
 from types import SimpleNamespace
 
 import pytest
@@ -111,6 +112,18 @@ def test_preparing_finds_the_deviations_and_names_the_joiner():
 
 
 @NEEDS_TORCH
+def test_trials_leave_no_holes_in_the_heap_of_the_measured_thread(monkeypatch):
+    from speechmeter.subjects.losses import agreement
+
+    threads = []
+    trial = agreement.Deviation(name="random")
+    monkeypatch.setattr(agreement, "deviations", lambda *given: threads.append(get_ident()) or [trial])
+    SUBJECT.prepare(case("ours"), "cpu")
+    assert len(threads) == 1
+    assert threads != [get_ident()]
+
+
+@NEEDS_TORCH
 @pytest.mark.usefixtures("quick")
 def test_a_loss_that_disagrees_is_never_ready(monkeypatch):
     from speechmeter.subjects.losses import ours
@@ -145,6 +158,19 @@ def test_speechbrains_division_by_frames_is_undone_in_the_loss_alone():
     whole.sum().backward()
     assert whole.tolist() == [18.0, 16.0]
     assert losses.grad.tolist() == [1.0, 1.0]
+
+
+@NEEDS_TORCH
+@pytest.mark.skipif(find_spec("speechbrain") is None or find_spec("numba") is None, reason="needs speechbrain, numba")
+def test_speechbrains_loss_is_found_without_torchaudio_and_refuses_the_cpu_itself():
+    import torch
+
+    from speechmeter.subjects.losses import loading
+    from speechmeter.subjects.losses.call import Labels
+
+    labels = Labels.drawn(((4, 2),), 5, "int32", torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match="'cuda' device"):
+        loading.exact(BY_NAME["speechbrain"])(torch.zeros(1, 4, 3, 5), labels)
 
 
 def test_every_trap_stands_in_the_documentation():
