@@ -16,7 +16,8 @@ from speechmeter.core.types import Case, Measurement
 
 KERNEL, RUNTIME, CPU, IDLE = "kernel", "runtime", "cpu", "idle"
 _CALL = "speechmeter.call"
-_MOST_CALLS = 20
+_MOST_CALLS = 5
+"""The profiler keeps every kernel of every call: a loss without fused kernels has thousands of them."""
 _MICROSECOND = 1e-6
 
 Span = tuple[float, float]
@@ -43,7 +44,7 @@ class SplitMeter:
         return None
 
     def measure(self, session: Session) -> list[Measurement]:
-        """One pass over the batches, as far as twenty calls, profiled after a call that is not."""
+        """One pass over the batches, as far as five calls, profiled after a call that is not."""
         batches = [session.batches[place] for place in range(min(_MOST_CALLS, len(session.batches)))]
         shares = split_calls(_profiled(session, batches))
         if not shares:

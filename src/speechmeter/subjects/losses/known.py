@@ -157,7 +157,12 @@ ALL: tuple[Known, ...] = (
         get="pip install torchaudio beside a CUDA build of torch (none is published for a CPU build)",
         dtypes=("float32", "float16"),
         blank="last id",
+        cannot={
+            NO_LABEL: "on a GPU it gives 0 for an utterance without labels",
+            ONE_FRAME: "on a GPU it gives 0 for an utterance of one frame",
+        },
         traps=(
+            "on a GPU the loss of an utterance without labels, or of one frame, is 0 without a sign",
             "blank defaults to the last id; the wrong one changes the loss without a sign",
             "wants int32, and padding to exactly the longest",
             "fused_log_softmax=False on raw logits returns nonsense without a sign",

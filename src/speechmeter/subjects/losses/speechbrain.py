@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from speechmeter.subjects.losses.call import BLANK, Exact, Labels
+from speechmeter.subjects.losses.numba_cuda import lend_dropped_names
 from speechmeter.subjects.torchaudio_stand_in import torchaudio_or_stand_in
 
 _HOME = "speechbrain.integrations.numba.transducer_loss"
@@ -17,6 +18,7 @@ _OLD_HOME = "speechbrain.nnet.loss.transducer_loss"
 
 def load() -> Exact:
     """`TransducerLoss` by utterance, its division by the frames undone."""
+    lend_dropped_names()
     with torchaudio_or_stand_in():
         compute = _module().TransducerLoss(blank=BLANK, reduction="none")
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 
 from speechmeter.subjects.losses.call import BLANK, Exact, Labels
+from speechmeter.subjects.losses.numba_cuda import lend_dropped_names
 
 
 def load() -> Exact:
     """`RNNTLossNumba` without fastemit and without clamping; it takes logits on the CPU too."""
+    lend_dropped_names()
     from warprnnt_numba import RNNTLossNumba
 
     compute = RNNTLossNumba(blank=BLANK, reduction="none", fastemit_lambda=0.0, clamp=-1)
