@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from speechmeter.analysis.quality import score_notes
+from speechmeter.analysis.scores import RULES
 from speechmeter.analysis.warnings import case_warnings
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
@@ -130,6 +132,8 @@ def _notes(group: Group, cells: dict[tuple[Any, Any], Cell], metric: Metric) -> 
             reasons.setdefault(f"{cell.word}: {cell.reason}", []).append(f"{_label(row)} s × {_label(column)}")
     notes += [f"{', '.join(places)}: {what}" for what, places in reasons.items()]
     notes += dict.fromkeys(note for records in group for record in records for note in _told(record, metric))
+    if metric.id in RULES:
+        notes += dict.fromkeys(note for records in group for note in score_notes(records))
     return notes + _warning_notes(group, metric)
 
 
