@@ -14,6 +14,7 @@ from speechmeter.workloads.manifests.utterance import (
     first_text,
     seconds,
     token_count,
+    transcript,
     without_suffix,
 )
 
@@ -61,7 +62,7 @@ def _utterance(fields: Mapping[str, Any] | str, folder: str) -> Utterance:
         path=name,
         folder=folder,
         duration_s=seconds(fields, "duration"),
-        text=first_text(fields, _TEXTS),
+        text=transcript(fields, _TEXTS),
         tokens=token_count(fields),
     )
 

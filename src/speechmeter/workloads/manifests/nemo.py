@@ -13,6 +13,7 @@ from speechmeter.workloads.manifests.utterance import (
     first_text,
     seconds,
     token_count,
+    transcript,
     whole,
     without_suffix,
 )
@@ -50,6 +51,6 @@ def _utterance(fields: Mapping[str, Any], folder: str) -> Utterance:
         duration_s=seconds(fields, "duration"),
         rate=rate if rate is not None else whole(fields, "sampling_rate"),
         channel=whole(fields, "channel"),
-        text=first_text(fields, _TEXTS),
+        text=transcript(fields, _TEXTS),
         tokens=token_count(fields),
     )

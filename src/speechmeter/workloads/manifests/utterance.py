@@ -130,6 +130,17 @@ def first_text(fields: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
     return next((fields[key] for key in keys if isinstance(fields.get(key), str)), None)
 
 
+def transcript(fields: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
+    """The text of an item: the first of the fields that is there; None when none is. Raises ValueError for no text."""
+    found = next(((key, fields[key]) for key in keys if fields.get(key) is not None), None)
+    if found is None:
+        return None
+    key, text = found
+    if not isinstance(text, str):
+        raise ValueError(f"{key} is {_short(text)}, not text")
+    return text
+
+
 def without_suffix(path: str) -> str:
     """`train/a.flac` as `train/a`: the id of an item that has no other. Of an absolute path, the file's stem.
 
