@@ -16,8 +16,9 @@ from speechmeter.workloads import sound
 from speechmeter.workloads.batching import SORTS, grouped, outline, padded
 from speechmeter.workloads.manifests.formats import AUTO
 from speechmeter.workloads.manifests.pick import FIRST
+from speechmeter.workloads.manifests.utterance import MIX
 from speechmeter.workloads.selection import Choice, Selection, check_some, select
-from speechmeter.workloads.sound import LONGEST_S, MIX, Taste
+from speechmeter.workloads.sound import LONGEST_S, Taste
 
 _KEPT_BYTES = 512 * 2**20
 """Decoded sound that is kept between passes; what is beyond it is read again each time."""

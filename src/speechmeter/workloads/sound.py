@@ -9,13 +9,12 @@ from stat import S_ISREG
 from typing import Any
 
 from speechmeter.workloads.manifests.unpickle import Stored
-from speechmeter.workloads.manifests.utterance import Utterance
+from speechmeter.workloads.manifests.utterance import MIX, Utterance
 
 RATE = 16_000
 LONGEST_S = 3600.0
 FRAME_S = 0.01
 """A frame of features stands for 10 ms of sound, as in every common front-end."""
-MIX = "mix"
 _SLACK_SHARE, _SLACK_S = 0.01, 0.05
 """How far a stated length may be off."""
 _BLOCK = 1 << 20
