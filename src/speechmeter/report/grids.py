@@ -10,7 +10,7 @@ from speechmeter.analysis.scores import RULES
 from speechmeter.analysis.warnings import case_warnings
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
-from speechmeter.core.types import Case, Record
+from speechmeter.core.types import CONTENT_HASHES, Case, Record
 from speechmeter.report.numbers import counted
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
 
@@ -119,7 +119,7 @@ def varying_axes(cases: Sequence[Case]) -> list[str]:
 def _content(case: Case) -> str:
     """A hash of the file or folder that was fed; empty where there is none."""
     options = case.workload.options
-    return str(options.get("sha256") or options.get("files") or "")[:_DIGITS]
+    return next((str(options[name])[:_DIGITS] for name in CONTENT_HASHES if name in options), "")
 
 
 def _title(case: Case, varying: Sequence[str]) -> str:
