@@ -183,4 +183,4 @@ def _channel(utterance: Utterance, channels: int, taste: Taste) -> int | str:
 
 
 def _too_long(found_s: float, taste: Taste) -> UnusableError:
-    return UnusableError(f"lasts {found_s:.0f} s, more than {taste.longest_s:.0f} s; cut it, or raise longest")
+    return UnusableError(f"lasts {round(found_s, 2):g} s, more than {taste.longest_s:g} s; cut it, or raise longest")

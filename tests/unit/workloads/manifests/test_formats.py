@@ -44,7 +44,7 @@ def test_a_broken_gzip_file_is_refused(tmp_path):
 
 def test_what_cannot_be_told_is_refused_with_the_formats(tmp_path):
     (tmp_path / "a.list").write_text("shard_000.tar\nshard_001.tar\n")
-    with pytest.raises(InputError, match=r"cannot be told; say it with format: fairseq, nemo"):
+    with pytest.raises(InputError, match=r"cannot be told: line 1: not JSON.*; say it with format: fairseq, nemo"):
         told(tmp_path / "a.list")
     (tmp_path / "a.csv").write_text("name,sound\n")
     with pytest.raises(InputError, match="neither a column ID nor file_name"):
@@ -214,3 +214,34 @@ def test_a_text_that_is_none_refuses_its_item(name, line, key, tmp_path):
     assert isinstance(found, Refused)
     assert f"{key} is " in found.reason
     assert "not text" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "is empty"),
+        (b"\xff\xfe\n", "line 1: the line is too long or not UTF-8"),
+        (b"hello\n", "line 1: not JSON"),
+        (b"[1]\n", "line 1: not a JSON object"),
+        (b'{"sound": "a.wav"}\n', "line 1 has the keys 'sound'"),
+    ],
+)
+def test_json_lines_that_are_no_list_are_refused_with_the_cause(content, why, tmp_path):
+    (tmp_path / "set.jsonl").write_bytes(content)
+    with pytest.raises(InputError, match=why):
+        told(tmp_path / "set.jsonl")
+
+
+def test_a_sound_file_in_place_of_a_list_is_pointed_to_audio(tmp_path):
+    (tmp_path / "a.WAV").write_bytes(b"RIFF")
+    with pytest.raises(InputError, match="is a sound file, not a list of them; feed it with --audio"):
+        told(tmp_path / "a.WAV")
+
+
+def test_hidden_files_are_passed_over_and_files_of_one_stem_keep_their_endings(tmp_path):
+    items = waves(2)
+    write_sounds(tmp_path, items)
+    write_sounds(tmp_path, items[:1], suffix=".wav")
+    write_sounds(tmp_path / ".cache", items)
+    (tmp_path / "._utt00.wav").write_bytes(b"")
+    assert [item.id for item in read(tmp_path)] == ["utt00.flac", "utt00.wav", "utt01"]
