@@ -158,7 +158,14 @@ def _cell_place(case: Case) -> list[str]:
     row, column = _position(case)
     if row == "all":
         return [_rule(case)] if _rule(case) else []
-    return [f"{_label(row)} s × {_label(column)}"]
+    return [_place(row, column)]
+
+
+def _place(row: Any, column: Any) -> str:
+    """A cell of a grid in words: `5 s × 4`; without seconds, how batches were made."""
+    if row != "all":
+        return f"{_label(row)} s × {_label(column)}"
+    return f"{_COLUMN_AXIS} {column}" if isinstance(column, int) else str(column)
 
 
 def _notes(group: Group, cells: dict[tuple[Any, Any], Cell], metric: Metric) -> list[str]:
@@ -168,7 +175,7 @@ def _notes(group: Group, cells: dict[tuple[Any, Any], Cell], metric: Metric) -> 
     reasons: dict[str, list[str]] = {}
     for (row, column), cell in cells.items():
         if cell.estimate is None and cell.reason:
-            reasons.setdefault(f"{cell.word}: {cell.reason}", []).append(f"{_label(row)} s × {_label(column)}")
+            reasons.setdefault(f"{cell.word}: {cell.reason}", []).append(_place(row, column))
     notes += [f"{', '.join(places)}: {what}" for what, places in reasons.items()]
     notes += dict.fromkeys(note for records in group for record in records for note in _told(record, metric))
     if metric.id in RULES:

@@ -48,3 +48,9 @@ def test_cases_that_nothing_else_tells_apart_show_their_ids():
     )  # fmt: skip
     labels = case_labels([plain, other])
     assert all(label.endswith(case_id[:6]) for case_id, label in labels.items())
+
+
+def test_the_cell_of_a_failure_is_named_without_seconds_that_it_does_not_have():
+    failed = make_record(fed(batch=4).case, status="error", reason="it broke")
+    (table,) = grids([failed], metrics.LATENCY)
+    assert "batch 4: error: it broke" in table.notes

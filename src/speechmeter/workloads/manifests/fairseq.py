@@ -67,8 +67,12 @@ def _companion(path: Path, suffix: str) -> Iterator[str | None]:
         written = lines if line is None or line.strip() else written
     if lines < items or written > items:
         raise InputError(
-            f"{items} items in {path.name}, {lines} lines in {beside.name}: it is not known which belongs to which",
+            f"{items} items in {path.name}, {_lines(lines)} in {beside.name}: it is not known which belongs to which",
             where="data",
             fix=f"mend {beside.name}, or move it away",
         )
     return (line for _, line in numbered_lines(beside))
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"
