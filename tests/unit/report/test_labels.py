@@ -5,6 +5,7 @@ from conftest import make_case, make_record
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement, Spec
 from speechmeter.report.grids import case_labels, grids
+from speechmeter.report.losses import losses
 
 
 def fed(sha="a1b2c3d4e5", name="set.tsv", **axes):
@@ -54,3 +55,9 @@ def test_the_cell_of_a_failure_is_named_without_seconds_that_it_does_not_have():
     failed = make_record(fed(batch=4).case, status="error", reason="it broke")
     (table,) = grids([failed], metrics.LATENCY)
     assert "batch 4: error: it broke" in table.notes
+
+
+def test_losses_in_batches_of_two_kinds_are_ranked_apart():
+    records = [fed(part="loss", batch=30, max_frames=None), fed(part="loss", batch=30, max_frames=9000)]
+    assert [table.title.rpartition(" · ")[2] for table in losses(records)] == ["batch 30", "max_frames 9000"]
+    assert len(losses(records[:1])) == 1
