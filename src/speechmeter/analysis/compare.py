@@ -163,9 +163,14 @@ def _rounds_to_settle(logs: _Difference, edge: float) -> int | None:
 def _by_utterance(case: Case, old: Estimate, fresh: Estimate, found: Difference, min_effect: float) -> Verdict:
     """A score is compared over the utterances that both sides have: rounds do not vary it."""
     metric, change = old.metric, found.estimate
-    if change is None or change.low is None or change.high is None or not old.value:
-        return _undecided(case, metric, old, fresh, found.reason or f"{metric.name} of BASE is 0")
-    edge = min_effect * old.value
+    if change is not None and (found.order == "same" or old.value == fresh.value == 0):
+        return Verdict(
+            case=case, metric=metric, word="SAME", regression=False, base=old, new=fresh,
+            ratio=1.0 if old.value else None, paired=True, reason=_utterances(change),
+        )  # fmt: skip
+    if change is None or change.low is None or change.high is None:
+        return _undecided(case, metric, old, fresh, found.reason)
+    edge = min_effect * old.value  # of a BASE of 0 any change counts, and there is no ratio
     word: Word = "CANNOT TELL"
     if abs(change.value) > edge and (change.low > 0 or change.high < 0):
         word = "MORE" if change.value > 0 else "LESS"
@@ -174,9 +179,17 @@ def _by_utterance(case: Case, old: Estimate, fresh: Estimate, found: Difference,
     reason = "more utterances would settle it" if word == "CANNOT TELL" else ""
     return Verdict(
         case=case, metric=metric, word=word, regression=word == _worse(metric), base=old, new=fresh,
-        ratio=1 + change.value / old.value, low=1 + change.low / old.value, high=1 + change.high / old.value,
-        paired=True, reason="; ".join(filter(None, [f"{change.samples_per_round} utterances of both", reason])),
+        ratio=_over(change.value, old), low=_over(change.low, old), high=_over(change.high, old),
+        paired=True, reason="; ".join(filter(None, [_utterances(change), reason])),
     )  # fmt: skip
+
+
+def _over(change: float, old: Estimate) -> float | None:
+    return 1 + change / old.value if old.value else None
+
+
+def _utterances(change: Estimate) -> str:
+    return f"{change.samples_per_round} utterances of both"
 
 
 def _worse(metric: Metric) -> Word:

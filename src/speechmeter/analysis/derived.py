@@ -107,8 +107,14 @@ def lacking(records: Sequence[Record], metric: Metric) -> list[Metric]:
 
 
 def _rtf(this: _Round, scope: str) -> tuple[float, int] | None:
+    """The median over the calls of one batch; of several batches a ratio of sums, so that it is 1 / RTFx."""
     pairs = _paired(this, metrics.AUDIO_SECONDS, scope)
-    return (median(time / audio for time, audio in pairs), len(pairs)) if pairs else None
+    if not pairs:
+        return None
+    if len(_audio(this, scope)) == 1:
+        return median(time / audio for time, audio in pairs), len(pairs)
+    total_s = sum(audio for _, audio in pairs)
+    return (sum(time for time, _ in pairs) / total_s, len(pairs)) if total_s > 0 else None
 
 
 def _rate(amount: Metric) -> Derive:

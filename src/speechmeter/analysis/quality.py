@@ -185,3 +185,9 @@ def extent_of(records: Sequence[Record]) -> tuple[int, float | None]:
     """(utterances, hours of audio) of calls with one utterance each; None where not every duration is known."""
     seconds = [m.values for record in records if (m := record.find(metrics.AUDIO_SECONDS.id)) is not None and m.values]
     return len(_names(records)), sum(seconds[0]) / 3600 if seconds else None
+
+
+def score_notes(records: Sequence[Record]) -> list[str]:
+    """What the meter says of a case's scores, such as how many utterances have no reference."""
+    found = (record.find(metrics.ANSWERED.id) for record in records)
+    return list(dict.fromkeys(str(note) for m in found if m is not None for note in m.notes.get("notes", ())))

@@ -95,7 +95,7 @@ def read_thresholds(path: Path) -> dict[str, float]:
 
 
 def share(value: Any, where: str) -> float:
-    """`5%` or 0.05 as 0.05. Raises InputError for anything that is no share above 0."""
+    """`5%` or 0.05 as 0.05. Raises InputError for what is no share above 0, and for a bare number from 1 on."""
     text = str(value).strip()
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
@@ -103,6 +103,8 @@ def share(value: Any, where: str) -> float:
         number = -1.0
     if not 0 < number < float("inf"):
         raise InputError(f"{value!r} is not a share above 0", where=where, fix="for example 5%")
+    if number >= 1 and not text.endswith("%"):
+        raise InputError(f"{text} as a share would be {number * 100:g} %", where=where, fix=f"write {text}%")
     return number
 
 

@@ -16,7 +16,7 @@ from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import metrics
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.machine import available_cores
-from speechmeter.core.types import FAILED, VARIANT, Case, Record
+from speechmeter.core.types import CONTENT_HASHES, FAILED, VARIANT, Case, Record
 from speechmeter.engine.measure import Keep
 from speechmeter.launch.places import BASELINE, THIS, InlinePlace, Place, SubprocessPlace, all_exact
 from speechmeter.launch.preflight import check_baseline, preflight
@@ -176,6 +176,30 @@ def left_to_do(sweep: Sweep, options: Options) -> list[tuple[Case, int]]:
     if options.resume and options.output is not None and is_run(options.output):
         records = RunDir(options.output).records()
     return list(pending(sweep, sweep.finished(records)))
+
+
+def changed_data(study: Study, options: Options) -> list[str]:
+    """What a resumed run would measure anew because a list, folder or file is not what it was, in a line each."""
+    if not options.resume or options.output is None or not is_run(options.output):
+        return []
+    planned = {case.id: case for case in study.cells.cases}
+    held = {record.case.id: record for record in RunDir(options.output).records()}
+    stale = {_apart_from_content(record.case): record for key, record in held.items() if key not in planned}
+    found: dict[str, None] = {}
+    for key, case in planned.items():
+        earlier = stale.get(_apart_from_content(case)) if key not in held else None
+        if earlier is not None:
+            found[
+                f"{case.workload.source} changed since {earlier.started[:16].replace('T', ' ') or 'this run began'}: "
+                "its cases are measured anew beside the old ones"
+            ] = None
+    return list(found)
+
+
+def _apart_from_content(case: Case) -> str:
+    """The id that a case would have whatever its file or folder holds."""
+    options = {key: value for key, value in case.workload.options.items() if key not in CONTENT_HASHES}
+    return replace(case, workload=replace(case.workload, options=options)).id
 
 
 def default_output(study: Study) -> Path:

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from speechmeter.core import metrics, plugins
-from speechmeter.core.errors import InputError
+from speechmeter.core.errors import InputError, StoreError
 from speechmeter.core.quality import NORMALISERS
 from speechmeter.core.types import Case, Measurement, Record, Spec, by_turns
-from speechmeter.core.utterances import Utterance, read_utterances
+from speechmeter.core.utterances import UTTERANCES_FILE, Utterance, read_utterances
 from speechmeter.meters.scoring import Answer, missing
 from speechmeter.meters.scoring import score as score_answers
+from speechmeter.report.grids import case_labels
 from speechmeter.report.quality import file_tables
 from speechmeter.report.tables import Table
+from speechmeter.store.run_dir import RunDir, is_run
 
 _SCORES = ("wer", "cer")
 
@@ -45,11 +47,28 @@ def score_files(paths: Sequence[Path], normaliser: str = "basic") -> ScoredFiles
     repeated = next((path for index, path in enumerate(paths) if path in paths[:index]), None)
     if repeated is not None:
         raise InputError("this file stands twice", where=str(repeated), fix="name each file once")
-    read = {str(path): read_utterances(path) for path in paths}
+    names = [system_name(path) for path in paths]
+    read = {
+        name if names.count(name) == 1 else str(path): read_utterances(path)
+        for name, path in zip(names, paths, strict=True)
+    }
     return ScoredFiles(
         records={name: _record(name, file.utterances, NORMALISERS[normaliser]) for name, file in read.items()},
         bad_lines=tuple(line for file in read.values() for line in file.bad_lines),
     )
+
+
+def system_name(path: Path) -> str:
+    """What a file is called in tables: its run and case where it stands among the artifacts of one, else its path."""
+    folder = path.absolute().parent
+    run, case_id = folder.parent.parent, folder.name
+    if path.name != UTTERANCES_FILE or not is_run(run):
+        return str(path)
+    try:
+        labels = case_labels(RunDir(run).records())
+    except StoreError:  # broken records are no reason not to score
+        return str(path)
+    return f"{run.name}: {labels[case_id]}" if case_id in labels else str(path)
 
 
 def _record(name: str, utterances: Sequence[Utterance], normaliser_id: str) -> Record:

@@ -59,7 +59,7 @@ def run(
     offline: bool = typer.Option(False, "--offline", help="Never use the network."),
 ) -> None:
     """Measure a plan, the models named by flags, or (with neither) a built-in tour."""
-    from speechmeter.api.runs import Options
+    from speechmeter.api.runs import Options, changed_data
 
     flags = {
         "seconds": seconds, "batch": batch, "device": device, "dtype": dtype, "threads": threads, "cores": cores,
@@ -89,6 +89,8 @@ def run(
         force=force,
         offline=offline,
     )
+    for line in changed_data(study, options):
+        typer.echo(f"speechmeter: {line}", err=True)
     if dry_run:
         _list_cases(study, options)
         return

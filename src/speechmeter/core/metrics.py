@@ -291,7 +291,8 @@ LATENCY_PER_TOKEN = _lower(
 )
 RTF = _lower(
     "rtf.v1", "1", "real-time factor",
-    "processing time of a call / true seconds of audio in it; of a synthesiser, of the audio it made",
+    "processing time of a call / true seconds of audio in it, of several batches sum / sum; "
+    "of a synthesiser, of the audio it made",
 )  # fmt: skip
 RANK_CORRELATION = _plain(
     "rank_correlation.v1", "1", "rank correlation", "Spearman's rho of two figures over the models of one cell"

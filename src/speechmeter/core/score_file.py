@@ -21,6 +21,8 @@ _RATES = ("wer", "cer")
 _FIX = "a column `model` and at least one of " + ", ".join(SCORES)
 _FACTORS = {"": 1.0, "_percent": 1.0, "_fraction": 100.0}
 _BOUNDS = ("_low", "_high")
+_MOST_FRACTION = 3.0
+"""Three errors for every word are no recogniser's: such a fraction was meant as percent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +128,10 @@ def _score(cells: Mapping[str, str], name: str, column: str, where: str) -> Scor
     if low is not None and high is not None and not low <= value <= high:
         raise InputError(
             f"{column} {value:g} is outside its interval {low:g} to {high:g}", where=where, fix="correct it"
+        )
+    if factor != 1 and value > _MOST_FRACTION:
+        raise InputError(
+            f"{column} {value:g} would be {value * factor:g} %", where=where, fix=f"call the column {name}_percent"
         )
     scaled = [None if number is None else number * factor for number in (low, high)]
     if name not in _RATES and value > 100:

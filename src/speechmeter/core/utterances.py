@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,18 +53,25 @@ def write_utterances(path: Path, utterances: Iterable[Utterance]) -> None:
 
 
 def read_utterances(path: Path) -> UtteranceFile:
-    """Every line that can be used. Raises InputError for a file that cannot be read or holds no such line."""
+    """Every line that can be used, of a plain or gzipped file; the second of one id cannot.
+
+    Raises InputError for a file that cannot be read or holds no such line.
+    """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        packed = path.read_bytes()
+        text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError(f"this cannot be read: {error}", where=str(path), fix="name a JSON-lines file") from error
-    found: list[Utterance] = []
+    found: dict[str, Utterance] = {}
     bad: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            found.append(_utterance(line))
+            one = _utterance(line)
+            if one.name in found:
+                raise ValueError(f"audio_filepath {one.name!r} stands for the second time")
+            found[one.name] = one
         except ValueError as error:
             bad.append(f"{path}:{number}: {error}")
     if not found:
@@ -70,7 +79,7 @@ def read_utterances(path: Path) -> UtteranceFile:
         raise InputError(
             f"no utterance can be used ({reason})", where=str(path), fix=f"each line needs {', '.join(FIELDS)}"
         )
-    return UtteranceFile(utterances=tuple(found), bad_lines=tuple(bad))
+    return UtteranceFile(utterances=tuple(found.values()), bad_lines=tuple(bad))
 
 
 def _utterance(line: str) -> Utterance:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from speechmeter.core import plugins
+from speechmeter.core import feeding, plugins
 from speechmeter.core.errors import DeviceError, InputError, PlanError, SubjectError
 from speechmeter.core.machine import available_cores, kib_field
 from speechmeter.core.types import Case, Limits, Skip
@@ -37,6 +37,7 @@ def preflight(cases: Sequence[Case], limits: Limits = Limits(), *, place: Place 
             continue
         try:
             _located(plugins.subject(case.subject.plugin).check, case, "models", place)
+            _located(feeding.check, case, "models", place)
         except SubjectError as error:
             wrong = wrong or error
             absent.append(Skip(case=case, reason="; ".join(filter(None, [error.what, error.fix]))))

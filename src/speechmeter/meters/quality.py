@@ -63,7 +63,7 @@ class QualityMeter:
         answers = answers_of(session.batches, outputs)
         if isinstance(answers, str):
             return [Measurement.absent(metrics.ANSWERED, answers)]
-        return score(answers, scores, normaliser_id)
+        return score(answers, scores, normaliser_id, told=_unscored(session.batches))
 
 
 def answers_of(batches: Sequence[Batch], outputs: Sequence[Output]) -> list[Answer] | str:
@@ -82,6 +82,15 @@ def answers_of(batches: Sequence[Batch], outputs: Sequence[Output]) -> list[Answ
             for name, reference, line in zip(names, batch.references, lines, strict=False)
         ]
     return found
+
+
+def _unscored(batches: Sequence[Batch]) -> list[str]:
+    """How many utterances are left out of the scores, in words; nothing where all are in."""
+    total = sum(batch.items for batch in batches)
+    without = sum(batch.items for batch in batches if not batch.references)
+    alone = all(batch.items == 1 for batch in batches)
+    whose = "have no reference" if alone else "stand in a batch where a reference is missing"
+    return [f"{without} of {total} utterances {whose} and are not scored"] if without else []
 
 
 def _sound(outputs: Sequence[Output]) -> bool:

@@ -30,13 +30,18 @@ def missing(scores: Sequence[str]) -> str | None:
     return f"{absent[0]} is not installed: pip install 'speechmeter[quality]'" if absent else None
 
 
-def score(answers: Sequence[Answer], scores: Sequence[str], normaliser_id: str) -> list[Measurement]:
-    """One measurement a count, one value (or one row of values) an utterance. An empty output is all words deleted."""
+def score(
+    answers: Sequence[Answer], scores: Sequence[str], normaliser_id: str, told: Sequence[str] = ()
+) -> list[Measurement]:
+    """One measurement a count, one value (or one row of values) an utterance. An empty output is all words deleted.
+
+    `told` is what a table should say of the scores.
+    """
     found = [
         Measurement.of(
             metrics.ANSWERED,
             [1.0 if answer.output.strip() else 0.0 for answer in answers],
-            notes={UTTERANCES: [answer.name for answer in answers]},
+            notes={UTTERANCES: [answer.name for answer in answers], **({"notes": list(told)} if told else {})},
         )
     ]
     if "wer" in scores or "cer" in scores:

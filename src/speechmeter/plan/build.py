@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -162,10 +163,26 @@ def _sweeps(swept: Mapping[str, Any], declared: Mapping[str, Axis], source: Sour
     for key, value in swept.items():
         where = source.place((key,))
         if key not in declared:
+            _refuse_axis_of_another(key, declared, where)
             choices = [*declared, *(name for name in Plan.model_fields if name != "axes")]
             raise PlanError(f"unknown key {key!r}", where=where, fix=plugins.nearest(str(key), choices))
         axes[key] = _sweep(declared[key], value, source)
     return {name: axes.get(name, (axis.default,)) for name, axis in declared.items()}
+
+
+def _refuse_axis_of_another(key: str, declared: Mapping[str, Axis], where: str | None) -> None:
+    """Raise PlanError for an axis that only other workloads have: its name is right, and what is fed has none."""
+    owners = []
+    for name in plugins.names(plugins.WORKLOADS):
+        with contextlib.suppress(InputError):  # a broken plug-in is not what this is about
+            owners += [name] if any(axis.name == key for axis in plugins.workload(name).axes) else []
+    if owners:
+        own = [name for name in declared if name not in {axis.name for axis in CORE_AXES}]
+        raise PlanError(
+            f"{key} is an axis of {' and '.join(f'`{name}:`' for name in owners)}, which this plan does not feed",
+            where=where,
+            fix=f"leave it out; what is fed here has {', '.join(own) or 'no axes of its own'}",
+        )
 
 
 def _sweep(axis: Axis, value: Any, source: Source) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from speechmeter.core import plugins
 from speechmeter.core.axes import CORE_AXES, axis_names
 from speechmeter.core.machine import available_cores
 from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY, default_scores
-from speechmeter.core.types import Case, Skip, Spec
+from speechmeter.core.types import CONTENT_HASHES, Case, Skip, Spec
 from speechmeter.plan.build import SPECIAL_AUDIO, axes_of
 from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry
 
@@ -98,10 +98,10 @@ def _audio_spec(source: str, options: Mapping[str, Any]) -> Spec:
 def _content(path: Path) -> dict[str, str]:
     """What tells a file from another of its name; of a folder, the names and sizes of its files."""
     if path.is_file():
-        return {"sha256": _digest(path)}
+        return {CONTENT_HASHES[0]: _digest(path)}
     if path.is_dir():
         files = sorted((file.name, file.stat().st_size) for file in path.iterdir() if file.is_file())
-        return {"files": hashlib.sha256(repr(files).encode()).hexdigest()[:16]}
+        return {CONTENT_HASHES[1]: hashlib.sha256(repr(files).encode()).hexdigest()[:16]}
     return {}
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from speechmeter.core import plugins
 from speechmeter.core.errors import PlanError
 from speechmeter.core.quality import IMPORT, QUALITY
-from speechmeter.core.score_file import read_scores
+from speechmeter.core.score_file import ScoreRow, read_scores, score_for
+from speechmeter.core.types import Case
 from speechmeter.plan.schema import Plan
 from speechmeter.plan.source import Source
 
 _WORKLOAD = "workload"
+_NAMED = 3
 
 
 def check_quality(plan: Plan, source: Source) -> None:
@@ -37,3 +40,25 @@ def check_quality(plan: Plan, source: Source) -> None:
             where=where,
             fix=f"call its rows as the plan does: {', '.join(models)}",
         )
+
+
+def unused_scores(plan: Plan, cases: Sequence[Case]) -> tuple[str, ...]:
+    """A line for the rows of the plan's file that are about none of its cells; nothing where all are used."""
+    path = plan.quality.import_ if plan.quality is not None else None
+    if path is None:
+        return ()
+    rows = read_scores(Path(path))
+    used = {
+        id(row)
+        for case in cases
+        if (row := score_for(rows, case.subject.name, {**case.axes, _WORKLOAD: case.workload.name})) is not None
+    }
+    unused = [row for row in rows if id(row) not in used]
+    if not unused:
+        return ()
+    named = "; ".join(_described(row) for row in unused[:_NAMED]) + ("; …" if len(unused) > _NAMED else "")
+    return (f"{path}: {len(unused)} of {len(rows)} rows are about no cell of the plan: {named}",)
+
+
+def _described(row: ScoreRow) -> str:
+    return ", ".join([row.model, *(f"{name} {value}" for name, value in row.axes.items())])

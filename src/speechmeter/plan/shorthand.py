@@ -15,6 +15,12 @@ LOSS, SHAPES = "transducer-loss", "shapes"
 _WORKLOADS = ("text", "features", "data", "shapes")
 _WORD_FOR = {"data": "manifest", "shapes": "file"}
 """The option that a key means when it is given a word."""
+_EXAMPLES = {
+    "text": "for example `text: {vocabulary: 1000}`",
+    "features": "for example `features: {bands: 80}`",
+    "data": "for example `data: {manifest: test.tsv, count: 20}`; one list a run",
+    "shapes": "for example `shapes: {steps: 20}`",
+}
 _LOSSES_FORM = "for example `losses: [ours, torchaudio, {name: pruned-10, load: ours-pruned, states: 10}]`"
 _FORM = "for example `cascades: [{name: two, stages: [{name: asr, load: …}, {name: mt, load: …}]}]`"
 
@@ -91,7 +97,9 @@ def _workload(key: str, data: dict[str, Any], places: dict[KeyPath, str], source
     where = source.place((key,))
     if "workload" in data:
         raise PlanError(f"{key} and workload exclude each other", where=where, fix="keep one of them")
+    if data.get("audio") is not None:
+        raise PlanError(f"{key} and audio exclude each other", where=where, fix="keep one of them")
     if not isinstance(options, Mapping):
-        raise PlanError(f"{key} takes a mapping of its options", where=where, fix=f"for example `{key}: {{count: 20}}`")
+        raise PlanError(f"{key} takes a mapping of its options", where=where, fix=_EXAMPLES[key])
     data["workload"] = {"name": key, **options}
     places.update({("workload", *path[1:]): place for path, place in source.places.items() if path[0] == key})

@@ -14,6 +14,7 @@ from speechmeter.core.types import Case
 from speechmeter.plan.build import build_plan
 from speechmeter.plan.expand import Cells, expand
 from speechmeter.plan.foreign.recognise import read_plan
+from speechmeter.plan.outside_scores import unused_scores
 from speechmeter.plan.overrides import Override, apply, from_python
 from speechmeter.plan.schema import Plan
 from speechmeter.plan.shorthand import spelt_out
@@ -22,7 +23,7 @@ from speechmeter.plan.source import Source, parse_plan
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A validated plan, its cells, and where each key stands. `notes` say what a foreign file could not give."""
+    """A validated plan, its cells, and where each key stands. `notes` say what of its files is of no use here."""
 
     plan: Plan
     cells: Cells
@@ -72,4 +73,5 @@ def _study(source: Source, *, trust: bool, name: str | None = None, notes: tuple
     if name and "name" not in source.data:
         source = Source(data={**source.data, "name": name}, places=source.places, base=source.base)
     plan = build_plan(source, trust=trust)
-    return Study(plan=plan, cells=expand(plan), source=spelt_out(source), notes=notes)
+    cells = expand(plan)
+    return Study(plan=plan, cells=cells, source=spelt_out(source), notes=(*notes, *unused_scores(plan, cells.cases)))

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from speechmeter.analysis.quality import score_notes
+from speechmeter.analysis.scores import RULES
 from speechmeter.analysis.warnings import case_warnings
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
-from speechmeter.core.types import Case, Record
+from speechmeter.core.types import CONTENT_HASHES, Case, Record
 from speechmeter.report.numbers import counted
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
 
 _TIMED = (metrics.RTF.id, metrics.RTFX.id, metrics.THROUGHPUT.id)
 _ROW_AXIS, _COLUMN_AXIS = "seconds", "batch"
-WORKLOAD = "workload"
+_RULES = ("batch_seconds", "max_frames")
+"""Axes that take the place of `batch` where they are set."""
+WORKLOAD, _CONTENT = "workload", "workload's content"
+_DIGITS = 6
+"""So many of a hash tell what has one name apart."""
 
 _STATISTICS = {
     "mean-sd": "mean ± standard deviation of all samples",
@@ -69,7 +75,17 @@ def _grid(title: str, group: Group, metric: Metric, scope: str, statistic: str) 
 
 
 def _position(case: Case) -> tuple[Any, Any]:
-    return case.axes.get(_ROW_AXIS, "all"), case.axes.get(_COLUMN_AXIS, "all")
+    return case.axes.get(_ROW_AXIS, "all"), _rule(case) or case.axes.get(_COLUMN_AXIS, "all")
+
+
+def _rule(case: Case) -> str:
+    """How batches were made, where not by their number of items; empty otherwise."""
+    return next((f"{name} {_label(case.axes[name])}" for name in _RULES if case.axes.get(name) is not None), "")
+
+
+def batching(case: Case) -> str:
+    """How batches were made: `batch 4`, `batch_seconds 10`; empty where nothing is batched."""
+    return _rule(case) or (f"{_COLUMN_AXIS} {case.axes[_COLUMN_AXIS]}" if _COLUMN_AXIS in case.axes else "")
 
 
 def _ordered(values: Any) -> list[Any]:
@@ -83,21 +99,34 @@ def _label(value: Any) -> str:
 
 
 def varying_axes(cases: Sequence[Case]) -> list[str]:
-    """Axes beside the grid's own that take more than one value in this run, and `WORKLOAD` if there are several."""
+    """Axes beside the grid's own that take more than one value in this run, and `WORKLOAD` if there are several.
+
+    Those of one name are told apart by what they hold.
+    """
     names = dict.fromkeys(name for case in cases for name in case.axes)
     found = [
         name
         for name in names
-        if name not in (_ROW_AXIS, _COLUMN_AXIS, "device")
+        if name not in (_ROW_AXIS, _COLUMN_AXIS, "device", *_RULES)
         and len({case.axes[name] for case in cases if name in case.axes}) > 1
     ]
-    return [*found, WORKLOAD] if len({case.workload.name for case in cases}) > 1 else found
+    fed = {(case.workload.name, _content(case)) for case in cases}
+    if len({name for name, _ in fed}) < len(fed):
+        return [*found, _CONTENT]
+    return [*found, WORKLOAD] if len(fed) > 1 else found
+
+
+def _content(case: Case) -> str:
+    """A hash of the file or folder that was fed; empty where there is none."""
+    options = case.workload.options
+    return next((str(options[name])[:_DIGITS] for name in CONTENT_HASHES if name in options), "")
 
 
 def _title(case: Case, varying: Sequence[str]) -> str:
     parts = [case.subject.name, str(case.axes.get("device", ""))]
-    parts += [f"{name} {case.axes[name]}" for name in varying if name in case.axes]
+    parts += [f"{name} {case.axes[name]}" for name in varying if case.axes.get(name) is not None]
     parts += [case.workload.name] if WORKLOAD in varying else []
+    parts += [f"{case.workload.name} {_content(case)}".strip()] if _CONTENT in varying else []
     return " · ".join(part for part in parts if part)
 
 
@@ -105,7 +134,17 @@ def case_labels(records: Sequence[Record]) -> dict[str, str]:
     """A name for each case that tells it from every other of these records."""
     cases = {record.case.id: record.case for record in records}
     varying = varying_axes(list(cases.values()))
-    return {case_id: " · ".join([_title(case, varying), *_cell_place(case)]) for case_id, case in cases.items()}
+    names = {case_id: " · ".join([_title(case, varying), *_cell_place(case)]) for case_id, case in cases.items()}
+    names = _told_apart(names, {case_id: batching(case) for case_id, case in cases.items()})
+    return _told_apart(names, {case_id: case_id[:_DIGITS] for case_id in cases})
+
+
+def _told_apart(names: dict[str, str], more: dict[str, str]) -> dict[str, str]:
+    """Names that stand more than once, with more behind them where it differs."""
+    alike: dict[str, set[str]] = {}
+    for key, name in names.items():
+        alike.setdefault(name, set()).add(more[key])
+    return {key: f"{name} · {more[key]}" if len(alike[name]) > 1 else name for key, name in names.items()}
 
 
 def cell_label(case: Case, records: Sequence[Record]) -> str:
@@ -117,7 +156,16 @@ def cell_label(case: Case, records: Sequence[Record]) -> str:
 
 def _cell_place(case: Case) -> list[str]:
     row, column = _position(case)
-    return [] if row == "all" else [f"{_label(row)} s × {_label(column)}"]
+    if row == "all":
+        return [_rule(case)] if _rule(case) else []
+    return [_place(row, column)]
+
+
+def _place(row: Any, column: Any) -> str:
+    """A cell of a grid in words: `5 s × 4`; without seconds, how batches were made."""
+    if row != "all":
+        return f"{_label(row)} s × {_label(column)}"
+    return f"{_COLUMN_AXIS} {column}" if isinstance(column, int) else str(column)
 
 
 def _notes(group: Group, cells: dict[tuple[Any, Any], Cell], metric: Metric) -> list[str]:
@@ -127,9 +175,11 @@ def _notes(group: Group, cells: dict[tuple[Any, Any], Cell], metric: Metric) -> 
     reasons: dict[str, list[str]] = {}
     for (row, column), cell in cells.items():
         if cell.estimate is None and cell.reason:
-            reasons.setdefault(f"{cell.word}: {cell.reason}", []).append(f"{_label(row)} s × {_label(column)}")
+            reasons.setdefault(f"{cell.word}: {cell.reason}", []).append(_place(row, column))
     notes += [f"{', '.join(places)}: {what}" for what, places in reasons.items()]
     notes += dict.fromkeys(note for records in group for record in records for note in _told(record, metric))
+    if metric.id in RULES:
+        notes += dict.fromkeys(note for records in group for note in score_notes(records))
     return notes + _warning_notes(group, metric)
 
 

@@ -8,7 +8,7 @@ from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
-from speechmeter.report.grids import case_labels, varying_axes
+from speechmeter.report.grids import batching, case_labels, varying_axes
 from speechmeter.report.lists import list_table, measured
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
 
@@ -35,7 +35,9 @@ def _cell(group: Sequence[Record], records: Sequence[Record]) -> str:
     """What else tells this cell from the others of the run."""
     case = group[0].case
     axes = [name for name in varying_axes([record.case for record in records]) if name != "part"]
-    return " · ".join(f"{name} {case.axes.get(name)}" for name in axes if name in case.axes)
+    found = [f"{name} {case.axes[name]}" for name in axes if case.axes.get(name) is not None]
+    several = len({batching(record.case) for record in records}) > 1
+    return " · ".join([*found, batching(case)] if several else found)
 
 
 def _ranking(title: str, groups: Groups) -> Table:

@@ -15,6 +15,7 @@ from speechmeter.analysis.quality import (
     best_score,
     extent_of,
     paired_difference,
+    score_notes,
     standings,
 )
 from speechmeter.analysis.scores import LEAST, RULES, imported
@@ -44,6 +45,7 @@ _SOURCES = {
 }
 """Costs that are shown where what they are made from was measured."""
 _FRONT = "on the front"
+_UTTERANCES = "utterances"
 
 Groups = dict[str, list[Record]]
 
@@ -62,11 +64,34 @@ def _systems(groups: Groups, labels: dict[str, str]) -> Table:
     shown = [*scores_in(list(groups.values())), *_costs(list(groups.values()))]
     fronts = _fronts(groups, labels)
     rows = tuple(
-        Row(labels=(labels[key],), cells=(*(cell_of(group, metric) for metric in shown), _front_cell(fronts.get(key))))
+        Row(
+            labels=(labels[key],),
+            cells=(
+                Cell(word=_scored(group)),
+                *(cell_of(group, metric) for metric in shown),
+                _front_cell(fronts.get(key)),
+            ),
+        )
         for key, group in groups.items()
     )
-    columns = (*(_heading(metric) for metric in shown), _FRONT)
-    return list_table("quality", ("system",), shown, rows, _notes(groups), columns=columns)
+    columns = (_UTTERANCES, *(_heading(metric) for metric in shown), _FRONT)
+    notes = [*_notes(groups), *_told(groups, labels)]
+    return list_table("quality", ("system",), shown, rows, notes, columns=columns)
+
+
+def _scored(group: Sequence[Record]) -> str:
+    """How many utterances the scores are over."""
+    count = extent_of(group)[0]
+    return f"{count:,}" if count else NOT_MEASURED
+
+
+def _told(groups: Groups, labels: dict[str, str]) -> list[str]:
+    """What the meter says of the scores, with the systems it is about."""
+    about: dict[str, list[str]] = {}
+    for key, group in groups.items():
+        for note in score_notes(group):
+            about.setdefault(note, []).append(labels[key])
+    return [f"{', '.join(names)}: {note}." for note, names in about.items()]
 
 
 def _heading(metric: Metric) -> str:
@@ -168,7 +193,7 @@ def difference_tables(systems: dict[str, list[Record]]) -> list[Table]:
     rows = tuple(_pair(first, second, able, shown) for first, second in combinations(able, 2))
     differences = [DIFFERENCES[metric.id] for metric in shown]
     note = f"the verdict is that of {shown[0].title}: not resolvable where the interval holds 0."
-    columns = (*(metric.title for metric in differences), "utterances", "the first is")
+    columns = (*(metric.title for metric in differences), _UTTERANCES, "the first is")
     return [list_table("differences by pairs", ("first", "second"), differences, rows, (note,), columns=columns)]
 
 
@@ -199,7 +224,7 @@ def file_tables(systems: dict[str, list[Record]]) -> list[Table]:
         )
         for name, group in systems.items()
     )
-    columns = ("utterances", "hours", *(_heading(metric) for metric in shown))
+    columns = (_UTTERANCES, "hours", *(_heading(metric) for metric in shown))
     notes = dict.fromkeys(line for group in systems.values() for line in _how_scored(group))
     table = list_table("scores", ("file",), shown, rows, list(notes), columns=columns)
     return [table, *difference_tables(systems)]

@@ -13,7 +13,7 @@ from speechmeter.report.tables import Cell, Table
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "×": r"$\times$", "µ": r"\textmu{}",
-    "≥": r"$\geq$", "–": "--", "·": r"$\cdot$",
+    "≥": r"$\geq$", "–": "--", "·": r"$\cdot$", "Δ": r"$\Delta$", "…": r"\ldots{}",
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from speechmeter.analysis.estimate import samples_needed
 from speechmeter.analysis.parts import PART, part_names
@@ -11,16 +12,33 @@ from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
+from speechmeter.report.lists import list_table
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case
 
 _SHOWN = (metrics.LATENCY, metrics.RTF, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH, metrics.FLOPS)
 _STAGE = "stage:"
+_NEEDED = "needs several utterances, one a call; feed `data:` with batch: 1"
 
 
 def utterances(records: Sequence[Record]) -> list[Table]:
-    """One table a metric; none where no case has a call for each utterance."""
+    """One table a metric, of the cases that have a call for each utterance; the others are named below it."""
     labels = case_labels(records)
-    return [table for metric in _SHOWN if (table := _table(records, metric, labels)) is not None]
+    found = [table for metric in _SHOWN if (table := _table(records, metric, labels)) is not None]
+    others = [
+        labels[key]
+        for key, group in by_case(records).items()
+        if group[0].status == "ok" and not by_utterance(group, metrics.ITEMS)
+    ]
+    if not others:
+        return found
+    line = f"{', '.join(others)}: {_NEEDED}."
+    return [replace(table, notes=(*table.notes, line)) for table in found] or [_nothing(others)]
+
+
+def _nothing(names: Sequence[str]) -> Table:
+    """In place of the tables: why there are none."""
+    rows = tuple(Row(labels=(name,), cells=(Cell(word="unavailable", reason=_NEEDED),)) for name in names)
+    return list_table("figures by utterance", ("case",), (), rows, columns=("utterances",))
 
 
 def _table(records: Sequence[Record], metric: Metric, labels: dict[str, str]) -> Table | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from speechmeter.core import plugins
+from speechmeter.core import feeding, plugins
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Installed, Prepared
@@ -40,9 +40,11 @@ class CascadeSubject:
         for name in names:
             if names.count(name) > 1 or not name or "." in name or BETWEEN in name:
                 raise SubjectError(f"a stage of a cascade needs a plain name of its own, not {name!r}", fix="rename it")
-        for inner in stage_cases(case):
+        for place, inner in enumerate(stage_cases(case)):
             try:
                 plugins.subject(inner.subject.plugin).check(inner)
+                if place == 0:  # the others are fed what the one before puts out
+                    feeding.check(inner)
             except SubjectError as error:
                 raise SubjectError(f"stage {inner.subject.name}: {error.what}", fix=error.fix) from error
 

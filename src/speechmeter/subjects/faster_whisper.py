@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.feeding import SOUND
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.generation import BEAM, MAX_NEW_TOKENS, NONE, QUANTIZE
@@ -29,6 +30,7 @@ class FasterWhisperSubject:
     axes = (BEAM, MAX_NEW_TOKENS, QUANTIZE)
     options = ("language", "weights")
     runs_code = False
+    takes = (SOUND,)
 
     def installed(self) -> Installed:
         """Needs faster-whisper and its engine."""

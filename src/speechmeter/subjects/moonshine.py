@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.feeding import SOUND
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Batch, Case, Spec, Stage
 from speechmeter.subjects.installed import installed
@@ -40,6 +41,7 @@ class MoonshineSubject:
     axes: tuple[Axis, ...] = ()
     options = ("arch", "streaming")
     runs_code = False
+    takes = (SOUND,)
 
     def installed(self) -> Installed:
         """Needs moonshine-voice."""

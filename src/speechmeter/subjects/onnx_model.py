@@ -11,6 +11,7 @@ from pathlib import Path
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.feeding import SOUND
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.installed import installed
@@ -28,6 +29,7 @@ class OnnxSubject:
     axes: tuple[Axis, ...] = ()
     options = ("layout", "providers")
     runs_code = False
+    takes = (SOUND,)
 
     def installed(self) -> Installed:
         """Needs onnxruntime, and onnx to read the weights."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.feeding import SOUND
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
@@ -35,6 +36,7 @@ class OpenAIWhisperSubject:
     axes = (BEAM, MAX_NEW_TOKENS)
     options = ("language", "weights")
     runs_code = False
+    takes = (SOUND,)
 
     def installed(self) -> Installed:
         """Needs openai-whisper; another package called whisper is not it."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.feeding import SOUND
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Batch, Case, Stage
 from speechmeter.subjects.installed import installed
@@ -30,6 +31,7 @@ class PocketsphinxSubject:
     axes: tuple[Axis, ...] = ()
     options = tuple(_OPTIONS)
     runs_code = False
+    takes = (SOUND,)
 
     def installed(self) -> Installed:
         """Needs pocketsphinx, whose package holds the model."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.feeding import SOUND
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
@@ -31,6 +32,7 @@ class S3prlSubject:
     axes: tuple[Axis, ...] = ()
     options = ("config",)
     runs_code = False
+    takes = (SOUND,)
 
     def installed(self) -> Installed:
         """Needs s3prl and torch; torchaudio is not needed, although s3prl asks for it."""

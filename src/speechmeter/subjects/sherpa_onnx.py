@@ -10,6 +10,7 @@ from pathlib import Path
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.feeding import SOUND
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.installed import installed
@@ -22,6 +23,7 @@ class SherpaOnnxSubject:
     axes: tuple[Axis, ...] = ()
     options = ("model", "weights")
     runs_code = False
+    takes = (SOUND,)
 
     def installed(self) -> Installed:
         """Needs sherpa-onnx, and onnx to read the model's metadata and weights."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.feeding import SOUND
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Batch, Case, Stage
 from speechmeter.subjects.installed import installed
@@ -28,6 +29,7 @@ class SileroVadSubject:
     axes: tuple[Axis, ...] = ()
     options: tuple[str, ...] = ()
     runs_code = False
+    takes = (SOUND,)
 
     def installed(self) -> Installed:
         """Needs torch and silero-vad, whose package holds the model."""

@@ -16,6 +16,7 @@ import yaml
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.feeding import SOUND
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
@@ -46,6 +47,7 @@ class SpeechBrainSubject:
     axes: tuple[Axis, ...] = ()
     options = ("type", "overrides", "weights")
     runs_code = True
+    takes = (SOUND,)
 
     def installed(self) -> Installed:
         """Needs speechbrain and torch; torchaudio is not needed, although speechbrain asks for it."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import InputError
+from speechmeter.core.feeding import SOUND
 from speechmeter.core.types import Batch, Case, Spec
 from speechmeter.workloads.batching import outline, padded
 from speechmeter.workloads.manifests.folder import sound_files
@@ -37,6 +38,7 @@ class AudioWorkload:
         Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
     )
     options = ("count", "shortest", "longest")
+    feeds = (SOUND,)
 
     def check(self, case: Case) -> None:
         """The file must be there and be sound; cuts must have a number and bounds."""

@@ -11,13 +11,15 @@ from typing import Any
 from speechmeter.core.axes import NONE, Axis
 from speechmeter.core.batches import Batches
 from speechmeter.core.errors import InputError
+from speechmeter.core.feeding import FEATURES, SOUND
 from speechmeter.core.types import Batch, Case
 from speechmeter.workloads import sound
 from speechmeter.workloads.batching import SORTS, grouped, outline, padded
 from speechmeter.workloads.manifests.formats import AUTO
 from speechmeter.workloads.manifests.pick import FIRST
+from speechmeter.workloads.manifests.utterance import MIX
 from speechmeter.workloads.selection import Choice, Selection, check_some, select
-from speechmeter.workloads.sound import LONGEST_S, MIX, Taste
+from speechmeter.workloads.sound import LONGEST_S, Taste
 
 _KEPT_BYTES = 512 * 2**20
 """Decoded sound that is kept between passes; what is beyond it is read again each time."""
@@ -38,6 +40,7 @@ class DatasetWorkload:
         Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
     )  # fmt: skip
     options = ("manifest", "format", "root", "count", "pick", "longest", "channel")
+    feeds = (SOUND, FEATURES)
 
     def check(self, case: Case) -> None:
         """The list must be there, be of a known format, and have an item whose header is sound."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import InputError
+from speechmeter.core.feeding import FEATURES
 from speechmeter.core.types import Batch, Case
 
 _BANDS = 80
@@ -20,6 +21,7 @@ class FeatureWorkload:
 
     axes = (Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),)
     options = ("frames", "bands", "count")
+    feeds = (FEATURES,)
 
     def check(self, case: Case) -> None:
         """Whole numbers, in order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -152,11 +152,16 @@ def _usable(utterance: Utterance, data: Any, before: list[Usable]) -> Usable:
     return Usable(utterance=utterance, length=len(data), features=features, rate=rate, file_frames=frames)
 
 
+def _heard(utterance: Utterance, taste: Taste) -> Utterance:
+    """With the channel that was chosen, where the list itself names none."""
+    return utterance if utterance.channel is not None else replace(utterance, channel=taste.channel)
+
+
 def entries(selection: Selection, choice: Choice) -> list[Entry]:
     """The usable items as a writer takes them."""
     return [
         Entry(
-            utterance=item.utterance,
+            utterance=_heard(item.utterance, choice.taste),
             seconds=item.seconds,
             file_frames=item.file_frames,
             start_s=item.utterance.start_s or item.utterance.start_frame / item.rate,

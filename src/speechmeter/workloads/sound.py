@@ -9,13 +9,12 @@ from stat import S_ISREG
 from typing import Any
 
 from speechmeter.workloads.manifests.unpickle import Stored
-from speechmeter.workloads.manifests.utterance import Utterance
+from speechmeter.workloads.manifests.utterance import MIX, Utterance
 
 RATE = 16_000
 LONGEST_S = 3600.0
 FRAME_S = 0.01
 """A frame of features stands for 10 ms of sound, as in every common front-end."""
-MIX = "mix"
 _SLACK_SHARE, _SLACK_S = 0.01, 0.05
 """How far a stated length may be off."""
 _BLOCK = 1 << 20
@@ -184,4 +183,4 @@ def _channel(utterance: Utterance, channels: int, taste: Taste) -> int | str:
 
 
 def _too_long(found_s: float, taste: Taste) -> UnusableError:
-    return UnusableError(f"lasts {found_s:.0f} s, more than {taste.longest_s:.0f} s; cut it, or raise longest")
+    return UnusableError(f"lasts {round(found_s, 2):g} s, more than {taste.longest_s:g} s; cut it, or raise longest")

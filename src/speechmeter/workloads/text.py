@@ -10,6 +10,7 @@ from typing import Any
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import InputError
+from speechmeter.core.feeding import TEXT
 from speechmeter.core.types import Batch, Case
 from speechmeter.workloads.audio import sample_transcript
 
@@ -30,6 +31,7 @@ class TextWorkload:
         Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
     )
     options = ("lines", "references", "vocabulary", "count")
+    feeds = (TEXT,)
 
     def check(self, case: Case) -> None:
         """A file must be there and hold text; numbers must be such."""

@@ -54,6 +54,12 @@ def test_rtfx_is_a_ratio_of_sums_over_batches_in_turn():
     assert found.value == pytest.approx(30 / 4)
 
 
+def test_rtf_of_several_batches_is_the_inverse_of_rtfx():
+    records = rounds([1.0, 3.0, 1.5, 3.5], audio_s=[1.0, 20.0])
+    assert estimate(records, metrics.RTF).value == pytest.approx((1.0 + 3.0 + 1.5 + 3.5) / 42)
+    assert estimate(records, metrics.RTF).value == pytest.approx(1 / estimate(records, metrics.RTFX).value)
+
+
 def test_throughput_counts_items():
     assert estimate(rounds([0.5, 0.5], items=4), metrics.THROUGHPUT).value == 8
 

@@ -165,3 +165,27 @@ def test_fewer_answers_are_a_regression():
     ]
     found = verdict(*sides, metrics.COMPLETENESS, 0.05, together=False)
     assert (found.word, found.regression) == ("LESS", True)
+
+
+def judged(base, new):
+    """The verdict on the WER of utterances with so many errors in 10 words each."""
+    made = [scored(name, errors, [10] * len(errors)) for name, errors in (("a", base), ("b", new))]
+    return verdict(*made, metrics.WER, 0.05, together=True)
+
+
+@pytest.mark.parametrize("errors", [[1, 2, 0], [0, 0, 0], [0] * 30])
+def test_the_same_counts_are_the_same_however_few(errors):
+    found = judged(errors, errors)
+    assert (found.word, found.regression) == ("SAME", False)
+    assert found.reason == f"{len(errors)} utterances of both"
+
+
+def test_too_few_utterances_are_named_as_the_reason():
+    found = judged([1, 2, 0], [1, 1, 0])
+    assert (found.word, found.reason) == ("CANNOT TELL", "an interval needs 20 utterances, 3 are here")
+    assert judged([0, 0, 0], [1, 1, 0]).reason == "an interval needs 20 utterances, 3 are here"
+
+
+def test_any_error_counts_against_a_base_without_one():
+    found = judged([0] * 30, [1] * 30)
+    assert (found.word, found.regression, found.ratio) == ("MORE", True, None)

@@ -52,6 +52,7 @@ def test_the_row_that_names_most_axes_is_taken(scores):
         ("model,wer\na,five\n", "scores.csv:2: wer takes a number from 0 on, not 'five'"),
         ("model,wer\na,5%\n", "without a % sign"),
         ("model,wer\na,-5\n", "from 0 on"),
+        ("model,wer_fraction\na,16.3\n", "wer_fraction 16.3 would be 1630 %; call the column wer_percent"),
         ("model,wer\na,nan\n", "from 0 on"),
         ("model,wer\na,5,6\n", "scores.csv:2: 3 cells below 2 columns"),
         ("model,wer\na,\n", "needs a model and a score"),

@@ -1,5 +1,6 @@
 """Files of utterances in the leaderboard's fields: what is written is read, and a bad line is named."""
 
+import gzip
 import json
 
 import pytest
@@ -35,7 +36,7 @@ def test_what_is_written_is_read_again(tmp_path):
 )
 def test_a_bad_line_is_named_and_the_rest_is_read(line, reason, tmp_path):
     path = tmp_path / "x.jsonl"
-    path.write_text(f"{json.dumps(GOOD)}\n{line}\n\n{json.dumps(GOOD)}\n")
+    path.write_text(f"{json.dumps(GOOD)}\n{line}\n\n{json.dumps({**GOOD, 'audio_filepath': 'b.wav'})}\n")
     found = read_utterances(path)
     assert len(found.utterances) == 2
     (bad,) = found.bad_lines
@@ -58,3 +59,19 @@ def test_a_file_without_utterances_is_refused(text, tmp_path):
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         read_utterances(tmp_path / "none.jsonl")
+
+
+def test_the_second_utterance_of_one_id_is_left_out_and_named(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text(f"{json.dumps(GOOD)}\n{json.dumps({**GOOD, 'pred_text': 'two'})}\n")
+    found = read_utterances(path)
+    assert [one.output for one in found.utterances] == ["one"]
+    assert found.bad_lines == (f"{path}:2: audio_filepath 'a.wav' stands for the second time",)
+
+
+def test_a_file_may_be_gzipped(tmp_path):
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(f"{json.dumps(GOOD)}\n".encode()))
+    assert read_utterances(tmp_path / "x.jsonl.gz").utterances[0].name == "a.wav"
+    (tmp_path / "broken.jsonl.gz").write_bytes(gzip.compress(json.dumps(GOOD).encode())[:30])
+    with pytest.raises(InputError, match="cannot be read"):
+        read_utterances(tmp_path / "broken.jsonl.gz")

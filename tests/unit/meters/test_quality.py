@@ -152,3 +152,20 @@ def test_a_model_without_an_imported_row_is_unavailable(tmp_path):
     assert "has no row for m in this cell" in meter.unavailable(imported(path, threads=1))
     assert "has no row for other" in meter.unavailable(imported(path, "other", threads=2))
     assert "cannot be read" in meter.unavailable(imported(tmp_path / "gone.csv"))
+
+
+def test_utterances_without_a_reference_are_counted():
+    silent = [Batch(data="x", items=1, ids=(f"n{place}",), audio_s=1.0) for place in range(9)]
+    _, readings = found(Recogniser(lambda batch: [batch.data]), QualityMeter(), batches=(BATCHES[0], *silent))
+    assert readings["answered.v1"].notes["utterances"] == ["a"]
+    assert readings["answered.v1"].notes["notes"] == ["9 of 10 utterances have no reference and are not scored"]
+    _, complete = found(Recogniser(lambda batch: [batch.data]), QualityMeter())
+    assert "notes" not in complete["answered.v1"].notes
+
+
+def test_a_batch_that_lacks_a_reference_is_counted_as_a_whole():
+    pair = Batch(data="x y", items=2, ids=("p", "q"), audio_s=1.0)
+    _, readings = found(Recogniser(lambda batch: batch.data.split()[: batch.items]), QualityMeter(),
+                        batches=(heard("a", "one"), pair))  # fmt: skip
+    (told,) = readings["answered.v1"].notes["notes"]
+    assert told == "2 of 3 utterances stand in a batch where a reference is missing and are not scored"

@@ -90,3 +90,10 @@ def test_a_file_given_by_a_flag_starts_from_here(tmp_path, monkeypatch):
     assert study.cells.cases[0].protocol["quality"]["import"] == "scores.csv"
     study = study_from_file(tmp_path / "plan.yaml")
     assert study.cells.cases[0].protocol["quality"]["import"] == "../scores.csv"
+
+
+def test_rows_about_no_cell_of_the_plan_are_told(tmp_path):
+    assert imported(tmp_path, "model,wer\nlog-mel,5\n").notes == ()
+    assert imported(tmp_path, "model,device,wer\nlog-mel,cpu,5\n").notes == ()
+    (line,) = imported(tmp_path, "model,device,wer\nlog-mel,cpu,5\nlog-mel,cuda,6\nother,,7\n").notes
+    assert line.endswith("2 of 3 rows are about no cell of the plan: log-mel, device cuda; other")

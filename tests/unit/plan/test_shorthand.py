@@ -2,9 +2,12 @@
 
 import pytest
 import soundfile
+import yaml
 
 from speechmeter.core.errors import PlanError
 from speechmeter.plan.overrides import from_set
+from speechmeter.plan.shorthand import spelt_out
+from speechmeter.plan.source import Source
 from speechmeter.plan.study import study_from_file, study_from_python
 
 STAGES = [{"name": "asr", "load": "transformers:whisper"}, {"name": "mt", "load": "transformers:marian"}]
@@ -122,3 +125,21 @@ def test_a_shape_file_is_known_by_its_content_and_found_beside_the_plan(tmp_path
         assert (case.axes["batch"], case.axes["pairing"], case.axes["max_frames"]) == (30, "utterance", None)
         ids.add(case.id)
     assert len(ids) == 2
+
+
+@pytest.mark.parametrize("key", ["data", "text", "features", "shapes"])
+def test_the_example_for_a_wrong_value_is_a_right_one(key):
+    with pytest.raises(PlanError) as caught:
+        spelt_out(Source(data={key: ["a", "b"]}, places={}, base=None))
+    example = yaml.safe_load(caught.value.fix.partition("`")[2].partition("`")[0])
+    assert spelt_out(Source(data=example, places={}, base=None)).data["workload"]["name"] == key
+
+
+def test_two_things_cannot_be_fed_at_once():
+    with pytest.raises(PlanError, match="data and audio exclude each other"):
+        spelt_out(Source(data={"data": "a.tsv", "audio": "sample"}, places={}, base=None))
+
+
+def test_an_axis_of_another_workload_is_told_from_a_misspelt_one():
+    with pytest.raises(PlanError, match=r"seconds is an axis of `audio:`.*batch_seconds, sort, batch"):
+        study_from_python({"models": ["log-mel"], "data": "a.tsv", "seconds": 5})

@@ -142,3 +142,17 @@ def test_a_score_can_be_asked_for_by_its_name():
     assert "bleu" not in choose.names(RECORDS)
     table = choose.tables(RECORDS, "wer")[0]
     assert table.rows[0].cells[0].text() == rows("quality")[0]["large",]["WER"]
+
+
+def test_the_table_says_how_many_utterances_were_scored():
+    found, _ = rows("quality")
+    assert (found["large",]["utterances"], found["outside",]["utterances"]) == ("24", "–")
+    notes = {"utterances": ["a"], "notes": ["9 of 10 utterances have no reference and are not scored"]}
+    counts = [
+        Measurement.of(metrics.ANSWERED, [1.0], notes=notes),
+        Measurement.of(metrics.WORD_ERRORS, [1.0]),
+        Measurement.of(metrics.REFERENCE_WORDS, [4.0]),
+    ]
+    few = [make_record(make_case("few", meters=("quality",)), *counts)]
+    assert any("few" in note and "9 of 10 utterances" in note for note in choose.tables(few, "quality")[0].notes)
+    assert any("9 of 10 utterances" in note for note in choose.tables(few, "wer")[0].notes)

@@ -29,5 +29,22 @@ def test_each_model_of_a_cascade_has_a_row():
     assert [cell.text() for cell in factor.rows[0].cells] == ["0.275", "0.275", "–", "0.300", "2"]
 
 
-def test_a_run_without_utterances_has_no_such_table():
-    assert choose.tables([make_record(make_case("one"), Measurement.of(metrics.LATENCY, [0.1]))], "utterances") == []
+BATCHED = make_record(
+    make_case("batched", batch=4),
+    Measurement.of(metrics.ITEMS, [4.0, 4.0]),
+    Measurement.of(metrics.LATENCY, [0.3, 0.5], notes=TURNS),
+)
+
+
+def test_a_batched_run_says_what_is_needed():
+    (table,) = choose.tables([BATCHED], "utterances")
+    assert [cell.text() for cell in table.rows[0].cells] == ["unavailable"]
+    assert any("needs several utterances, one a call" in note for note in table.notes)
+
+
+def test_cases_without_such_figures_are_named_below_the_others():
+    found = choose.tables([CASCADE, BATCHED], "utterances")
+    assert len(found) == 2
+    assert all(len(table.rows) == len({row.labels for row in table.rows}) for table in found)
+    assert all(any("batched" in note and "one a call" in note for note in table.notes) for table in found)
+    assert not any("one a call" in note for table in choose.tables([CASCADE], "utterances") for note in table.notes)

@@ -414,3 +414,9 @@ def test_ids_that_cannot_be_printed_are_refused(folder):
     found = chosen(path)
     assert [item.utterance.id for item in found.items] == ["utt00", "utt02"]
     assert found.left_out.first[0][1] == "its id cannot be printed"
+
+
+def test_a_limit_below_a_second_is_told_as_it_is(folder):
+    path = rows_of(folder, long={"duration": 1.25})
+    found = chosen(path, Taste(longest_s=0.5))
+    assert reasons(found)["long"].startswith("lasts 1.25 s, more than 0.5 s;")

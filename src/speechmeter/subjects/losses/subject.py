@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechmeter.core.axes import NONE, Axis
 from speechmeter.core.errors import NeedsValuesError, SubjectError
+from speechmeter.core.feeding import SHAPES
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case, Measurement, Stage
@@ -38,6 +39,7 @@ class TransducerLossSubject:
     )  # fmt: skip
     options = (_STATES,)
     runs_code = False
+    takes = (SHAPES,)
 
     def installed(self) -> Installed:
         """Needs torch; each loss answers for itself."""

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from speechmeter.core import feeding
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Installed, Prepared
@@ -53,6 +54,7 @@ class TransformersSubject:
     )
     options = ("config", "head", "weights", "vocoder", "clusters", "generate")
     runs_code = False
+    takes = (feeding.SOUND, feeding.TEXT, feeding.FEATURES)
 
     def installed(self) -> Installed:
         """Needs torch and transformers."""
@@ -157,6 +159,6 @@ def _check_use(case: Case, model_type: str, head: str | None) -> None:
             fix="add `vocoder: random`, or the directory of one",
         )
     fed, wanted = _FED.get(case.workload.plugin), catalogue.takes(head, model_type)
-    if fed is not None and fed != wanted:
+    if (fed is not None and fed != wanted) or (case.workload.plugin == "data" and wanted == TEXT):
         what, fix = _MUST_FEED[wanted]
         raise SubjectError(f"this model {what} (head {head!r})", fix=fix)

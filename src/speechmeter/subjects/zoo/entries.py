@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.feeding import SOUND
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.installed import installed
@@ -24,6 +25,7 @@ class ZooSubject(ABC):
     axes: tuple[Axis, ...] = ()
     options: tuple[str, ...] = ()
     runs_code = False
+    takes = (SOUND,)
     shortest_s: ClassVar[float] = 0.0
     """Shorter audio leaves not one frame."""
 

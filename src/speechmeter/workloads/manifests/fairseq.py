@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
+from speechmeter.core.errors import InputError
 from speechmeter.workloads.manifests.lines import numbered_lines
 from speechmeter.workloads.manifests.utterance import Refused, Utterance, whole, without_suffix
 
@@ -25,7 +27,7 @@ def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     lines = numbered_lines(path)
     _, first = next(lines, (0, ""))
     folder, above = str(path.parent), str(root.absolute()) if root is not None else (first or "").strip()
-    texts, ids = _texts(path), _companion(path.with_suffix(IDS))
+    texts, ids = _texts(path), _companion(path, IDS)
     for number, line in lines:
         if line is not None and not line.strip():
             continue
@@ -47,12 +49,30 @@ def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
 
 
 def _texts(path: Path) -> Iterator[str | None]:
+    """The text of each item; an empty line is that of an item without one."""
     for suffix, clean in _TEXTS.items():
-        companion = path.with_suffix(suffix)
-        if companion.is_file():
-            return (clean(line) if line is not None else None for line in _companion(companion))
+        if path.with_suffix(suffix).is_file():
+            return (clean(line) or None if line is not None else None for line in _companion(path, suffix))
     return iter(())
 
 
-def _companion(path: Path) -> Iterator[str | None]:
-    return (line for _, line in numbered_lines(path)) if path.is_file() else iter(())
+def _companion(path: Path, suffix: str) -> Iterator[str | None]:
+    """The lines of the file beside a list. Raises InputError where they are not one for each item."""
+    beside = path.with_suffix(suffix)
+    if not beside.is_file():
+        return iter(())
+    items = sum(line is None or bool(line.strip()) for _, line in islice(numbered_lines(path), 1, None))
+    lines = written = 0
+    for lines, line in numbered_lines(beside):
+        written = lines if line is None or line.strip() else written
+    if lines < items or written > items:
+        raise InputError(
+            f"{items} items in {path.name}, {_lines(lines)} in {beside.name}: it is not known which belongs to which",
+            where="data",
+            fix=f"mend {beside.name}, or move it away",
+        )
+    return (line for _, line in numbered_lines(beside))
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from speechmeter.workloads.manifests.utterance import (
     first_text,
     seconds,
     token_count,
+    transcript,
     without_suffix,
 )
 
@@ -23,20 +25,29 @@ _TEXTS = ("transcription", "text", "sentence", "transcript")
 
 
 def sound_files(folder: Path) -> list[Path]:
-    """The sound files right in a folder, by name."""
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    """The sound files right in a folder, by name; hidden ones are passed over."""
+    return sorted(path for path in folder.iterdir() if _is_sound(path.name))
+
+
+def _is_sound(name: str) -> bool:
+    return Path(name).suffix.lower() in SUFFIXES and not name.startswith(".")
 
 
 def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
-    """Every sound file in and below a folder, by name; a text file of the same stem is its transcript."""
+    """Every sound file in and below a folder, by name; a text file of the same stem is its transcript.
+
+    Hidden files and folders are passed over. Files of one stem have their endings in their ids.
+    """
     base = root or path
     for parent, folders, names in os.walk(base):
-        folders.sort()
-        for name in sorted(names):
-            if Path(name).suffix.lower() in SUFFIXES:
-                relative = Path(parent, name).relative_to(base)
-                text = _text_of(base / relative.with_suffix(".txt"))
-                yield Utterance(id=without_suffix(str(relative)), path=str(relative), folder=str(base), text=text)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        sounds = sorted(filter(_is_sound, names))
+        stems = Counter(Path(name).stem for name in sounds)
+        for name in sounds:
+            relative = Path(parent, name).relative_to(base)
+            text = _text_of(base / relative.with_suffix(".txt"))
+            identity = without_suffix(str(relative)) if stems[relative.stem] == 1 else str(relative)
+            yield Utterance(id=identity, path=str(relative), folder=str(base), text=text)
 
 
 def read_metadata(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
@@ -61,7 +72,7 @@ def _utterance(fields: Mapping[str, Any] | str, folder: str) -> Utterance:
         path=name,
         folder=folder,
         duration_s=seconds(fields, "duration"),
-        text=first_text(fields, _TEXTS),
+        text=transcript(fields, _TEXTS),
         tokens=token_count(fields),
     )
 

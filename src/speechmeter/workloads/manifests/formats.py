@@ -26,6 +26,7 @@ FORMATS: Mapping[str, Read] = {
     "folder": folder.read,
     "npy": sample_list.read,
 }
+_WIDEST = 120
 _FIX = f"say it with format: {', '.join(FORMATS)}"
 
 
@@ -54,6 +55,12 @@ def _of_folder(path: Path) -> str:
 def _of_file(path: Path) -> str:
     by_suffix = {".tsv": "fairseq", ".npy": "npy", ".scp": "kaldi"}
     plain = path.with_suffix("") if path.suffix == ".gz" else path
+    if plain.suffix.lower() in folder.SUFFIXES:
+        raise InputError(
+            f"{str(path)!r} is a sound file, not a list of them",
+            where="data",
+            fix="feed it with --audio or `audio:`, or name its folder",
+        )
     if plain.suffix in by_suffix:
         return by_suffix[plain.suffix]
     if plain.suffix == ".csv":
@@ -84,9 +91,12 @@ def _is_json_line(path: Path) -> bool:
 
 
 def _of_json_lines(path: Path) -> str:
-    for _, fields in json_lines(path):
+    why = ""
+    for number, fields in json_lines(path):
         if isinstance(fields, str):
+            why = why or f"line {number}: {fields}"
             continue
+        why = why or f"line {number} has the keys {', '.join(map(repr, fields)) or 'of nothing'}"[:_WIDEST]
         if any(key in fields for key in nemo.PATHS):
             return "nemo"
         if "recording" in fields or "tracks" in fields:
@@ -95,4 +105,6 @@ def _of_json_lines(path: Path) -> str:
             return "wenet"
         if "file_name" in fields:
             return "audiofolder"
-    raise InputError(f"the format of {str(path)!r} cannot be told", where="data", fix=_FIX)
+    if not why:
+        raise InputError(f"{str(path)!r} is empty", where="data", fix="name a list of utterances or a folder")
+    raise InputError(f"the format of {str(path)!r} cannot be told: {why}", where="data", fix=_FIX)

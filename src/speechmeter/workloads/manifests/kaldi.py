@@ -6,25 +6,38 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from speechmeter.core.errors import InputError
 from speechmeter.workloads.manifests.lines import numbered_lines
 from speechmeter.workloads.manifests.utterance import Refused, Utterance, seconds
 
 SCP = "wav.scp"
+_SHOWN = 60
 
 
 def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     """An utterance a segment, or a recording where there are no segments; commands in wav.scp are never run."""
     scp = path / SCP if path.is_dir() else path
     folder = str(root or scp.parent)
-    texts = dict(_table(scp.parent / "text"))
-    if not (scp.parent / "segments").is_file():
+    texts, segments = dict(_table(scp.parent / "text")), scp.parent / "segments"
+    _check_ids(texts, segments if segments.is_file() else scp)
+    if not segments.is_file():
         durations = dict(_table(scp.parent / "utt2dur"))
         for name, sound in _table(scp):
             yield _recording(name, sound, folder, texts.get(name), durations.get(name))
         return
     recordings = dict(_table(scp))
-    for name, rest in _table(scp.parent / "segments"):
+    for name, rest in _table(segments):
         yield _segment(name, rest.split(), recordings, folder, texts.get(name))
+
+
+def _check_ids(texts: dict[str, str], path: Path) -> None:
+    """Raise InputError where there are texts and not one of them is about an item."""
+    if texts and not any(name in texts for name, _ in _table(path)):
+        raise InputError(
+            f"no id of {path.name} stands in text, whose first is {next(iter(texts))[:_SHOWN]!r}",
+            where="data",
+            fix="mend text, or move it away",
+        )
 
 
 def _table(path: Path) -> Iterator[tuple[str, str]]:

@@ -8,11 +8,13 @@ from typing import Any
 
 from speechmeter.workloads.manifests.lines import json_lines
 from speechmeter.workloads.manifests.utterance import (
+    MIX,
     Refused,
     Utterance,
     first_text,
     seconds,
     token_count,
+    transcript,
     whole,
     without_suffix,
 )
@@ -49,7 +51,7 @@ def _utterance(fields: Mapping[str, Any], folder: str) -> Utterance:
         start_s=start_s or 0.0,
         duration_s=seconds(fields, "duration"),
         rate=rate if rate is not None else whole(fields, "sampling_rate"),
-        channel=whole(fields, "channel"),
-        text=first_text(fields, _TEXTS),
+        channel=MIX if fields.get("channel") == MIX else whole(fields, "channel"),
+        text=transcript(fields, _TEXTS),
         tokens=token_count(fields),
     )

@@ -16,6 +16,8 @@ USUAL_RATE = 16_000
 """The rate that is assumed where a list counts samples and does not say at which rate."""
 
 
+MIX = "mix"
+"""In place of the number of a channel: the mean of all."""
 PACKAGE = "package:"
 """How the path of a file inside an installed package begins: `package:name/path/in/it.wav`."""
 _MOST = 2**53
@@ -28,8 +30,9 @@ class Utterance:
 
     `path` is as written and starts from `folder`. `duration_s` or `frames` is how long it is said to be, frames at the
     file's own rate. A `part` of its file begins at `start_s` or `start_frame` and may end before the file does; any
-    other item is a whole file. `tokens` is how many the text has, where the list says so. `array` takes the place of a
-    file where the list itself holds the numbers.
+    other item is a whole file. `channel` is one of the file's, from 0 on, or `mix` for their mean. `tokens`
+    is how many the text has, where the list says so. `array` takes the place of a file where the list itself holds the
+    numbers.
     """
 
     id: str
@@ -41,7 +44,7 @@ class Utterance:
     duration_s: float | None = None
     frames: int | None = None
     rate: int | None = None
-    channel: int | None = None
+    channel: int | str | None = None
     text: str | None = None
     tokens: int | None = None
     array: Any = None
@@ -128,6 +131,17 @@ def _short(value: Any) -> str:
 def first_text(fields: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
     """The first of the fields that holds text; None when none does."""
     return next((fields[key] for key in keys if isinstance(fields.get(key), str)), None)
+
+
+def transcript(fields: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
+    """The text of an item: the first of the fields that is there; None when none is. Raises ValueError for no text."""
+    found = next(((key, fields[key]) for key in keys if fields.get(key) is not None), None)
+    if found is None:
+        return None
+    key, text = found
+    if not isinstance(text, str):
+        raise ValueError(f"{key} is {_short(text)}, not text")
+    return text
 
 
 def without_suffix(path: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.workloads.manifests.lines import json_lines
-from speechmeter.workloads.manifests.utterance import Refused, Utterance, first_text, seconds, token_count
+from speechmeter.workloads.manifests.utterance import Refused, Utterance, seconds, token_count, transcript
 
 
 def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
@@ -35,6 +35,6 @@ def _utterance(fields: Mapping[str, Any] | str, folder: str) -> Utterance:
         part=start_s is not None or end_s is not None,
         start_s=start_s or 0.0,
         duration_s=end_s - (start_s or 0.0) if end_s is not None else None,
-        text=first_text(fields, ("txt",)),
+        text=transcript(fields, ("txt",)),
         tokens=token_count(fields),
     )

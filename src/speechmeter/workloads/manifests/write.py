@@ -54,7 +54,7 @@ def _tsv(path: Path, entries: Sequence[Entry]) -> list[Path]:
     rows = [f"{name}\t{entry.file_frames}" for name, entry in zip(names, entries, strict=True)]
     made = [_lines(path, [str(root), *rows])]
     texts = [entry.utterance.text for entry in entries]
-    if all(text is not None for text in texts):
+    if any(text is not None for text in texts):  # an item without one has an empty line
         made.append(_lines(path.with_suffix(_TEXT), [" ".join((text or "").split()) for text in texts]))
     ids = [entry.utterance.id for entry in entries]
     if ids != [without_suffix(name) for name in names]:

@@ -21,6 +21,7 @@ SHIFT_S = 0.01
 FIELD, WORDS, CHARACTERS = "field", "words", "characters"
 COUNTS = (FIELD, WORDS, CHARACTERS)
 """What `tokens` of an utterance may be: a number that the list states, words of its text, or characters."""
+_NO_TOKENS = "states no number of tokens in a field `tokens`"
 Tokens = Callable[[Utterance], int]
 
 
@@ -55,7 +56,9 @@ def from_list(
     left_out = LeftOut(count=count, of=count + len(rows), first=first)
     if not rows:
         why = left_out.line() if count else "it lists nothing"
-        raise InputError(f"{str(path)!r} gives no shape: {why}", where="shapes", fix="mend the list")
+        uncounted = count and all(item.reason == _NO_TOKENS for item in refused)
+        fix = "count them with --tokens words or --tokens characters" if uncounted else "mend the list"
+        raise InputError(f"{str(path)!r} gives no shape: {why}", where="shapes", fix=fix)
     return Listed(shapes=Shapes(rows=np.array(rows, dtype=np.int32), frames=RAW, origin=path.name), left_out=left_out)
 
 
@@ -102,7 +105,7 @@ def pieces(model: Path) -> Tokens:
 
 def _stated(utterance: Utterance) -> int:
     if utterance.tokens is None:
-        raise UnusableError("states no number of tokens in a field `tokens`")
+        raise UnusableError(_NO_TOKENS)
     return utterance.tokens
 
 

@@ -10,6 +10,7 @@ from speechmeter.core import metrics
 from speechmeter.core.axes import NONE, Axis
 from speechmeter.core.batches import Batches
 from speechmeter.core.errors import InputError
+from speechmeter.core.feeding import SHAPES
 from speechmeter.core.types import Batch, Case, Measurement
 from speechmeter.workloads.batching import SORTS
 from speechmeter.workloads.shapes import file, generator
@@ -48,6 +49,7 @@ class ShapeWorkload:
         Axis(name="batch", kind=int, default=USUAL_BATCH, minimum=1, help="items in a call"),
     )  # fmt: skip
     options = ("file", "count", "first", "steps", "frames")
+    feeds = (SHAPES,)
 
     def check(self, case: Case) -> None:
         """Options must make sense together, the file must be one of shapes, and a batch must come of it."""

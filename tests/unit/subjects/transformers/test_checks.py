@@ -53,6 +53,7 @@ def test_an_architecture_of_another_trade():
 
 def test_what_a_model_cannot_take():
     assert "takes text" in refused("marian")
+    assert "takes text" in refused("marian", workload=Spec(plugin="data", name="set"))
     assert "add `text:` to the plan" in refused("vits")
     assert "takes sound" in refused("whisper", TEXT)
     assert "takes spectrograms" in refused("univnet", TEXT)

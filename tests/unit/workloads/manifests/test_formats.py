@@ -44,7 +44,7 @@ def test_a_broken_gzip_file_is_refused(tmp_path):
 
 def test_what_cannot_be_told_is_refused_with_the_formats(tmp_path):
     (tmp_path / "a.list").write_text("shard_000.tar\nshard_001.tar\n")
-    with pytest.raises(InputError, match=r"cannot be told; say it with format: fairseq, nemo"):
+    with pytest.raises(InputError, match=r"cannot be told: line 1: not JSON.*; say it with format: fairseq, nemo"):
         told(tmp_path / "a.list")
     (tmp_path / "a.csv").write_text("name,sound\n")
     with pytest.raises(InputError, match="neither a column ID nor file_name"):
@@ -171,3 +171,77 @@ def test_a_file_of_an_installed_package_is_found_and_the_package_is_not_imported
     assert Utterance(id="a", path="package:loudpackage/a.wav").file == package / "a.wav"
     assert Utterance(id="a", path="package:nosuchpackage/a.wav").file == Path("nosuchpackage/a.wav")
     assert Utterance(id="a", path="package:../etc/passwd").file == Path("../etc/passwd")
+
+
+@pytest.mark.parametrize("suffix", [".wrd", ".ltr", ".ids"])
+@pytest.mark.parametrize("lines", [1, 3])
+def test_a_file_beside_a_tsv_must_have_a_line_for_each_item(suffix, lines, tmp_path):
+    (tmp_path / "set.tsv").write_text("/data\na.flac\t160\nb.flac\t160\n")
+    (tmp_path / f"set{suffix}").write_text("word\n" * lines)
+    with pytest.raises(InputError, match=rf"2 items in set.tsv, {lines} lines? in set\{suffix}"):
+        list(read(tmp_path / "set.tsv"))
+
+
+def test_an_empty_line_beside_a_tsv_is_an_item_without_a_text(tmp_path):
+    (tmp_path / "set.tsv").write_text("/data\na.flac\t160\nb.flac\t160\n")
+    (tmp_path / "set.wrd").write_text("\nhello\n\n")  # an empty line at the end is nobody's
+    assert [item.text for item in read(tmp_path / "set.tsv")] == [None, "hello"]
+
+
+@pytest.mark.parametrize("segments", [False, True])
+def test_texts_in_kaldi_that_are_about_no_item_are_refused(segments, tmp_path):
+    (tmp_path / "wav.scp").write_text("rec1 a.wav\nrec2 b.wav\n")
+    if segments:
+        (tmp_path / "segments").write_text("utt1 rec1 0 1\n")
+    (tmp_path / "text").write_text("other1 hello\n")
+    with pytest.raises(InputError, match="stands in text, whose first is 'other1'"):
+        list(read(tmp_path))
+    name = "utt1" if segments else "rec2"
+    (tmp_path / "text").write_text(f"other1 hello\n{name} you\n")
+    assert [item.text for item in read(tmp_path)] == (["you"] if segments else [None, "you"])
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "key"),
+    [
+        ("set.jsonl", {"audio_filepath": "a.wav", "text": ["a", "b"]}, "text"),
+        ("set.jsonl", {"key": "a", "wav": "a.wav", "txt": 5}, "txt"),
+        ("metadata.jsonl", {"file_name": "a.wav", "transcription": {"en": "a"}}, "transcription"),
+    ],
+)
+def test_a_text_that_is_none_refuses_its_item(name, line, key, tmp_path):
+    found = one(tmp_path / name, json.dumps(line) + "\n")
+    assert isinstance(found, Refused)
+    assert f"{key} is " in found.reason
+    assert "not text" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "is empty"),
+        (b"\xff\xfe\n", "line 1: the line is too long or not UTF-8"),
+        (b"hello\n", "line 1: not JSON"),
+        (b"[1]\n", "line 1: not a JSON object"),
+        (b'{"sound": "a.wav"}\n', "line 1 has the keys 'sound'"),
+    ],
+)
+def test_json_lines_that_are_no_list_are_refused_with_the_cause(content, why, tmp_path):
+    (tmp_path / "set.jsonl").write_bytes(content)
+    with pytest.raises(InputError, match=why):
+        told(tmp_path / "set.jsonl")
+
+
+def test_a_sound_file_in_place_of_a_list_is_pointed_to_audio(tmp_path):
+    (tmp_path / "a.WAV").write_bytes(b"RIFF")
+    with pytest.raises(InputError, match="is a sound file, not a list of them; feed it with --audio"):
+        told(tmp_path / "a.WAV")
+
+
+def test_hidden_files_are_passed_over_and_files_of_one_stem_keep_their_endings(tmp_path):
+    items = waves(2)
+    write_sounds(tmp_path, items)
+    write_sounds(tmp_path, items[:1], suffix=".wav")
+    write_sounds(tmp_path / ".cache", items)
+    (tmp_path / "._utt00.wav").write_bytes(b"")
+    assert [item.id for item in read(tmp_path)] == ["utt00.flac", "utt00.wav", "utt01"]

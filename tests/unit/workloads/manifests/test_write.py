@@ -2,11 +2,13 @@ import json
 
 import numpy as np
 import pytest
+import soundfile
 from speech_sets import KINDS, RATE, waves, write_sounds
 
 from speechmeter.core.errors import InputError
 from speechmeter.workloads.manifests.write import write
 from speechmeter.workloads.selection import Choice, entries, select
+from speechmeter.workloads.sound import Taste
 
 
 def subset(source, target, **choice):
@@ -80,3 +82,24 @@ def test_what_a_format_cannot_hold_is_refused_and_nothing_is_written(kind, targe
     with pytest.raises(InputError, match=what):
         subset(source, tmp_path / target)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".jsonl", ".npy"])
+def test_one_item_without_a_text_costs_the_others_none(suffix, tmp_path):
+    items = waves(3)
+    write_sounds(tmp_path / "sound", items)
+    source = KINDS["kaldi"](tmp_path, items)
+    table = source / "text" if source.is_dir() else source.parent / "text"
+    table.write_text("".join(line for line in table.read_text().splitlines(keepends=True) if "utt01" not in line))
+    subset(source, tmp_path / f"set{suffix}")
+    assert [text for _, text, _ in content(tmp_path / f"set{suffix}")] == [items[0][2], None, items[2][2]]
+
+
+@pytest.mark.parametrize("channel", [1, "mix"])
+def test_the_chosen_channel_is_written(channel, tmp_path):
+    left, right = np.full(RATE // 4, 0.25, np.float32), np.full(RATE // 4, 0.75, np.float32)
+    (tmp_path / "sound").mkdir()
+    soundfile.write(tmp_path / "sound/a.wav", np.stack([left, right], axis=1), RATE, subtype="FLOAT")
+    subset(tmp_path / "sound", tmp_path / "set.jsonl", taste=Taste(channel=channel))
+    ((_, _, data),) = content(tmp_path / "set.jsonl")
+    np.testing.assert_allclose(data, right if channel == 1 else (left + right) / 2)

@@ -79,3 +79,11 @@ def test_what_is_no_model_is_refused(tmp_path):
     for name in ("a.model", "absent.model"):
         with pytest.raises(InputError, match="is no sentencepiece model"):
             pieces(tmp_path / name)
+
+
+def test_a_list_without_numbers_of_tokens_points_to_ways_of_counting(tmp_path):
+    path = tmp_path / "set.jsonl"
+    path.write_text('{"audio_filepath": "a.wav", "duration": 2.0, "text": "one two"}\n')
+    with pytest.raises(InputError, match="count them with --tokens words or --tokens characters"):
+        from_list(path, counted("field"))
+    assert from_list(path, counted("words")).shapes.rows.tolist() == [[200, 2]]

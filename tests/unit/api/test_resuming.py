@@ -1,0 +1,40 @@
+"""What a resumed run says of data that is no longer what it was."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from speechmeter.api.runs import Options, changed_data, run_study
+from speechmeter.plan.study import study_from_python
+from speechmeter.report.grids import case_labels
+
+PLAN = {"models": ["python:fakes.py:nothing"], "audio": "a.wav", "seconds": 0.1, "meters": ["latency"], "rounds": 1}
+RESUMED = Options(output=Path("run"), launcher="inline", resume=True)
+
+
+def record_sound(value):
+    soundfile.write("a.wav", np.full(16_000, value, np.float32), 16_000)
+
+
+@pytest.fixture
+def begun(workshop, monkeypatch):
+    """A run of one second of sound that is finished."""
+    monkeypatch.chdir(workshop)
+    record_sound(0.1)
+    return run_study(study_from_python(PLAN), RESUMED)
+
+
+def test_data_that_did_not_change_is_no_news(begun):
+    assert changed_data(study_from_python(PLAN), RESUMED) == []
+
+
+def test_changed_data_is_told_and_measured_beside_the_old_one(begun):
+    record_sound(0.2)
+    (line,) = changed_data(study_from_python(PLAN), RESUMED)
+    assert line.startswith("a.wav changed since 2")
+    assert line.endswith("measured anew beside the old ones")
+    made = run_study(study_from_python(PLAN), RESUMED)
+    assert len(set(case_labels(made.records).values())) == 2
+    assert changed_data(study_from_python(PLAN), RESUMED) == []

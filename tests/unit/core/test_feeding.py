@@ -1,0 +1,62 @@
+"""A model that is fed what it does not take is refused before anything runs."""
+
+import pytest
+from conftest import make_case
+
+from speechmeter.core import feeding, plugins
+from speechmeter.core.errors import SubjectError
+from speechmeter.core.types import Spec
+from speechmeter.launch.preflight import preflight
+
+KINDS = {feeding.SOUND, feeding.FEATURES, feeding.TEXT, feeding.SHAPES}
+MATCHES = [
+    ("log-mel", "audio", True),
+    ("log-mel", "data", True),
+    ("log-mel", "shapes", False),
+    ("moonshine-voice", "shapes", False),
+    ("pocketsphinx", "text", False),
+    ("speechbrain", "text", False),
+    ("onnx", "features", False),
+    ("transformers", "features", True),
+    ("transformers", "text", True),
+    ("transformers", "shapes", False),
+    ("transducer-loss", "shapes", True),
+    ("transducer-loss", "audio", False),
+    ("python", "shapes", True),
+]
+
+
+def case_of(subject, workload, **options):
+    return make_case(
+        subject=Spec(plugin=subject, name=subject, source="", options=options),
+        workload=Spec(plugin=workload, name=workload, source="noise"),
+    )
+
+
+@pytest.mark.parametrize(("subject", "workload", "fits"), MATCHES)
+def test_what_is_fed_must_be_what_is_taken(subject, workload, fits):
+    case = case_of(subject, workload)
+    if fits:
+        feeding.check(case)
+        return
+    with pytest.raises(SubjectError, match=rf"{subject} takes .*`{workload}:` feeds"):
+        feeding.check(case)
+
+
+def test_preflight_refuses_it_with_the_way_out():
+    with pytest.raises(SubjectError, match="log-mel takes sound, and `shapes:` feeds shapes; name it with `audio:`"):
+        preflight([case_of("log-mel", "shapes")])
+
+
+def test_the_first_stage_of_a_cascade_answers_for_all():
+    stages = [{"name": "hear", "load": "log-mel"}, {"name": "again", "load": "log-mel"}]
+    with pytest.raises(SubjectError, match="stage hear: hear takes sound"):
+        plugins.subject("cascade").check(case_of("cascade", "text", stages=stages))
+    plugins.subject("cascade").check(case_of("cascade", "audio", stages=stages))
+
+
+def test_every_built_in_declares_known_words():
+    for name in plugins.names(plugins.WORKLOADS):
+        assert set(getattr(plugins.workload(name), "feeds", ())) <= KINDS
+    for name in plugins.names(plugins.SUBJECTS):
+        assert set(getattr(plugins.subject(name), "takes", ())) <= KINDS
