@@ -4,6 +4,7 @@ import pytest
 import soundfile
 import yaml
 
+from speechmeter.core import plugins
 from speechmeter.core.errors import PlanError
 from speechmeter.plan.overrides import from_set
 from speechmeter.plan.shorthand import spelt_out
@@ -132,7 +133,10 @@ def test_the_example_for_a_wrong_value_is_a_right_one(key):
     with pytest.raises(PlanError) as caught:
         spelt_out(Source(data={key: ["a", "b"]}, places={}, base=None))
     example = yaml.safe_load(caught.value.fix.partition("`")[2].partition("`")[0])
-    assert spelt_out(Source(data=example, places={}, base=None)).data["workload"]["name"] == key
+    workload = spelt_out(Source(data=example, places={}, base=None)).data["workload"]
+    assert workload["name"] == key
+    assert ("manifest" in workload) is (key == "data")  # the one option that must be given
+    assert {*workload} - {"name"} <= {*plugins.workload(key).options}
 
 
 def test_two_things_cannot_be_fed_at_once():
