@@ -12,6 +12,7 @@ from speechmeter.workloads.manifests.lines import csv_rows, json_lines, numbered
 from speechmeter.workloads.manifests.utterance import (
     Refused,
     Utterance,
+    by_line,
     first_text,
     seconds,
     token_count,
@@ -54,16 +55,11 @@ def read_metadata(path: Path, root: Path | None) -> Iterator[Utterance | Refused
     """An utterance a row of metadata.csv or metadata.jsonl; `file_name` starts from its folder."""
     table = next((path / name for name in METADATA if (path / name).is_file()), path)
     folder = str(root or table.parent)
-    for number, fields in json_lines(table) if table.suffix == ".jsonl" else csv_rows(table, "file_name"):
-        try:
-            yield _utterance(fields, folder)
-        except ValueError as error:
-            yield Refused(id=f"line {number}", reason=str(error))
+    rows = json_lines(table) if table.suffix == ".jsonl" else csv_rows(table, "file_name")
+    return by_line(rows, lambda fields: _utterance(fields, folder))
 
 
-def _utterance(fields: Mapping[str, Any] | str, folder: str) -> Utterance:
-    if isinstance(fields, str):
-        raise ValueError(fields)
+def _utterance(fields: Mapping[str, Any], folder: str) -> Utterance:
     name = first_text(fields, ("file_name",))
     if not name:
         raise ValueError("no file_name")

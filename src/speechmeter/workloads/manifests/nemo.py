@@ -11,6 +11,7 @@ from speechmeter.workloads.manifests.utterance import (
     MIX,
     Refused,
     Utterance,
+    by_line,
     first_text,
     seconds,
     token_count,
@@ -26,14 +27,7 @@ _TEXTS = ("text", "normalized_text")
 def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     """An utterance a line. `id` names it where there is one, else its path, with the offset of a part."""
     folder = str(root or path.parent)
-    for number, fields in json_lines(path):
-        if isinstance(fields, str):
-            yield Refused(id=f"line {number}", reason=fields)
-            continue
-        try:
-            yield _utterance(fields, folder)
-        except ValueError as error:
-            yield Refused(id=f"line {number}", reason=str(error))
+    return by_line(json_lines(path), lambda fields: _utterance(fields, folder))
 
 
 def _utterance(fields: Mapping[str, Any], folder: str) -> Utterance:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -80,6 +80,19 @@ def _packaged(path: str) -> Path:
     spec = find_spec(name) if name.isidentifier() else None
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
     return Path(places[0], inside) if places else Path(path)
+
+
+def by_line(
+    rows: Iterable[tuple[int, Mapping[str, Any] | str]], make: Callable[[Mapping[str, Any]], Utterance]
+) -> Iterator[Utterance | Refused]:
+    """What `make` gives for the fields of each numbered line; refused where it raises ValueError, or they are none."""
+    for number, fields in rows:
+        try:
+            if isinstance(fields, str):
+                raise ValueError(fields)
+            yield make(fields)
+        except ValueError as error:
+            yield Refused(id=f"line {number}", reason=str(error))
 
 
 def seconds(fields: Mapping[str, Any], key: str) -> float | None:

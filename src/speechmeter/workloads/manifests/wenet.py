@@ -7,22 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.workloads.manifests.lines import json_lines
-from speechmeter.workloads.manifests.utterance import Refused, Utterance, seconds, token_count, transcript
+from speechmeter.workloads.manifests.utterance import Refused, Utterance, by_line, seconds, token_count, transcript
 
 
 def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     """An utterance a line. Lists of shards (tar files) are another format, and are not read."""
     folder = str(root or path.parent)
-    for number, fields in json_lines(path):
-        try:
-            yield _utterance(fields, folder)
-        except ValueError as error:
-            yield Refused(id=f"line {number}", reason=str(error))
+    return by_line(json_lines(path), lambda fields: _utterance(fields, folder))
 
 
-def _utterance(fields: Mapping[str, Any] | str, folder: str) -> Utterance:
-    if isinstance(fields, str):
-        raise ValueError(fields)
+def _utterance(fields: Mapping[str, Any], folder: str) -> Utterance:
     if not isinstance(fields.get("wav"), str) or "key" not in fields:
         raise ValueError("no key and wav")
     start_s, end_s = seconds(fields, "start"), seconds(fields, "end")
