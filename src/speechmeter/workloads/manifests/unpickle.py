@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from io import BytesIO
 from math import prod
@@ -34,12 +35,12 @@ def load(file: BinaryIO) -> Any:
         raise _refusal(f"it is broken: {error}") from error
 
 
-class Stored:
+class Stored(ABC):
     """An array or a tensor that is not made yet."""
 
+    @abstractmethod
     def numpy(self) -> Any:
         """The array, of numbers alone. Raises ValueError when its parts do not fit together."""
-        raise NotImplementedError
 
 
 def as_list(found: Any) -> list[Any] | None:
