@@ -15,6 +15,9 @@ from speechmeter.core.types import Case, Measurement, Record, Spec
 
 FAKES = Path(__file__).parent / "fakes"
 
+if not Path("/dev/nvidiactl").exists():  # Triton reads it when it is first imported, which any test may do
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

@@ -71,7 +71,7 @@ def using(engine: str) -> Iterator[None]:
         assert found.name == engine, f"{engine} refuses these logits"
         return found
 
-    with patch.object(differentiable, "engine_for", chosen):
+    with patch.object(differentiable, "engine_for", chosen), patch.object(differentiable, "engine_for_cells", chosen):
         yield
 
 

@@ -1,6 +1,6 @@
 """Transducer (RNN-T) losses of our own, usable as a library.
 
-Needs torch; on the CPU it is faster with numba. Imports nothing else of Speechmeter.
+Needs torch; it is faster with triton on a GPU, and with numba on the CPU. Imports nothing else of Speechmeter.
 """
 
 from speechmeter.transducer.errors import (
@@ -12,7 +12,8 @@ from speechmeter.transducer.errors import (
     ShapeError,
     TransducerInputError,
 )
-from speechmeter.transducer.exact import rnnt_loss
+from speechmeter.transducer.exact import packed_rnnt_loss, rnnt_loss
+from speechmeter.transducer.joint import joint_rnnt_loss, pruned_joint_rnnt_loss
 from speechmeter.transducer.oracle import oracle_loss
 from speechmeter.transducer.pruned import prune_ranges, pruned_rnnt_loss, take_states
 from speechmeter.transducer.simple import SimpleLoss, simple_rnnt_loss
@@ -26,8 +27,11 @@ __all__ = [
     "ShapeError",
     "SimpleLoss",
     "TransducerInputError",
+    "joint_rnnt_loss",
     "oracle_loss",
+    "packed_rnnt_loss",
     "prune_ranges",
+    "pruned_joint_rnnt_loss",
     "pruned_rnnt_loss",
     "rnnt_loss",
     "simple_rnnt_loss",

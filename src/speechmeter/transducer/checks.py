@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -16,17 +17,32 @@ REDUCTIONS = ("none", "sum", "mean")
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """The true sizes of a batch: frames and labels of each utterance, and the padded ones."""
+    """The true sizes of a batch: frames and labels of each utterance, and the padded ones.
 
-    frames: tuple[int, ...]
-    labels: tuple[int, ...]
+    The tensors are on the device of the scores. Their values, `frames` and `labels`, are `seen` already, or read when
+    they are first asked for: with tensors on a GPU that waits for it.
+    """
+
+    frames_there: torch.Tensor
+    labels_there: torch.Tensor
     padded_frames: int
     padded_labels: int
+    seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
     @property
     def batch(self) -> int:
         """How many utterances there are."""
-        return len(self.frames)
+        return len(self.frames_there)
+
+    @cached_property
+    def frames(self) -> tuple[int, ...]:
+        """The frames of each utterance."""
+        return self.seen[0] if self.seen else tuple(self.frames_there.tolist())
+
+    @cached_property
+    def labels(self) -> tuple[int, ...]:
+        """The labels of each utterance."""
+        return self.seen[1] if self.seen else tuple(self.labels_there.tolist())
 
 
 def check_scores(name: str, scores: torch.Tensor, dimensions: tuple[str, ...]) -> None:
@@ -47,32 +63,36 @@ def check_batch(
     logit_lengths: torch.Tensor,
     target_lengths: torch.Tensor,
     *,
-    batch: int,
+    scores: torch.Tensor,
     padded_frames: int,
     padded_labels: int,
+    vocabulary: int,
+    check: bool = True,
 ) -> Sizes:
-    """Check targets and lengths against the sizes of the scores and return the true sizes."""
+    """Check targets and lengths against the sizes of the scores and return the true sizes, on the scores' device.
+
+    Their values are checked only with `check`; that waits for a GPU which holds them.
+    """
     _check_integers("targets", targets, 2)
+    batch = len(logit_lengths) if scores.dim() == 2 else len(scores)  # packed scores have no dimension for it
     if tuple(targets.shape) != (batch, padded_labels):
         raise ShapeError(
             f"targets have shape {tuple(targets.shape)}, but the scores are for {batch} utterances of up to "
             f"{padded_labels} labels (U + 1 states); give targets of shape ({batch}, {padded_labels})"
         )
-    return check_lengths(
-        logit_lengths, target_lengths, batch=batch, padded_frames=padded_frames, padded_labels=padded_labels
-    )
+    sizes = _sizes(logit_lengths, target_lengths, batch, padded_frames, padded_labels, scores.device)
+    return _checked(targets, sizes, vocabulary) if check else sizes
 
 
 def check_lengths(
-    logit_lengths: torch.Tensor, target_lengths: torch.Tensor, *, batch: int, padded_frames: int, padded_labels: int
+    logit_lengths: torch.Tensor, target_lengths: torch.Tensor, *, cells: torch.Tensor, check: bool = True
 ) -> Sizes:
-    """Check the lengths against the sizes of the scores and return the true sizes.
-
-    Reads the lengths on the host: with tensors on a GPU this waits for them.
-    """
-    frames = _lengths("logit_lengths", logit_lengths, batch, least=1, most=padded_frames)
-    labels = _lengths("target_lengths", target_lengths, batch, least=0, most=padded_labels)
-    return Sizes(frames=frames, labels=labels, padded_frames=padded_frames, padded_labels=padded_labels)
+    """Check the lengths against cells (B, T, U + 1) and return the true sizes; their values only with `check`."""
+    batch, frames, states = cells.shape
+    sizes = _sizes(logit_lengths, target_lengths, batch, frames, states - 1, cells.device)
+    if check:
+        _check_lengths(sizes)
+    return sizes
 
 
 def check_blank(blank: int, vocabulary: int) -> int:
@@ -93,22 +113,14 @@ def check_reduction(reduction: str) -> None:
         raise OptionError(f"reduction is {reduction!r}; give one of {', '.join(REDUCTIONS)}")
 
 
-def next_labels(targets: torch.Tensor, sizes: Sizes, vocabulary: int, device: torch.device) -> torch.Tensor:
+def next_labels(targets: torch.Tensor, sizes: Sizes) -> torch.Tensor:
     """Return the label that follows each prefix, int64 of shape (B, U + 1); -1 where the utterance is complete.
 
     Whatever stands in the padding of the targets is ignored.
     """
-    counts = torch.tensor(sizes.labels).unsqueeze(1)
-    real = (torch.arange(sizes.padded_labels) < counts).to(device)
+    device = sizes.labels_there.device
+    real = torch.arange(sizes.padded_labels, device=device) < sizes.labels_there.unsqueeze(1)
     labels = torch.where(real, targets.detach().to(device, torch.int64), -1)
-    if sizes.padded_labels:
-        wrong = real & ((labels < 0) | (labels >= vocabulary))
-        if bool(wrong.any()):
-            row, column = (int(i) for i in wrong.nonzero()[0])
-            raise LabelError(
-                f"targets[{row}, {column}] is {int(labels[row, column])}, but the ids run from 0 to {vocabulary - 1}; "
-                "correct the target, or target_lengths if it is padding"
-            )
     return torch.nn.functional.pad(labels, (0, 1), value=-1)
 
 
@@ -128,18 +140,65 @@ def _check_integers(name: str, values: torch.Tensor, dimensions: int) -> None:
         raise ShapeError(f"{name} has shape {tuple(values.shape)}; it must have {dimensions} dimension(s)")
 
 
-def _lengths(name: str, values: torch.Tensor, batch: int, *, least: int, most: int) -> tuple[int, ...]:
-    _check_integers(name, values, 1)
-    if len(values) != batch:
-        raise ShapeError(f"{name} has {len(values)} entries for {batch} utterances; give one for each")
-    lengths = tuple(values.tolist())
-    for row, length in enumerate(lengths):
-        if not least <= length <= most:
-            raise LengthError(
-                f"{name}[{row}] is {length}, outside {least} to {most}, which the tensors hold; "
-                "give the true length, or pad the tensors to it"
-            )
-    return lengths
+def _sizes(
+    logit_lengths: torch.Tensor,
+    target_lengths: torch.Tensor,
+    batch: int,
+    padded_frames: int,
+    padded_labels: int,
+    device: torch.device,
+) -> Sizes:
+    for name, values in (("logit_lengths", logit_lengths), ("target_lengths", target_lengths)):
+        _check_integers(name, values, 1)
+        if len(values) != batch:
+            raise ShapeError(f"{name} has {len(values)} entries for {batch} utterances; give one for each")
+    return Sizes(
+        frames_there=logit_lengths.detach().to(device).contiguous(),
+        labels_there=target_lengths.detach().to(device).contiguous(),
+        padded_frames=padded_frames,
+        padded_labels=padded_labels,
+    )
+
+
+def _checked(targets: torch.Tensor, sizes: Sizes, vocabulary: int) -> Sizes:
+    """Return the sizes with their values, after one look at a GPU; what that finds wrong, the host says in words."""
+    if sizes.frames_there.device.type == "cuda":
+        try:
+            from speechmeter.transducer.fused.faults import seen
+        except ImportError:
+            pass
+        else:
+            sizes, good = seen(targets, sizes, vocabulary)
+            if good:
+                return sizes
+    _check_lengths(sizes)
+    _check_targets(targets, sizes, vocabulary)
+    return sizes
+
+
+def _check_lengths(sizes: Sizes) -> None:
+    for name, lengths, least, most in (
+        ("logit_lengths", sizes.frames, 1, sizes.padded_frames),
+        ("target_lengths", sizes.labels, 0, sizes.padded_labels),
+    ):
+        for row, length in enumerate(lengths):
+            if not least <= length <= most:
+                raise LengthError(
+                    f"{name}[{row}] is {length}, outside {least} to {most}, which the tensors hold; "
+                    "give the true length, or pad the tensors to it"
+                )
+
+
+def _check_targets(targets: torch.Tensor, sizes: Sizes, vocabulary: int) -> None:
+    labels = targets.to(sizes.labels_there.device)
+    real = torch.arange(sizes.padded_labels, device=labels.device) < sizes.labels_there.unsqueeze(1)
+    wrong = real & ((labels < 0) | (labels >= vocabulary))
+    if bool(wrong.any()):
+        row, column = (int(i) for i in wrong.nonzero()[0])
+        raise LabelError(
+            f"targets[{row}, {column}] is {int(labels[row, column])}, but the ids run from 0 to {vocabulary - 1}; "
+            "correct the target, or target_lengths if it is padding"
+        )
 
 
 def _kind(value: Any) -> str:

@@ -11,7 +11,7 @@ import torch
 
 from speechmeter.transducer import kernels
 from speechmeter.transducer.checks import Sizes
-from speechmeter.transducer.rows import Rows
+from speechmeter.transducer.rows import Cells, Rows
 
 # Frames that a thread takes at a time: few enough to share a batch evenly, enough to outweigh the call (about 10 µs).
 FRAMES_AT_ONCE = 16
@@ -22,7 +22,7 @@ def takes(logits: torch.Tensor) -> bool:
     return logits.device.type == "cpu" and logits.dtype in (torch.float32, torch.float64) and logits.is_contiguous()
 
 
-def cell_scores(logits: torch.Tensor, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
+def cell_scores(logits: torch.Tensor, rows: Rows) -> Cells:
     """Do what `rows.cell_scores` does."""
     blank = torch.full(logits.shape[:3], -torch.inf, dtype=torch.float64)
     emit = blank.clone()
@@ -38,17 +38,12 @@ def cell_scores(logits: torch.Tensor, rows: Rows) -> tuple[torch.Tensor, torch.T
 
 
 def gradient(
-    logits: torch.Tensor,
-    rows: Rows,
-    blank_use: torch.Tensor,
-    label_use: torch.Tensor,
-    weights: torch.Tensor,
-    clamp: float,
+    logits: torch.Tensor, rows: Rows, uses: Cells, weights: torch.Tensor, clamp: float, in_place: bool
 ) -> torch.Tensor:
     """Do what `rows.gradient` does."""
     result = torch.empty(logits.shape, dtype=logits.dtype)
     inputs, labels, by_blank, by_label, out = (
-        tensor.detach().numpy() for tensor in (logits, rows.labels, blank_use, label_use, result)
+        tensor.detach().numpy() for tensor in (logits, rows.labels, *uses, result)
     )
     weight_of = weights.tolist()
 

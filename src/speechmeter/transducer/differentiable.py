@@ -2,44 +2,63 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
 
 from speechmeter.transducer.checks import Sizes
-from speechmeter.transducer.engines import engine_for
+from speechmeter.transducer.engines import engine_for, engine_for_cells
+from speechmeter.transducer.errors import OptionError
 from speechmeter.transducer.rows import Rows
 
 
-class LossOfRows(torch.autograd.Function):  # type: ignore[misc]
-    """Losses in float64 of logits (B, T, S, V). For the backward pass it keeps posteriors, nothing of the logits' size.
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What changes a loss or its gradient beside the scores; see `rnnt_loss`."""
 
-    `places` (B, T, S) says which state of the lattice each row stands for; None where row s stands for state s.
-    """
+    clamp: float = -1.0
+    fastemit: float = 0.0
+    delay_penalty: float = 0.0
+    in_place: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("clamp", "fastemit", "delay_penalty"):
+            if not isfinite(getattr(self, name)):
+                raise OptionError(f"{name} is {getattr(self, name)}; give a finite number")
+        if self.fastemit < 0:
+            raise OptionError(f"fastemit is {self.fastemit}; give 0 or more")
+
+
+class LossOfRows(torch.autograd.Function):  # type: ignore[misc]
+    """Losses in float64 of logits (B, T, S, V), or packed (N, V). Keeps posteriors, nothing of the logits' size."""
 
     @staticmethod
-    def forward(
-        ctx: Any, logits: torch.Tensor, rows: Rows, sizes: Sizes, clamp: float, places: torch.Tensor | None
-    ) -> torch.Tensor:
+    def forward(ctx: Any, logits: torch.Tensor, rows: Rows, options: Options) -> torch.Tensor:
         """Return the loss of each utterance."""
         engine = engine_for(logits)
-        blank, emit = (_spread(cells, places, sizes) for cells in engine.cell_scores(logits, rows))
+        blank, emit = (_spread(cells, rows) for cells in engine.cell_scores(logits, rows))
+        delay(emit, rows.sizes, options)
         if not ctx.needs_input_grad[0]:
-            return -engine.log_likelihood(blank, emit, sizes)
-        likelihood, *uses = engine.posteriors(blank, emit, sizes)
-        if places is not None:
-            uses = [use.gather(2, places) for use in uses]
+            return -engine.log_likelihood(blank, emit, rows.sizes)
+        likelihood, *uses = engine.posteriors(blank, emit, rows.sizes)
+        if rows.places is not None:
+            uses = [use.gather(2, rows.places) for use in uses]
+        if options.fastemit:
+            uses[1] = uses[1] * (1.0 + options.fastemit)
         ctx.save_for_backward(logits, *uses)
-        ctx.rows, ctx.clamp, ctx.engine = rows, clamp, engine
+        ctx.rows, ctx.options, ctx.engine = rows, options, engine
         return -likelihood
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, weights: torch.Tensor) -> tuple[torch.Tensor, None, None, None, None]:
+    def backward(ctx: Any, weights: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         """Return the gradient with respect to the logits."""
-        logits, blank_use, label_use = ctx.saved_tensors
-        return ctx.engine.gradient(logits, ctx.rows, blank_use, label_use, weights, ctx.clamp), None, None, None, None
+        logits, *uses = ctx.saved_tensors
+        gradient = ctx.engine.gradient(logits, ctx.rows, uses, weights, ctx.options.clamp, ctx.options.in_place)
+        return gradient, None, None
 
 
 class LossOfCells(torch.autograd.Function):  # type: ignore[misc]
@@ -50,7 +69,7 @@ class LossOfCells(torch.autograd.Function):  # type: ignore[misc]
         ctx: Any, blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the loss of each utterance, and the probabilities of leaving each cell by blank and by label."""
-        likelihood, *uses = engine_for(blank).posteriors(blank.contiguous(), emit.contiguous(), sizes)
+        likelihood, *uses = engine_for_cells(blank).posteriors(blank.contiguous(), emit.contiguous(), sizes)
         ctx.save_for_backward(*uses)
         ctx.mark_non_differentiable(*uses)
         return -likelihood, uses[0], uses[1]
@@ -64,9 +83,18 @@ class LossOfCells(torch.autograd.Function):  # type: ignore[misc]
         return -blank_use * weights, -label_use * weights, None
 
 
-def _spread(cells: torch.Tensor, places: torch.Tensor | None, sizes: Sizes) -> torch.Tensor:
+def delay(emit: torch.Tensor, sizes: Sizes, options: Options) -> None:
+    """Add the delay penalty to the log-probabilities of labels (B, T, …): what is emitted early gains by it."""
+    if not options.delay_penalty:
+        return
+    middle = (sizes.frames_there.double() - 1).div(2).view(-1, 1, 1)
+    t = torch.arange(sizes.padded_frames, device=emit.device).view(1, -1, 1)
+    emit += options.delay_penalty * (middle - t)
+
+
+def _spread(cells: torch.Tensor, rows: Rows) -> torch.Tensor:
     """Return the cells at their places in the whole lattice, -inf elsewhere."""
-    if places is None:
+    if rows.places is None:
         return cells
-    whole = cells.new_full((*cells.shape[:2], sizes.padded_labels + 1), -torch.inf)
-    return whole.scatter_(2, places, cells)
+    whole = cells.new_full((*cells.shape[:2], rows.sizes.padded_labels + 1), -torch.inf)
+    return whole.scatter_(2, rows.places, cells)

@@ -1,4 +1,4 @@
-"""Which implementation computes: the compiled one for the CPU where numba is installed, plain torch otherwise.
+"""Which implementation computes: fused on a GPU with triton, compiled on the CPU with numba, plain torch otherwise.
 
 An engine answers for itself whether it can take the logits, and offers the four functions of `Engine`.
 """
@@ -15,9 +15,7 @@ import torch
 
 from speechmeter.transducer import lattice, rows
 from speechmeter.transducer.checks import Sizes
-from speechmeter.transducer.rows import Rows
-
-Cells = tuple[torch.Tensor, torch.Tensor]
+from speechmeter.transducer.rows import Cells, Rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,15 +24,17 @@ class Engine:
 
     name: str
     takes: Callable[[torch.Tensor], bool]
+    takes_cells: Callable[[torch.Tensor], bool]
     cell_scores: Callable[[torch.Tensor, Rows], Cells]
     log_likelihood: Callable[[torch.Tensor, torch.Tensor, Sizes], torch.Tensor]
     posteriors: Callable[[torch.Tensor, torch.Tensor, Sizes], tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
-    gradient: Callable[[torch.Tensor, Rows, torch.Tensor, torch.Tensor, torch.Tensor, float], torch.Tensor]
+    gradient: Callable[[torch.Tensor, Rows, Cells, torch.Tensor, float, bool], torch.Tensor]
 
 
 TORCH = Engine(
     name="torch",
     takes=lambda logits: True,
+    takes_cells=lambda cells: True,
     cell_scores=rows.cell_scores,
     log_likelihood=lattice.log_likelihood,
     posteriors=lattice.posteriors,
@@ -57,11 +57,35 @@ def only(engine: Engine) -> Iterator[None]:
 
 def engine_for(logits: torch.Tensor) -> Engine:
     """Return the first engine that takes these logits, or the one that `only` names."""
-    named = _only.get()
-    if named is not None:
-        return named
-    compiled = _compiled()
-    return compiled if compiled is not None and compiled.takes(logits) else TORCH
+    return _only.get() or next(engine for engine in _engines(logits) if engine.takes(logits))
+
+
+def engine_for_cells(cells: torch.Tensor) -> Engine:
+    """Return the first engine that takes these float64 cells of a lattice, or the one that `only` names."""
+    return _only.get() or next(engine for engine in _engines(cells) if engine.takes_cells(cells))
+
+
+def _engines(scores: torch.Tensor) -> Iterator[Engine]:
+    fast = fused() if scores.device.type == "cuda" else _compiled()  # neither is imported where it has nothing to do
+    return (engine for engine in (fast, TORCH) if engine is not None)
+
+
+@cache
+def fused() -> Engine | None:
+    """Return the engine of Triton kernels; None where triton is not installed."""
+    try:
+        from speechmeter.transducer.fused import lattice, rows
+    except ImportError:
+        return None
+    return Engine(
+        name="triton",
+        takes=rows.takes,
+        takes_cells=lambda cells: cells.device.type == "cuda",
+        cell_scores=rows.cell_scores,
+        log_likelihood=lattice.log_likelihood,
+        posteriors=lattice.posteriors,
+        gradient=rows.gradient,
+    )
 
 
 @cache
@@ -73,6 +97,7 @@ def _compiled() -> Engine | None:
     return Engine(
         name="numba",
         takes=compiled.takes,
+        takes_cells=compiled.takes,
         cell_scores=compiled.cell_scores,
         log_likelihood=compiled.log_likelihood,
         posteriors=compiled.posteriors,

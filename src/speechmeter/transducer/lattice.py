@@ -87,6 +87,6 @@ def _beta(by_blank: torch.Tensor, by_label: torch.Tensor, sizes: Sizes) -> torch
 
 
 def _at_end(alpha: torch.Tensor, sizes: Sizes) -> torch.Tensor:
-    labels = torch.tensor(sizes.labels, device=alpha.device)
-    ends = torch.tensor(sizes.frames, device=alpha.device) + labels
+    labels = sizes.labels_there.long()
+    ends = sizes.frames_there.long() + labels
     return alpha[torch.arange(len(alpha), device=alpha.device), ends, labels]

@@ -32,15 +32,21 @@ def oracle_loss(
     check_scores("logits", logits, ("B", "T", "U + 1", "V"))
     batch, frames, states, vocabulary = logits.shape
     sizes = check_batch(
-        targets, logit_lengths, target_lengths, batch=batch, padded_frames=frames, padded_labels=states - 1
+        targets,
+        logit_lengths,
+        target_lengths,
+        scores=logits,
+        padded_frames=frames,
+        padded_labels=states - 1,
+        vocabulary=vocabulary,
     )
     blank = check_blank(blank, vocabulary)
-    labels = next_labels(targets, sizes, vocabulary, logits.device)
+    labels = next_labels(targets, sizes)
 
     t = torch.arange(frames, device=logits.device).view(1, -1, 1)
     u = torch.arange(states, device=logits.device)
-    last_t = torch.tensor(sizes.frames, device=logits.device) - 1
-    last_u = torch.tensor(sizes.labels, device=logits.device)
+    last_t = sizes.frames_there.long() - 1
+    last_u = sizes.labels_there.long()
     real = (t <= last_t.view(-1, 1, 1)) & (u <= last_u.view(-1, 1, 1))
     # Padding is replaced before it is used: a NaN there must reach neither loss nor gradient.
     scores = torch.where(real.unsqueeze(-1), logits.double(), 0.0)

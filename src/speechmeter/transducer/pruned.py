@@ -19,31 +19,34 @@ from speechmeter.transducer.checks import (
     check_lengths,
     check_reduction,
     check_scores,
-    next_labels,
     reduce,
 )
-from speechmeter.transducer.differentiable import LossOfRows
+from speechmeter.transducer.differentiable import LossOfRows, Options
 from speechmeter.transducer.errors import DtypeError, RangeError, ShapeError
 from speechmeter.transducer.rows import Rows
 from speechmeter.transducer.simple import SimpleLoss
 
 
 def prune_ranges(
-    simple: SimpleLoss, logit_lengths: torch.Tensor, target_lengths: torch.Tensor, states: int = 5
+    simple: SimpleLoss,
+    logit_lengths: torch.Tensor,
+    target_lengths: torch.Tensor,
+    states: int = 5,
+    *,
+    check: bool = True,
 ) -> torch.Tensor:
     """Return the first state of each frame's range, int64 of shape (B, T).
 
     A range holds min(states, U + 1) states. Starts at 0, never goes back, moves on by less than a range in each frame,
-    and ends with the last label in range. Raises `RangeError` when an utterance has too few frames for that.
+    and ends with the last label in range. Raises `RangeError` when an utterance has too few frames for that; without
+    `check` nothing waits for a GPU, and such an utterance has a pruned loss of inf.
     """
     use = simple.blank_use + simple.label_use
-    batch, frames, all_states = use.shape
-    sizes = check_lengths(
-        logit_lengths, target_lengths, batch=batch, padded_frames=frames, padded_labels=all_states - 1
-    )
-    width = _width(states, all_states)
-    _check_room(sizes, width)
-    last = _last_starts(sizes, width, use)
+    sizes = check_lengths(logit_lengths, target_lengths, cells=use, check=check)
+    width = range_width(states, use.shape[2])
+    if check:
+        _check_room(sizes, width)
+    last = _last_starts(sizes, width)
     best = _best_starts(use, width, last)
     return _connect(best, sizes, width, last)
 
@@ -54,8 +57,8 @@ def take_states(predictor: torch.Tensor, starts: torch.Tensor, states: int = 5) 
     S is min(states, U + 1).
     """
     check_scores("predictor", predictor, ("B", "U + 1", "C"))
-    width = _width(states, predictor.shape[1])
-    places = _places(starts, width, predictor.shape[1])
+    width = range_width(states, predictor.shape[1])
+    places = places_of(starts, width, predictor.shape[1])
     utterance = torch.arange(len(predictor), device=predictor.device).view(-1, 1, 1)
     return predictor[utterance, places]
 
@@ -70,6 +73,10 @@ def pruned_rnnt_loss(
     clamp: float = -1,
     reduction: str = "mean",
     fused_log_softmax: bool = True,
+    *,
+    fastemit: float = 0.0,
+    delay_penalty: float = 0.0,
+    check: bool = True,
 ) -> torch.Tensor:
     """Return the loss over the alignments inside the ranges, for `logits` (B, T, S, V) of states starts[b, t] + s.
 
@@ -77,37 +84,45 @@ def pruned_rnnt_loss(
     """
     check_reduction(reduction)
     check_scores("logits", logits, ("B", "T", "S", "V"))
-    batch, frames, width, vocabulary = logits.shape
+    _, frames, width, vocabulary = logits.shape
     padded_labels = targets.shape[-1] if isinstance(targets, torch.Tensor) and targets.dim() else 0
     sizes = check_batch(
-        targets, logit_lengths, target_lengths, batch=batch, padded_frames=frames, padded_labels=padded_labels
+        targets,
+        logit_lengths,
+        target_lengths,
+        scores=logits,
+        padded_frames=frames,
+        padded_labels=padded_labels,
+        vocabulary=vocabulary,
+        check=check,
     )
     if width > padded_labels + 1:
         raise ShapeError(
             f"logits hold {width} states a frame, but {padded_labels} labels have {padded_labels + 1} states; "
             "give S = min(states, U + 1), as take_states does"
         )
-    _check_starts(starts, sizes, width)
-    places = _places(starts.to(logits.device), width, padded_labels + 1)
-    labels = next_labels(targets, sizes, vocabulary, logits.device).unsqueeze(1).expand(-1, frames, -1)
+    check_starts(starts, sizes, width, check)
     rows = Rows(
-        labels=labels.gather(2, places),
-        frames=sizes.frames,
-        states=tuple(min(width, count + 1) for count in sizes.labels),
+        targets=targets,
+        sizes=sizes,
+        width=width,
         blank=check_blank(blank, vocabulary),
         normalise=fused_log_softmax,
+        places=places_of(starts.to(logits.device), width, padded_labels + 1),
     )
-    losses: torch.Tensor = LossOfRows.apply(logits, rows, sizes, float(clamp), places)
+    options = Options(clamp=float(clamp), fastemit=fastemit, delay_penalty=delay_penalty)
+    losses: torch.Tensor = LossOfRows.apply(logits, rows, options)
     return reduce(losses, reduction, logits)
 
 
-def _width(states: int, all_states: int) -> int:
+def range_width(states: int, all_states: int) -> int:
+    """Return how many states a range holds. Raises `RangeError` for what is no number of states."""
     if isinstance(states, bool) or not isinstance(states, int) or states < 1:
         raise RangeError(f"states is {states!r}; give how many states a frame keeps, at least 1")
     return min(states, all_states)
 
 
-def _places(starts: torch.Tensor, width: int, all_states: int) -> torch.Tensor:
+def places_of(starts: torch.Tensor, width: int, all_states: int) -> torch.Tensor:
     """Return the states of each range, (B, T, S); starts in the padding are brought inside."""
     offsets = torch.arange(width, device=starts.device)
     return starts.to(torch.int64).clamp(0, all_states - width).unsqueeze(-1) + offsets
@@ -124,7 +139,7 @@ def _best_starts(use: torch.Tensor, width: int, last: torch.Tensor) -> torch.Ten
 def _connect(best: torch.Tensor, sizes: Sizes, width: int, last: torch.Tensor) -> torch.Tensor:
     """Return the starts nearest to `best` from above and then from below that a path can follow."""
     t = torch.arange(best.shape[1], device=best.device)
-    frames = torch.tensor(sizes.frames, device=best.device).unsqueeze(1)
+    frames = sizes.frames_there.unsqueeze(1)
     step = width - 1
     needed = (last - (frames - 1 - t).clamp(min=0) * step).clamp(min=0)  # or the end is out of reach
     rising = torch.maximum(best.where(t < frames, last), needed).cummax(1).values
@@ -143,20 +158,25 @@ def _check_room(sizes: Sizes, width: int) -> None:
             )
 
 
-def _check_starts(starts: torch.Tensor, sizes: Sizes, width: int) -> None:
+def check_starts(starts: torch.Tensor, sizes: Sizes, width: int, check: bool) -> None:
+    """Refuse starts that are no starts of ranges; those that no path can follow only with `check`."""
     if not isinstance(starts, torch.Tensor) or starts.dtype not in (torch.int32, torch.int64):
         raise DtypeError("starts must be a tensor of int32 or int64, as prune_ranges returns")
     if tuple(starts.shape) != (sizes.batch, sizes.padded_frames):
         raise ShapeError(
             f"starts have shape {tuple(starts.shape)}; give one for each frame: ({sizes.batch}, {sizes.padded_frames})"
         )
+    if check:
+        _check_connected(starts.to(sizes.frames_there.device), sizes, width)
+
+
+def _check_connected(starts: torch.Tensor, sizes: Sizes, width: int) -> None:
     # On the device of the starts, with one answer for the host: a loop here would cost more than the loss on a GPU.
-    frames = torch.tensor(sizes.frames, device=starts.device).unsqueeze(1)
-    last = _last_starts(sizes, width, starts)
+    frames = sizes.frames_there.long().unsqueeze(1)
     t = torch.arange(sizes.padded_frames, device=starts.device)
     steps = starts.diff(dim=1)
     wrong = (((steps < 0) | (steps >= width)) & (t[1:] < frames)).any(1)
-    wrong |= (starts[:, 0] != 0) | (starts.gather(1, frames - 1) != last).squeeze(1)
+    wrong |= (starts[:, 0] != 0) | (starts.gather(1, frames - 1) != _last_starts(sizes, width)).squeeze(1)
     if bool(wrong.any()):
         raise RangeError(
             f"starts[{int(wrong.nonzero()[0])}] do not lead from state 0 to the last range in steps of 0 to "
@@ -164,6 +184,6 @@ def _check_starts(starts: torch.Tensor, sizes: Sizes, width: int) -> None:
         )
 
 
-def _last_starts(sizes: Sizes, width: int, like: torch.Tensor) -> torch.Tensor:
+def _last_starts(sizes: Sizes, width: int) -> torch.Tensor:
     """Return the start (B, 1) of the range that ends with the last label."""
-    return (torch.tensor(sizes.labels) + 1 - width).clamp(min=0).to(like.device).unsqueeze(1)
+    return (sizes.labels_there + 1 - width).clamp(min=0).long().unsqueeze(1)

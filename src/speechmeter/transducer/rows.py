@@ -1,15 +1,18 @@
 """The rows over the vocabulary in plain torch, on any device: a few at a time, true cells only.
 
 A row is logits[b, t, s]. The rows of utterance b are those with t below its frames and s below its states; all others
-are padding, which is never read. `labels[b, t, s]` is the label that the row's cell can emit, or -1 for none.
+are padding, which is never read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
+
+from speechmeter.transducer.checks import Sizes, next_labels
 
 # Scratch for one piece. One thread is fastest in its cache: 2 MB took 0.84 of the time of 16 MB (medians of 7). Several
 # threads wait for each other after every operation: no matter on a quiet machine (2 MB as fast as 8 MB), but on a busy
@@ -20,19 +23,52 @@ THREADS_BYTES = 8 * 2**20
 GPU_BYTES = 64 * 2**20
 LEAST_PIECES = 32
 
+Cells = tuple[torch.Tensor, torch.Tensor]
+"""Of blank and of the label, of shape (B, T, rows or states)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Which rows are real, what each can emit, and how they are read."""
+    """Which rows are real, what each can emit, and how they are read.
 
-    labels: torch.Tensor
-    frames: tuple[int, ...]
-    states: tuple[int, ...]
+    `width` is the rows of a frame, padding included. `places` (B, T, width) says which state of the lattice a row
+    stands for; None where row s stands for state s. `packed` rows are the real ones alone, one after another, (N, V).
+    """
+
+    targets: torch.Tensor
+    sizes: Sizes
+    width: int
     blank: int
     normalise: bool
+    places: torch.Tensor | None = None
+    packed: bool = False
+
+    @cached_property
+    def labels(self) -> torch.Tensor:
+        """The label that each row's cell can emit, int64 of shape (B, T, width); -1 for none."""
+        labels = next_labels(self.targets, self.sizes).unsqueeze(1).expand(-1, self.sizes.padded_frames, -1)
+        return labels if self.places is None else labels.gather(2, self.places)
+
+    @cached_property
+    def starts(self) -> torch.Tensor:
+        """Where each utterance begins among packed rows, (B,); of others it means nothing."""
+        if not self.packed:
+            return self.sizes.frames_there
+        rows = self.sizes.frames_there.long() * (self.sizes.labels_there.long() + 1)
+        return rows.cumsum(0) - rows
+
+    @property
+    def frames(self) -> tuple[int, ...]:
+        """The frames of each utterance that have rows."""
+        return self.sizes.frames
+
+    @cached_property
+    def states(self) -> tuple[int, ...]:
+        """The real rows of each frame, by utterance."""
+        return tuple(min(self.width, count + 1) for count in self.sizes.labels)
 
 
-def cell_scores(logits: torch.Tensor, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
+def cell_scores(logits: torch.Tensor, rows: Rows) -> Cells:
     """Return the log-probabilities of blank and of the label, float64 of shape (B, T, S); -inf where there is none."""
     blank = torch.full(logits.shape[:3], -torch.inf, dtype=torch.float64, device=logits.device)
     emit = blank.clone()
@@ -47,17 +83,14 @@ def cell_scores(logits: torch.Tensor, rows: Rows) -> tuple[torch.Tensor, torch.T
 
 
 def gradient(
-    logits: torch.Tensor,
-    rows: Rows,
-    blank_use: torch.Tensor,
-    label_use: torch.Tensor,
-    weights: torch.Tensor,
-    clamp: float,
+    logits: torch.Tensor, rows: Rows, uses: Cells, weights: torch.Tensor, clamp: float, in_place: bool
 ) -> torch.Tensor:
     """Return the gradient of Σ weights · losses with respect to the logits, in their dtype; exactly 0 in the padding.
 
-    `blank_use` and `label_use` are the posteriors of the lattice. A positive `clamp` bounds the gradient of each loss.
+    `uses` are the posteriors of the lattice, of blank and label. A positive `clamp` bounds the gradient of each loss.
+    `in_place` allows to write over the logits, which is not done here.
     """
+    blank_use, label_use = uses
     result = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
     for utterance, (frames, states) in enumerate(zip(rows.frames, rows.states, strict=True)):
         result[utterance, frames:] = 0
@@ -65,10 +98,10 @@ def gradient(
     dtype = torch.promote_types(logits.dtype, torch.float32)
     for piece in _pieces(logits, rows):
         weight = weights[piece[0]] if clamp <= 0 else weights.new_ones(())
-        uses = blank_use[piece] * weight, label_use[piece] * weight
+        weighted = blank_use[piece] * weight, label_use[piece] * weight
         part = result[piece]
         scratch = part if part.dtype == dtype else torch.empty(part.shape, dtype=dtype, device=part.device)
-        _write_gradient(logits[piece], rows, rows.labels[piece], uses, out=scratch)
+        _write_gradient(logits[piece], rows, rows.labels[piece], weighted, out=scratch)
         if clamp > 0:
             scratch.clamp_(-clamp, clamp).mul_(weights[piece[0]])
         if scratch is not part:
@@ -76,9 +109,7 @@ def gradient(
     return result
 
 
-def _write_gradient(
-    scores: torch.Tensor, rows: Rows, labels: torch.Tensor, uses: tuple[torch.Tensor, torch.Tensor], out: torch.Tensor
-) -> None:
+def _write_gradient(scores: torch.Tensor, rows: Rows, labels: torch.Tensor, uses: Cells, out: torch.Tensor) -> None:
     """Write softmax · (blank_use + label_use), less each at its own id; no softmax where rows are log-probs."""
     by_blank, by_label = uses
     if rows.normalise:

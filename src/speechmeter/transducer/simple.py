@@ -47,6 +47,8 @@ def simple_rnnt_loss(
     predictor_only: float = 0.0,
     encoder_only: float = 0.0,
     reduction: str = "mean",
+    *,
+    check: bool = True,
 ) -> SimpleLoss:
     """Return the simple loss of `encoder` (B, T, V) and `predictor` (B, U + 1, V), differentiable in both.
 
@@ -57,22 +59,22 @@ def simple_rnnt_loss(
     check_scores("predictor", predictor, ("B", "U + 1", "V"))
     _check_pair(encoder, predictor)
     _check_shares(predictor_only, encoder_only)
-    batch, frames, vocabulary = encoder.shape
+    _, frames, vocabulary = encoder.shape
     sizes = check_batch(
         targets,
         logit_lengths,
         target_lengths,
-        batch=batch,
+        scores=encoder,
         padded_frames=frames,
         padded_labels=predictor.shape[1] - 1,
+        vocabulary=vocabulary,
+        check=check,
     )
     blank = check_blank(blank, vocabulary)
-    labels = next_labels(targets, sizes, vocabulary, encoder.device)
+    labels = next_labels(targets, sizes)
     # Padding is replaced before it is used: a NaN there must reach neither loss nor gradient.
-    real_t, real_u = (
-        _real(sizes.frames, frames, encoder),
-        _real([n + 1 for n in sizes.labels], labels.shape[1], encoder),
-    )
+    real_t = _real(sizes.frames_there, frames)
+    real_u = _real(sizes.labels_there + 1, labels.shape[1])
     encoder64 = torch.where(real_t.unsqueeze(-1), encoder.double(), 0.0)
     predictor64 = torch.where(real_u.unsqueeze(-1), predictor.double(), 0.0)
 
@@ -123,8 +125,8 @@ def _log_product(encoder: torch.Tensor, predictor: torch.Tensor) -> torch.Tensor
     return product.log() + top_t + top_u.transpose(1, 2)
 
 
-def _real(counts: tuple[int, ...] | list[int], padded: int, like: torch.Tensor) -> torch.Tensor:
-    return (torch.arange(padded) < torch.tensor(counts).unsqueeze(1)).to(like.device)
+def _real(counts: torch.Tensor, padded: int) -> torch.Tensor:
+    return torch.arange(padded, device=counts.device) < counts.unsqueeze(1)
 
 
 def _check_pair(encoder: torch.Tensor, predictor: torch.Tensor) -> None:

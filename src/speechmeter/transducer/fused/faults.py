@@ -1,0 +1,40 @@
+"""One look at lengths and targets where they are, so that a GPU is waited for once. Imports triton."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+import triton
+import triton.language as tl
+
+from speechmeter.transducer.checks import Sizes
+from speechmeter.transducer.fused.launching import Launch
+
+
+@triton.jit(do_not_specialize=["padded_frames", "padded_labels", "ids", "batch"])
+def _look(frames, labels, targets, found, padded_frames, padded_labels, ids, batch, BLOCK: tl.constexpr):
+    """Program b: the lengths of an utterance, and how many things are wrong with it."""
+    b = tl.program_id(0)
+    frame_count = tl.load(frames + b).to(tl.int32)
+    count = tl.load(labels + b).to(tl.int32)
+    wrong = (frame_count < 1) | (frame_count > padded_frames) | (count < 0) | (count > padded_labels)
+    u = tl.arange(0, BLOCK)
+    target = tl.load(targets + b.to(tl.int64) * padded_labels + u, mask=(u < count) & (u < padded_labels), other=0)
+    wrong_targets = tl.sum(((target < 0) | (target >= ids)).to(tl.int32), 0)
+    tl.store(found + b, frame_count)
+    tl.store(found + batch + b, count)
+    tl.store(found + 2 * batch + b, wrong.to(tl.int32) + wrong_targets)
+
+
+def seen(targets: torch.Tensor, sizes: Sizes, vocabulary: int) -> tuple[Sizes, bool]:
+    """Return the sizes with their values, and whether lengths and targets are all inside; waits for the device."""
+    targets = targets.to(sizes.labels_there.device).contiguous()
+    found = torch.empty((3, sizes.batch), dtype=torch.int32, device=targets.device)
+    Launch(
+        _look, (sizes.batch,), {"num_warps": 1}, frames=sizes.frames_there, labels=sizes.labels_there, targets=targets,
+        found=found, padded_frames=sizes.padded_frames, padded_labels=sizes.padded_labels, ids=vocabulary,
+        batch=sizes.batch, BLOCK=max(32, triton.next_power_of_2(sizes.padded_labels)),
+    )()  # fmt: skip
+    frames, labels, wrong = found.tolist()
+    return replace(sizes, seen=(tuple(frames), tuple(labels))), not any(wrong)

@@ -1,0 +1,294 @@
+"""The joiner's products over tiles of real cells: Linear(tanh(encoder + predictor)), and back. Imports triton.
+
+A chunk of tiles at a time: hidden units and gradients of logits exist for one chunk, logits never outside a program.
+Matrices are padded so that no product needs a mask: HIDDEN and IDS are multiples of the blocks, padded ids have a bias
+of -1e30. Rows that are no cell hold zeros.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from speechmeter.transducer.fused.tiles import (
+    CELLS_IN_TILE,
+    FRAMES_IN_TILE,
+    PLACES,
+    STATES_IN_TILE,
+    across,
+    cells_of,
+    edge,
+    found,
+)
+
+
+@triton.jit
+def _power(largest, SCALED: tl.constexpr):
+    """The power of two that brings a number of float32 to between 2¹³ and 2¹⁴, where float16 has room; else 1."""
+    power = 1.0
+    if SCALED:
+        exponent = (tl.load(largest).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
+        exponent = tl.minimum(tl.maximum(13 - exponent, -60), 60)
+        power = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
+    return power
+
+
+@triton.jit(do_not_specialize=["count"])
+def hold_weight(
+    weight, bias, weight_top, held, held_bias, count, size, HIDDEN: tl.constexpr, BLOCK: tl.constexpr,
+    SCALED: tl.constexpr,
+):  # fmt: skip
+    """Program (id): its row of the weight, padded, scaled and rounded, and its bias; -1e30 for an id of the padding."""
+    v = tl.program_id(0)
+    h = tl.arange(0, BLOCK)
+    row = tl.load(weight + v.to(tl.int64) * size + h, mask=(h < size) & (v < count), other=0.0).to(tl.float32)
+    row *= _power(weight_top, SCALED)
+    tl.store(held + v.to(tl.int64) * HIDDEN + h, row.to(held.dtype.element_ty), mask=h < HIDDEN)
+    tl.store(held_bias + v, tl.load(bias + v, mask=v < count, other=-1e30).to(tl.float32))
+
+
+@triton.jit
+def _utterance(frames, counts, b):
+    return tl.load(frames + b).to(tl.int32), tl.load(counts + b).to(tl.int32)
+
+
+@triton.jit
+def _states(ranges, b, t, s, inside, padded_frames, RANGES: tl.constexpr):
+    """The state of the lattice of each row: its own number, or counted from the start of its frame's range."""
+    u = s
+    if RANGES:
+        u += tl.load(ranges + b * padded_frames + t, mask=inside, other=0).to(tl.int32)
+    return u
+
+
+@triton.jit
+def _places(number, frames, counts, ranges, padded_frames, width, RANGES: tl.constexpr):
+    """Utterance, frame and state of each cell of a tile, whether it is one, and the labels of its utterance."""
+    b, t, s = cells_of(number)
+    frame_count, count = _utterance(frames, counts, b)
+    inside = (t < frame_count) & (s < width)
+    u = _states(ranges, b, t, s, inside, padded_frames, RANGES)
+    return b, t, u, inside & (u <= count), count
+
+
+@triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width"])
+def join(
+    encoder, predictor, numbers, tile_count, frames, counts, ranges, hidden,
+    first, chunk, padded_frames, padded_states, width, size,
+    RANGES: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Program (tile, block): tanh(encoder + predictor) of a tile's cells, frames × states × units."""
+    number, ours = found(numbers, tile_count, first + tl.program_id(0), first, chunk)
+    if ours:
+        b = number // PLACES // PLACES
+        frame_count, count = _utterance(frames, counts, b)
+        i = tl.arange(0, FRAMES_IN_TILE)
+        j = tl.arange(0, STATES_IN_TILE)
+        t = (number // PLACES % PLACES).to(tl.int32) + i
+        s = (number % PLACES).to(tl.int32) + j
+        u = s[None, :]
+        if RANGES:
+            u = u + tl.load(ranges + b * padded_frames + t, mask=t < frame_count, other=0).to(tl.int32)[:, None]
+        h = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        at = ((b * padded_frames + t) * size)[:, None] + h[None, :]
+        left = tl.load(encoder + at, mask=(t < frame_count)[:, None] & (h < size)[None, :], other=0.0).to(tl.float32)
+        at = ((b * padded_states + u) * size)[:, :, None] + h[None, None, :]
+        there = (u <= count)[:, :, None] & (s < width)[None, :, None] & (h < size)[None, None, :]
+        total = left[:, None, :] + tl.load(predictor + at, mask=there, other=0.0).to(tl.float32)
+        value = 1.0 - 2.0 / (1.0 + tl.exp(2.0 * total))
+        row = tl.program_id(0).to(tl.int64) * CELLS_IN_TILE + i[:, None] * STATES_IN_TILE + j[None, :]
+        tl.store(hidden + row[:, :, None] * HIDDEN + h[None, None, :], value.to(hidden.dtype.element_ty))
+
+
+@triton.jit
+def _logits(
+    hidden, weight, bias, weight_top, tile, first_id,
+    HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr, SCALED: tl.constexpr,
+):  # fmt: skip
+    total = tl.zeros((CELLS_IN_TILE, BLOCK), tl.float32)
+    for k in range(0, HIDDEN, STEP):
+        left = hidden.load([tile * CELLS_IN_TILE, k])
+        total = tl.dot(left, weight.load([first_id, k]).T, total, input_precision=PRECISION)
+    return total * (1.0 / _power(weight_top, SCALED)) + tl.load(bias + first_id + tl.arange(0, BLOCK))[None, :]
+
+
+@triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width", "blank", "rows"])
+def score(
+    hidden, weight, bias, weight_top, numbers, tile_count, frames, counts, ranges, targets,
+    tops, sums, blank_scores, label_scores,
+    first, chunk, padded_frames, padded_states, width, blank, rows,
+    RANGES: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr,
+    SCALED: tl.constexpr,
+):  # fmt: skip
+    """Program (block of ids, tile): largest logit and Σ exp of a block, and the logits of blank and label in it."""
+    number, ours = found(numbers, tile_count, first + tl.program_id(1), first, chunk)
+    if ours:
+        b, _, u, real, count = _places(number, frames, counts, ranges, padded_frames, width, RANGES)
+        row = tl.program_id(1).to(tl.int64) * CELLS_IN_TILE + tl.arange(0, CELLS_IN_TILE)
+        first_id = tl.program_id(0) * BLOCK
+        ids = first_id + tl.arange(0, BLOCK)
+        logits = _logits(
+            hidden, weight, bias, weight_top, tl.program_id(1), first_id, HIDDEN, BLOCK, STEP, PRECISION, SCALED
+        )
+        top = tl.max(logits, 1)
+        out = tl.program_id(0).to(tl.int64) * rows + row
+        tl.store(tops + out, top)
+        tl.store(sums + out, tl.sum(tl.exp(logits - top[:, None]), 1))
+        label = tl.load(targets + b * (padded_states - 1) + u, mask=real & (u < count), other=-1).to(tl.int32)
+        of_label = tl.sum(tl.where(ids[None, :] == label[:, None], logits, 0.0), 1)
+        tl.store(label_scores + row, of_label, mask=(label >= 0) & (label // BLOCK == tl.program_id(0)))
+        if blank // BLOCK == tl.program_id(0):
+            tl.store(blank_scores + row, tl.sum(tl.where(ids[None, :] == blank, logits, 0.0), 1))
+
+
+@triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width", "rows", "blocks"])
+def normalise(
+    tops, sums, blank_scores, label_scores, numbers, tile_count, frames, counts, ranges,
+    by_blank, by_label, log_sums, first, chunk, padded_frames, padded_states, width, rows, blocks,
+    RANGES: tl.constexpr,
+):  # fmt: skip
+    """Program (tile): log-probabilities of blank and label, into the lattice, and log Σ exp in two parts."""
+    tile = first + tl.program_id(0)
+    number, ours = found(numbers, tile_count, tile, first, chunk)
+    if ours:
+        b, t, u, real, count = _places(number, frames, counts, ranges, padded_frames, width, RANGES)
+        row = tl.program_id(0).to(tl.int64) * CELLS_IN_TILE + tl.arange(0, CELLS_IN_TILE)
+        top = tl.load(tops + row)
+        total = tl.load(sums + row)
+        for block in range(1, blocks):
+            other = tl.load(tops + block * rows + row)
+            higher = tl.maximum(top, other)
+            total = total * tl.exp(top - higher) + tl.load(sums + block * rows + row) * tl.exp(other - higher)
+            top = higher
+        log_sum = top.to(tl.float64) + tl.log(total.to(tl.float64))
+        large = log_sum.to(tl.float32)
+        place = 2 * (tile.to(tl.int64) * CELLS_IN_TILE + tl.arange(0, CELLS_IN_TILE))
+        tl.store(log_sums + place, large)
+        tl.store(log_sums + place + 1, (log_sum - large.to(tl.float64)).to(tl.float32))
+        emits = real & (u < count)
+        blank_score = tl.load(blank_scores + row).to(tl.float64) - log_sum
+        label_score = tl.load(label_scores + row, mask=emits, other=0.0).to(tl.float64) - log_sum
+        # stored by diagonals: see the lattice
+        at = (b * (padded_frames + padded_states) + t + u) * padded_states + u
+        tl.store(by_blank + at, blank_score, mask=real)
+        tl.store(by_label + at, tl.where(emits, label_score, float("-inf")), mask=real)
+
+
+@triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width", "blank"])
+def differentiate(
+    hidden, weight, bias, weight_top, numbers, tile_count, frames, counts, ranges, targets,
+    log_sums, blank_use, label_use, weights, gradient_top, gradient, bias_gradient,
+    first, chunk, padded_frames, padded_states, width, blank,
+    RANGES: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr,
+    SCALED: tl.constexpr,
+):  # fmt: skip
+    """Program (block of ids, tile): the gradient with respect to the logits, which are computed again."""
+    tile = first + tl.program_id(1)
+    number, ours = found(numbers, tile_count, tile, first, chunk)
+    if ours:
+        b, t, u, real, count = _places(number, frames, counts, ranges, padded_frames, width, RANGES)
+        first_id = tl.program_id(0) * BLOCK
+        ids = first_id + tl.arange(0, BLOCK)
+        logits = _logits(
+            hidden, weight, bias, weight_top, tl.program_id(1), first_id, HIDDEN, BLOCK, STEP, PRECISION, SCALED
+        )
+        place = 2 * (tile.to(tl.int64) * CELLS_IN_TILE + tl.arange(0, CELLS_IN_TILE))
+        shares = tl.exp((logits - tl.load(log_sums + place)[:, None]) - tl.load(log_sums + place + 1)[:, None])
+        at = (b * padded_frames + t) * padded_states + u
+        importance = tl.load(weights + b).to(tl.float32)
+        by_blank = tl.load(blank_use + at, mask=real, other=0.0) * importance
+        by_label = tl.load(label_use + at, mask=real, other=0.0) * importance
+        label = tl.load(targets + b * (padded_states - 1) + u, mask=real & (u < count), other=-1).to(tl.int32)
+        value = shares * (by_blank + by_label)[:, None]
+        value -= tl.where(ids[None, :] == blank, by_blank[:, None], 0.0)
+        value -= tl.where(ids[None, :] == label[:, None], by_label[:, None], 0.0)
+        tl.atomic_add(bias_gradient + ids, tl.sum(value, 0), sem="relaxed")
+        value *= _power(gradient_top, SCALED)
+        gradient.store([tl.program_id(1) * CELLS_IN_TILE, first_id], value.to(gradient.dtype))
+
+
+@triton.jit(do_not_specialize=["first", "chunk"])
+def pull_back(
+    gradient, weight, hidden, numbers, tile_count, first, chunk,
+    IDS: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr, SCALED: tl.constexpr,
+):  # fmt: skip
+    """Program (block of units, tile): the gradient of encoder + predictor in each cell, over the hidden units."""
+    _, ours = found(numbers, tile_count, first + tl.program_id(1), first, chunk)
+    if ours:
+        row = tl.program_id(1) * CELLS_IN_TILE
+        h = tl.program_id(0) * BLOCK
+        total = tl.zeros((CELLS_IN_TILE, BLOCK), tl.float32)
+        for v in range(0, IDS, STEP):
+            total = tl.dot(gradient.load([row, v]), weight.load([v, h]), total, input_precision=PRECISION)
+        value = hidden.load([row, h]).to(tl.float32)
+        # Σ|gradient| over the ids is at most twice its largest, 2¹⁴, so that a product stays under 2¹⁵ by this
+        total *= (1.0 - value * value) * (2.0**-14 if SCALED else 1.0)
+        hidden.store([row, h], total.to(hidden.dtype))
+
+
+@triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width"])
+def fold(
+    sums, weight_top, gradient_top, numbers, tile_count, frames, counts, ranges, encoder_gradient, predictor_gradient,
+    first, chunk, padded_frames, padded_states, width, size,
+    RANGES: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, SCALED: tl.constexpr,
+):  # fmt: skip
+    """Program (first tile of a band, block of units): what `pull_back` found, summed for both sides.
+
+    The encoder's is summed over the states of the band, which are all here; the predictor's over the frames of a tile,
+    and then added to what other bands found.
+    """
+    number, ours = found(numbers, tile_count, first + tl.program_id(0), first, chunk)
+    if ours & (number % PLACES == 0):
+        b = number // PLACES // PLACES
+        frame_count, count = _utterance(frames, counts, b)
+        i = tl.arange(0, FRAMES_IN_TILE)
+        t = (number // PLACES % PLACES).to(tl.int32) + i
+        h = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        scale = (2.0**14 if SCALED else 1.0) / (_power(weight_top, SCALED) * _power(gradient_top, SCALED))
+        of_encoder = tl.zeros((FRAMES_IN_TILE, BLOCK), tl.float32)
+        row = tl.program_id(0).to(tl.int64) * CELLS_IN_TILE + i * STATES_IN_TILE
+        at = sums + row[:, None] * HIDDEN + h[None, :]
+        start = tl.zeros((FRAMES_IN_TILE,), tl.int32)
+        if RANGES:
+            start = tl.load(ranges + b * padded_frames + t, mask=t < frame_count, other=0).to(tl.int32)
+        for place in range(0, across(count, width)):
+            for j in tl.static_range(STATES_IN_TILE):
+                s = place * STATES_IN_TILE + j
+                value = tl.load(at + j * HIDDEN).to(tl.float32)
+                of_encoder += value
+                if RANGES:  # a state differs from frame to frame
+                    to = ((b * padded_states + start + s) * size)[:, None] + h[None, :]
+                    there = (t < frame_count) & (s < width) & (start + s <= count)
+                    there = there[:, None] & (h < size)[None, :]
+                    tl.atomic_add(predictor_gradient + to, value * scale, mask=there, sem="relaxed")
+                else:
+                    to = (b * padded_states + s) * size + h
+                    there = (h < size) & (s <= count)
+                    tl.atomic_add(predictor_gradient + to, tl.sum(value, 0) * scale, mask=there, sem="relaxed")
+            at += CELLS_IN_TILE * HIDDEN
+        to = ((b * padded_frames + t) * size)[:, None] + h[None, :]
+        tl.store(encoder_gradient + to, of_encoder * scale, mask=(t < frame_count)[:, None] & (h < size)[None, :])
+
+
+@triton.jit(do_not_specialize=["first", "chunk", "width"])
+def gather_weight(
+    gradient, hidden, gradient_top, numbers, tile_count, counts, weight_gradient, first, chunk, width,
+    HIDDEN: tl.constexpr, ID_BLOCK: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
+    SPLITS: tl.constexpr, PRECISION: tl.constexpr, SCALED: tl.constexpr,
+):  # fmt: skip
+    """Program (block of units, block of ids, split): gradientᵀ · hidden over a share of the chunk's rows."""
+    begin = (edge(numbers, tile_count, counts, width, first) - first) * CELLS_IN_TILE
+    end = (edge(numbers, tile_count, counts, width, first + chunk) - first) * CELLS_IN_TILE
+    share = tl.cdiv(tl.cdiv(end - begin, STEP), SPLITS) * STEP
+    start = begin + tl.program_id(2) * share
+    if start < end:
+        first_id = tl.program_id(1) * ID_BLOCK
+        first_unit = tl.program_id(0) * BLOCK
+        total = tl.zeros((ID_BLOCK, BLOCK), tl.float32)
+        for r in range(start, tl.minimum(start + share, end), STEP):
+            left = gradient.load([r, first_id]).T
+            total = tl.dot(left, hidden.load([r, first_unit]), total, input_precision=PRECISION)
+        ids = first_id + tl.arange(0, ID_BLOCK)
+        h = first_unit + tl.arange(0, BLOCK)
+        at = weight_gradient + ids[:, None] * HIDDEN + h[None, :]
+        tl.atomic_add(at, total * (1.0 / _power(gradient_top, SCALED)), sem="relaxed")
