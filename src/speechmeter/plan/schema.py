@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from speechmeter.core.naming import default_name
 from speechmeter.core.types import Limits
 
 
@@ -130,13 +131,3 @@ class Plan(_Part):
         """The plan as YAML would hold it, every default written out; reading it back gives this plan."""
         data = self.model_dump(exclude={"axes"}, mode="json", by_alias=True)
         return {**data, **{name: list(values) for name, values in self.axes.items()}}
-
-
-def default_name(load: str) -> str:
-    """What a table calls a model that was given no name: `python:dir/mine.py:make` → `mine:make`."""
-    plugin, _, source = load.partition(":")
-    if not source:
-        return plugin
-    path, colon, factory = source.partition(":")
-    stem = path.rstrip("/").rpartition("/")[2]
-    return stem.removesuffix(".py").removesuffix(".json") + colon + factory
