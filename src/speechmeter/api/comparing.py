@@ -15,10 +15,10 @@ from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.plugins import nearest
 from speechmeter.core.types import VARIANT, Record
+from speechmeter.report.selecting import MODEL, fits, nothing_fits, parse
 from speechmeter.report.tables import by_case
 from speechmeter.store.run_dir import RunDir
 
-_MODEL = "model"
 _LOOSE = ("seconds", "batch", "device", "dtype")
 """Axes that tell cells apart; a difference in any other axis is a difference of protocol, and is named."""
 
@@ -43,18 +43,13 @@ class Comparison:
 
 def select(text: str) -> Selection:
     """Read a selection. Raises InputError for a missing run, a filter that is none, or one that fits nothing."""
-    path, at, rest = (text, "", "") if Path(text).exists() else text.rpartition("@")
-    if not at and not Path(text).exists():
-        path = text
-    filters = dict(_pair(part, text) for part in rest.split(",")) if at else {}
-    run = RunDir.existing(Path(path))
+    path, filters = parse(text)
+    run = RunDir.existing(path)
     measured = [record for record in run.records() if record.status != "skipped"]
-    groups = [tuple(group) for group in by_case(measured).values()]
-    chosen = tuple(group for group in groups if _fits(group[0], filters))
+    chosen = tuple(tuple(group) for group in by_case(measured).values() if fits(group[0], filters))
     if not chosen:
-        models = sorted({group[0].case.subject.name for group in groups})
-        raise InputError(f"{text} holds no records", where=text, fix=f"it has the models {', '.join(models) or 'none'}")
-    return Selection(path=Path(path), filters=filters, groups=chosen, environments=run.environments())
+        raise nothing_fits(text, measured)
+    return Selection(path=path, filters=filters, groups=chosen, environments=run.environments())
 
 
 def compare(
@@ -108,22 +103,6 @@ def share(value: Any, where: str) -> float:
     return number
 
 
-def _pair(part: str, text: str) -> tuple[str, str]:
-    key, equals, value = part.partition("=")
-    if not equals:
-        raise InputError(f"{part!r} is not key=value", where=text, fix="for example RUN@model=wav2vec2,batch=1")
-    return key.strip(), value.strip()
-
-
-def _fits(record: Record, filters: Mapping[str, str]) -> bool:
-    labels = {_MODEL: record.case.subject.name, **record.case.axes}
-    return all(key in labels and _same(labels[key], value) for key, value in filters.items())
-
-
-def _same(actual: Any, wanted: str) -> bool:
-    return str(actual) == wanted or actual == yaml.safe_load(wanted)
-
-
 def _matched(
     base: Selection, new: Selection, ignored: set[str]
 ) -> tuple[list[tuple[tuple[Record, ...], tuple[Record, ...]]], list[str]]:
@@ -145,7 +124,7 @@ def _matched(
 def _key(record: Record, ignored: set[str], *, loose: bool) -> str:
     case = record.case
     names = sorted(name for name in case.axes if name not in ignored and (not loose or name in _LOOSE))
-    model = "" if _MODEL in ignored else case.subject.name
+    model = "" if MODEL in ignored else case.subject.name
     return repr((model, [(name, case.axes[name]) for name in names]))
 
 

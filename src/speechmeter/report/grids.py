@@ -44,15 +44,22 @@ def grids(
     records: Sequence[Record], metric: Metric, *, scope: str = "total", statistic: str = "geomean"
 ) -> list[Table]:
     """One table for each group of cases that differ in seconds and batch alone."""
+    groups = grid_groups(records)
+    return [grid_table(title, group, metric, scope, statistic) for title, group in groups.items()]
+
+
+def grid_groups(records: Sequence[Record]) -> dict[str, Group]:
+    """Cases that differ in seconds and batch alone, by what they have in common."""
     cases = list(by_case(records).values())
     varying = varying_axes([group[0].case for group in cases])
     groups: dict[str, Group] = {}
     for group in cases:
         groups.setdefault(_title(group[0].case, varying), []).append(group)
-    return [_grid(title, group, metric, scope, statistic) for title, group in groups.items()]
+    return groups
 
 
-def _grid(title: str, group: Group, metric: Metric, scope: str, statistic: str) -> Table:
+def grid_table(title: str, group: Group, metric: Metric, scope: str = "total", statistic: str = "geomean") -> Table:
+    """The table of one such group."""
     cells = {_position(records[0].case): cell_of(records, metric, scope, statistic) for records in group}
     rows = _ordered(position[0] for position in cells)
     columns = _ordered(position[1] for position in cells)
@@ -235,3 +242,14 @@ def summary(records: Sequence[Record]) -> str:
     for record in records:
         counts[record.status] = counts.get(record.status, 0) + 1
     return ", ".join(f"{count:,} {status}" for status, count in counts.items()) or "no records"
+
+
+def cell_names(cases: Sequence[Case]) -> list[str]:
+    """A name for each of these cells without its model and device: `5 s × 4`, and what else varies among them."""
+    varying = [name for name in varying_axes(cases) if name not in ("threads", "cores")]
+    found = []
+    for case in cases:
+        parts = [f"{name} {case.axes[name]}" for name in varying if case.axes.get(name) is not None]
+        parts += [case.workload.name] if WORKLOAD in varying or _CONTENT in varying else []
+        found.append(" · ".join([*_cell_place(case), *parts]) or batching(case) or "all")
+    return found

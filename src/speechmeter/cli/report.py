@@ -1,0 +1,33 @@
+"""`speechmeter report`: one HTML page of some runs."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from pathlib import Path
+
+import typer
+
+
+def report(
+    runs: list[str] = typer.Argument(..., metavar="RUN…", help="Runs, or parts of them: RUN@model=a,batch=1."),
+    output: Path = typer.Option(Path("report.html"), "-o", "--output", help="The file to write."),
+    force: bool = typer.Option(False, "--force", help="Replace what stands at -o."),
+) -> None:
+    """Write a page with tables and charts that needs nothing but a browser: no network, no server."""
+    from speechmeter import __version__
+    from speechmeter.cli.console import console_for
+    from speechmeter.cli.files import check_free, write_whole
+    from speechmeter.cli.progress import counting
+    from speechmeter.report.extra import check_installed
+    from speechmeter.report.page.build import build_page
+    from speechmeter.report.sources import read_sources
+
+    gc.disable()  # a command this short frees nothing by it
+    check_free(output, force=force)
+    check_installed()
+    sources = read_sources(runs)
+    with counting(console_for(sys.stderr), "reading") as watch:
+        page = build_page(sources, __version__, watch)
+    write_whole(output, page.encode())
+    typer.echo(f"written: {output}")
