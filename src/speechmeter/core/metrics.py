@@ -260,6 +260,9 @@ TIME_SPLIT = _lower(
     "time_split.v1", "s", "time by kind",
     "time in which a kernel ran, else the runtime was called, else the CPU worked, else nothing; one profiled call",
 )  # fmt: skip
+TRACE_BYTES = _plain(
+    "trace_bytes.v1", "bytes", "trace", "compressed size of the trace file of a step or two", exact=True
+)
 LAUNCH_BOUND = _plain(
     "launch_bound.v1", "1", "latency / GPU busy time", "how much longer a call takes than its kernels: above 1, waiting"
 )

@@ -18,6 +18,7 @@ from speechmeter.report.losses import losses, split
 from speechmeter.report.overview import cascades, relations, summary
 from speechmeter.report.quality import quality
 from speechmeter.report.tables import Table
+from speechmeter.report.traces import traces
 from speechmeter.report.utterances import utterances
 
 _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
@@ -37,6 +38,7 @@ _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
     "utterances": utterances,
     "losses": losses,
     "split": split,
+    "trace": traces,
 }
 _MEMORY = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED)
 
@@ -52,6 +54,7 @@ _WORDS = {
     "quality": "quality",
     "agreement": "losses",
     "split": "split",
+    "trace": "trace",
 }
 """What is shown of each built-in meter when nothing is asked for, in this order."""
 _NEEDS = {
