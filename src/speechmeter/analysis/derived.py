@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from speechmeter.analysis import parts, scores
+from speechmeter.analysis import parts, phases, scores
 from speechmeter.analysis.floors import floor_s
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
@@ -283,7 +283,10 @@ _DERIVED: dict[str, _Derivation] = {
     metrics.FLOOR.id: _of(_floor, metrics.CELLS, metrics.PEAK_BANDWIDTH),
     metrics.FLOOR_RATIO.id: _of(_above_floor, metrics.LATENCY, metrics.CELLS, metrics.PEAK_BANDWIDTH),
     metrics.OPERATOR_SHARE.id: _of(_share, metrics.TIME_OPERATOR),
-    metrics.LAUNCH_BOUND.id: _of(_quotient(metrics.LATENCY, metrics.TIME_GPU), metrics.LATENCY, metrics.TIME_GPU),
+    metrics.LAUNCH_BOUND.id: _of(phases.launch_bound, metrics.LATENCY, metrics.TIME_GPU),
+    metrics.GPU_IDLE.id: _of(phases.gpu_idle, metrics.TIME_SPLIT),
+    metrics.RTF_CPU.id: _of(phases.busy_rtf(phases.CPU), metrics.TIME_BUSY, metrics.AUDIO_SECONDS),
+    metrics.RTF_GPU.id: _of(phases.busy_rtf(phases.GPU), metrics.TIME_BUSY, metrics.AUDIO_SECONDS),
     **{
         metric.id: _of(_score(metric), *scores.RULES[metric.id].counts, metrics.ANSWERED)
         for metric in (metrics.WER, metrics.CER, metrics.BLEU, metrics.CHRF, metrics.COMPLETENESS)

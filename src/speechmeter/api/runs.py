@@ -252,7 +252,9 @@ def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _place(options: Options, study: Study, store: RunWriter) -> Place:
-    artifacts = Keep(folder=store.artifacts_path.resolve(), speech=study.plan.save_speech, trace=study.plan.trace_options())
+    artifacts = Keep(
+        folder=store.artifacts_path.resolve(), speech=study.plan.save_speech, trace=study.plan.trace_options()
+    )
     if options.launcher == "inline":
         return InlinePlace(artifacts)
     return SubprocessPlace(study.plan.limits.value(), artifacts, options.baseline_python)

@@ -30,6 +30,7 @@ def diff(
 ) -> None:
     """List the operators and kernels that changed in number or in time from A to B, by step."""
     from speechmeter.analysis.traces import trace_diff
+    from speechmeter.api.comparing import share
     from speechmeter.cli.console import console_for
     from speechmeter.core.errors import InputError
     from speechmeter.core.plugins import nearest
@@ -73,7 +74,9 @@ def merge(
         raise InputError("one trace is nothing to merge", fix="name another")
     found = [find_trace(path) for path in traces]
     names = _names(found)
-    size = write_trace(output, merged({n: read_trace(p) for n, p in zip(names, found, strict=True)}, keep_time=keep_time))
+    size = write_trace(
+        output, merged({n: read_trace(p) for n, p in zip(names, found, strict=True)}, keep_time=keep_time)
+    )
     typer.echo(f"{len(found)} traces, {size:,} bytes: {output}")
 
 

@@ -148,6 +148,17 @@ MEMORY_CUDA_PROCESS = _lower(
     "device memory of the process after one call, by NVML",
 )
 
+MEMORY_TENSORS_PEAK = _lower(
+    "memory_tensors_peak.v1", "bytes", "peak of tensors",
+    "highest bytes of torch's allocations on the device during one call minus those at its start, by the profiler",
+    exact=True,
+)  # fmt: skip
+MEMORY_AT_PEAK = _lower(
+    "memory_at_peak.v1", "bytes", "held at the peak",
+    "bytes that the work of a module allocated during one call and that were alive at the peak",
+    exact=True,
+)  # fmt: skip
+
 
 def _energy(domain: str, what: str) -> Metric:
     return _lower(f"energy_{domain}.v1", "J", f"energy, {what}", f"energy of the {what} for one call, idle included")
@@ -257,9 +268,17 @@ TIME_GPU = _lower(
     "time_gpu.v1", "s", "GPU busy time", "time in which at least one kernel ran, in one call of a profiled pass"
 )
 TIME_SPLIT = _lower(
-    "time_split.v1", "s", "time by kind",
-    "time in which a kernel ran, else the runtime was called, else the CPU worked, else nothing; one profiled call",
+    "time_split.v2", "s", "time by kind",
+    "time in which a kernel ran, else memory was copied or set, else the runtime was called, else the CPU worked, "
+    "else nothing; one profiled call",
 )  # fmt: skip
+TIME_BUSY = _lower(
+    "time_busy.v1", "s", "busy time",
+    "time in which the CPU was in an operator or the runtime, or the GPU in a kernel or a copy; one profiled call",
+)  # fmt: skip
+GPU_IDLE = _lower(
+    "gpu_idle.v1", "1", "GPU idle", "share of a profiled call in which the GPU ran no kernel and copied nothing"
+)
 TRACE_BYTES = _plain(
     "trace_bytes.v1", "bytes", "trace", "compressed size of the trace file of a step or two", exact=True
 )
@@ -297,6 +316,12 @@ RTF = _lower(
     "processing time of a call / true seconds of audio in it, of several batches sum / sum; "
     "of a synthesiser, of the audio it made",
 )  # fmt: skip
+RTF_CPU = _lower(
+    "rtf_cpu.v1", "1", "real-time factor, CPU busy", "busy time of the CPU in a profiled call / true seconds of audio"
+)
+RTF_GPU = _lower(
+    "rtf_gpu.v1", "1", "real-time factor, GPU busy", "busy time of the GPU in a profiled call / true seconds of audio"
+)
 RANK_CORRELATION = _plain(
     "rank_correlation.v1", "1", "rank correlation", "Spearman's rho of two figures over the models of one cell"
 )

@@ -21,7 +21,9 @@ STEP = "ProfilerStep#"
 OPERATOR, ANNOTATION = "cpu_op", "user_annotation"
 KERNEL, COPIES = "kernel", ("gpu_memcpy", "gpu_memset")
 MODULE = "module"
-"""The argument of a slice that is a call of a module: its path."""
+"""The argument of a slice: the path of the module that it is a call of, or whose work it does."""
+DIRECTION = "direction"
+"""The argument of an operator that does a module's work: forward, backward or recompute."""
 _NAMED = (".json", ".json.gz")
 
 Event = dict[str, Any]
@@ -66,7 +68,7 @@ class Slice:
 
     @property
     def module(self) -> str | None:
-        """The path of the innermost module call that it is or lies in; None outside of all."""
+        """The path of the module whose work it does, or of the innermost call that it lies in; None outside of all."""
         here: Slice | None = self
         while here is not None:
             path = here.event.get("args", {}).get(MODULE)

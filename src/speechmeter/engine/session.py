@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from time import perf_counter_ns
@@ -53,7 +53,7 @@ class LoadedSession:
     resident_loaded_bytes: int | None
     report: Progress
     refused: str = ""
-    keep: Keep = Keep()
+    keep: Keep = field(default_factory=Keep)
 
     def call(self, batch: Batch) -> list[Any]:
         """Run the chain once; outputs per stage."""

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.types import Case, Environment, Measurement
 from speechmeter.core.outputs import Keep, TraceOptions
+from speechmeter.core.types import Case, Environment, Measurement
 from speechmeter.engine.measure import Outcome
 
 

@@ -65,7 +65,9 @@ def traces(records: Sequence[Record]) -> list[Table]:
         rows.append(Row(labels=(labels[case_id], found.notes.get("file", "–")), cells=(_size(group),)))
         if found.notes.get("left_out"):
             shortest_s = found.notes["shorter_than_us"] / 1e6
-            notes.append(f"{labels[case_id]}: {found.notes['left_out']:,} events up to {_seconds(shortest_s)} left out.")
+            notes.append(
+                f"{labels[case_id]}: {found.notes['left_out']:,} events up to {_seconds(shortest_s)} left out."
+            )
     if rows:
         notes.append("open with ui.perfetto.dev, chrome://tracing or `tensorboard --logdir`; stacks.txt is beside it.")
     return [list_table("traces", ("case", "file"), (metrics.TRACE_BYTES,), tuple(rows), notes)]

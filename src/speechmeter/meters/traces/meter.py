@@ -11,7 +11,7 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.protocols import ORDINARY, PROFILE, Session
-from speechmeter.core.traces import FOLDER, SUFFIX, Trace, write_trace
+from speechmeter.core.traces import FOLDER, KERNEL, OPERATOR, SUFFIX, Trace, write_trace
 from speechmeter.core.types import Case, Measurement
 
 STACKS_FILE = "stacks.txt"
@@ -47,6 +47,8 @@ class TraceMeter:
             python_stacks=asked.python_stacks,
             most_events=asked.most_events,
         )
+        if not any(event.get("cat") in (OPERATOR, KERNEL) for event in trace.events):
+            return [Measurement.absent(metrics.TRACE_BYTES, "no operator of torch ran")]
         path = folder / FOLDER / f"{file_name(session.case.subject.name)}{SUFFIX}"
         size = write_files(path, trace)
         return [Measurement.of(metrics.TRACE_BYTES, [float(size)], source="torch.profiler", notes=_notes(path, trace))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,6 +14,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from speechmeter.core.protocols import Session
 from speechmeter.core.traces import STEP, Trace, read_trace
 from speechmeter.meters.modules.ranges import module_ranges
+from speechmeter.meters.traces.places import placed
 from speechmeter.meters.traces.tidy import tidied
 
 Step = Callable[[], Any]
@@ -33,7 +35,7 @@ def record(
         for place, step in enumerate(steps):
             with record_function(f"{STEP}{place}"):
                 step()
-    return tidied(exported(running), most_events=most_events)
+    return tidied(placed(exported(running), running), most_events=most_events)
 
 
 @contextmanager
@@ -55,7 +57,7 @@ def exported(finished: Any) -> Trace:
 def steps_of(session: Session, most: int) -> list[Step]:
     """Calls of the first batches, as many as asked for; a single batch is called again."""
     batches = [session.batches[place % len(session.batches)] for place in range(most)]
-    return [lambda batch=batch: session.call(batch) for batch in batches]
+    return [partial(session.call, batch) for batch in batches]
 
 
 def on_cuda(session: Session) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from speechmeter.core.traces import ANNOTATION, OPERATOR, Event, Slice, nested
+from speechmeter.core.traces import ANNOTATION, DIRECTION, MODULE, OPERATOR, Event, Slice, nested
 
 _FRAMES = (OPERATOR, ANNOTATION, "python_function", "cuda_runtime", "cuda_driver")
 
@@ -25,8 +25,17 @@ def frames(innermost: Slice) -> list[str]:
     here: Slice | None = innermost
     while here is not None:
         found.append(here.name.replace(";", ","))
+        found += _work_of(here)
         here = here.parent
     return found[::-1]
+
+
+def _work_of(one: Slice) -> list[str]:
+    """A frame for the module whose backward pass begins here: nothing around it would tell."""
+    args, around = one.event.get("args") or {}, (one.parent.event.get("args") or {}) if one.parent is not None else {}
+    if args.get(DIRECTION) != "backward" or around.get(DIRECTION) == "backward":
+        return []
+    return [f"{args[MODULE]} (backward)"]
 
 
 def stacks_text(found: dict[str, float]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from speechmeter.core.traces import MODULE, OPERATOR, Event, Trace, nested
+from speechmeter.core.traces import ANNOTATION, MODULE, OPERATOR, Event, Trace, nested
 from speechmeter.meters.modules import names
 
 OURS = "speechmeter"
@@ -35,7 +35,8 @@ def _plainly(event: Event) -> Event:
     for prefix, kind in _PLAIN.items():
         if name.startswith(prefix):
             plain = name.removeprefix(prefix)
-            return {**event, "name": plain or kind, "args": {**event.get("args", {}), kind: plain}}
+            category = ANNOTATION if event.get("cat") == OPERATOR else event.get("cat")
+            return {**event, "name": plain or kind, "cat": category, "args": {**event.get("args", {}), kind: plain}}
     return event if name else {**event, "name": "(no name)"}
 
 

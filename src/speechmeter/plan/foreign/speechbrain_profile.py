@@ -128,8 +128,8 @@ class _Recipe:
     def _trace(self) -> None:
         """`export_logs`: the recipe writes a Chrome trace and stacks for flame graphs; so does `trace`."""
         logs, origin = self._dimension("export_logs")
-        if logs:
-            self._draft.put("trace", True, origin)
+        if logs is not None:
+            self._draft.put("trace", logs, origin)
 
     def _found(self, name: str) -> Path | None:
         """A file or folder, seen from the recipe's folder or from here."""
