@@ -41,7 +41,7 @@ def test_a_recipe_with_a_local_model_lists_its_cases(cli, workshop, profile):
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("tiny · cpu") == 15
     assert done.stdout.count("left out: outside the triangle") == 5
-    assert "profile.yaml:1: 'home' has no counterpart" in done.stderr
+    assert "profile.yaml:10: 'seed' has no counterpart" in done.stderr
     assert not (workshop / "pwned").exists()
 
 

@@ -29,6 +29,9 @@ def show(
     split: bool = typer.Option(
         False, "--split", help="With --metric rtf: wall time, CPU busy and GPU busy side by side."
     ),
+    filter: str | None = typer.Option(
+        None, "--filter", help="Modules to list, with --metric modules: a pattern such as 'encoder.layers.*'."
+    ),
     assume: list[str] = typer.Option(
         [], "--assume", help="A rate for the energy table: tdp_w=65, co2_g_per_kwh=400, price_per_kwh=0.30. Repeatable."
     ),
@@ -52,7 +55,9 @@ def show(
     records = RunDir.existing(run).records()
     if assume and metric not in (None, "energy"):
         raise InputError("rates are for the energy table", where="--assume", fix="--metric energy, or none")
-    found = tables(records, metric, statistic, read_assumptions(assume), beside=split)
+    if filter is not None and metric != "modules":
+        raise InputError("a pattern is for the modules", where="--filter", fix="add --metric modules")
+    found = tables(records, metric, statistic, read_assumptions(assume), filter, beside=split)
     if format != "table":
         typer.echo(FORMATS[format](found, sci=sci).rstrip())
         return

@@ -264,9 +264,33 @@ OPERATOR_SHARE = _plain(
     "operator_share.v1", "1", "share of operator time",
     "time in an operator, or in all operators of a kind / time in all operators, in a profiled pass",
 )  # fmt: skip
+TIME_MODULE = _lower(
+    "time_module.v1", "s", "time in module",
+    "CPU time of a module outside those inside it, forward, backward and recomputed, in one call of a profiled pass: "
+    "for shares, not for latency",
+)  # fmt: skip
 TIME_GPU = _lower(
-    "time_gpu.v1", "s", "GPU busy time", "time in which at least one kernel ran, in one call of a profiled pass"
-)
+    "time_gpu.v1", "s", "GPU busy time",
+    "time in which at least one kernel ran, in one call of a profiled pass; of a module, while kernels of its own ran, "
+    "instants with several kernels split among them",
+)  # fmt: skip
+MODULE_SHARE = _plain(
+    "module_share.v1", "%", "share",
+    "100 × time of a module with all that is inside it / time of the call, in a profiled pass; on a GPU busy times; "
+    "of a row in one direction / time of all rows in it",
+)  # fmt: skip
+MODULE_CALLS = _plain(
+    "module_calls.v1", "1", "calls of module", "how often a module is called in one call, recomputing not counted",
+    exact=True,
+)  # fmt: skip
+MEMORY_MODULE = _lower(
+    "memory_module.v1", "bytes", "peak of module",
+    "torch's highest allocated CUDA bytes while the forward of a module ran minus those when it began",
+)  # fmt: skip
+MODULE_MFU = Metric(
+    id="mfu_module.v1", unit="1", direction="higher", title="MFU of module",
+    formula="FLOPs of a module, forward and backward / (its share of the call × latency) / peak arithmetic",
+)  # fmt: skip
 TIME_SPLIT = _lower(
     "time_split.v2", "s", "time by kind",
     "time in which a kernel ran, else memory was copied or set, else the runtime was called, else the CPU worked, "

@@ -200,7 +200,7 @@ class Way:
 ORDINARY = (Way(),)
 MAIN = "main"
 """The process that meters share when they disturb each other no more than passes after one another do."""
-PROFILE = "profile"
+PROFILED = "profiled"
 """The process of meters that record what runs: a profiler may slow what comes after it, so nothing is timed there."""
 
 

@@ -15,6 +15,7 @@ from speechmeter.report.energy import energy
 from speechmeter.report.grids import grids
 from speechmeter.report.lists import cold_start, parameters, stages
 from speechmeter.report.losses import losses
+from speechmeter.report.modules import module_times, timed
 from speechmeter.report.overview import cascades, relations, summary
 from speechmeter.report.phases import split, split_rtf
 from speechmeter.report.quality import quality
@@ -57,6 +58,7 @@ _WORDS = {
     "quality": "quality",
     "agreement": "losses",
     "split": "split",
+    "modules": "modules",
     "timeline": "timeline",
     "trace": "trace",
 }
@@ -93,13 +95,15 @@ def tables(
     metric: str | None,
     statistic: str = "geomean",
     assumed: Mapping[str, float] | None = None,
+    wanted: str | None = None,
     *,
     beside: bool = False,
 ) -> list[Table]:
     """The tables of one metric; without one a table of each meter's first figure, plug-ins last.
 
-    `assumed` are rates that the reader states for figures of energy (see `analysis.assumed`). `beside` puts busy time
-    of CPU and GPU beside the wall time of a real-time factor; other metrics have no such form: InputError.
+    `assumed` are rates that the reader states for figures of energy (see `analysis.assumed`); `wanted` is a pattern
+    for the modules that are listed. `beside` puts busy time of CPU and GPU beside the wall time of a real-time factor;
+    other metrics have no such form: InputError.
     """
     asked = dict.fromkeys(name for record in records for name in record.case.meters)
     own = _definitions(asked)
@@ -113,6 +117,8 @@ def tables(
         return _with_needs(energy(records, assumed), "energy", asked)
     if metric == "summary":
         return summary(records, statistic)
+    if metric == "modules" and timed(records):
+        return module_times(records, wanted)
     if metric in _LISTS:
         return _with_needs(_LISTS[metric](records), metric, asked)
     if metric == "memory":

@@ -32,7 +32,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Attributed:
-    """The rows of one call. `wall_s` is how long its range was open; 0 where no call was marked."""
+    """The rows of one call. `wall_s` is how long its ranges were open; 0 where no call was marked."""
 
     rows: tuple[Row, ...]
     wall_s: float = 0.0
@@ -57,27 +57,31 @@ def attribute_events(events: Events) -> list[Attributed]:
 
 
 class _Calls:
-    """Which call an instant belongs to."""
+    """Which call an instant belongs to. A call is all ranges of its name: what is not clocked lies between."""
 
     def __init__(self, marks: Sequence[CpuEvent]) -> None:
         self.marks = marks
         self.starts = [mark.start_ns for mark in marks]
-        self.count = max(1, len(marks))
+        self.numbers = {name: place for place, name in enumerate(dict.fromkeys(mark.name for mark in marks))}
+        self.count = max(1, len(self.numbers))
 
     def number(self, instant_ns: int) -> int | None:
         """The call that was under way; None between them."""
         if not self.marks:
             return 0
-        place = bisect_right(self.starts, instant_ns) - 1
-        return place if place >= 0 and instant_ns <= self.marks[place].end_ns else None
+        mark = self.marks[bisect_right(self.starts, instant_ns) - 1]
+        return self.numbers[mark.name] if mark.start_ns <= instant_ns <= mark.end_ns else None
+
+    def wall_ns(self, number: int) -> int:
+        """How long all ranges of a call were open."""
+        return sum(mark.end_ns - mark.start_ns for mark in self.marks if self.numbers[mark.name] == number)
 
     def attributed(
         self, number: int, cpu_ns: dict[Key, float], gpu_ns: dict[Key, float], entered: dict[Key, int]
     ) -> Attributed:
         keys = [key for key in dict.fromkeys((*entered, *cpu_ns, *gpu_ns)) if key[0] == number]
-        wall = self.marks[number].end_ns - self.marks[number].start_ns if self.marks else 0
         return Attributed(
-            wall_s=wall * _NANOSECOND,
+            wall_s=self.wall_ns(number) * _NANOSECOND,
             rows=tuple(
                 Row(
                     place=key[1],

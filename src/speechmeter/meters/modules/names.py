@@ -11,5 +11,5 @@ LABEL = "speechmeter.label::"
 STAGE = "speechmeter.stage::"
 """A stage of a call."""
 CALL = "speechmeter.call::"
-"""One call, from its first stage to its last."""
+"""A clocked part of the call whose number follows: all ranges of one number are one call."""
 OURS = (MODULE, PARAMETER, LABEL, STAGE, CALL)

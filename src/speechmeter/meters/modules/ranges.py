@@ -7,8 +7,9 @@ Imports torch.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
@@ -55,19 +56,33 @@ def class_name(module: Any) -> str:
 
 
 @contextmanager
-def module_ranges(roots: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+def module_ranges(roots: Mapping[str, Any], patterns: Sequence[str] = ()) -> Iterator[dict[str, str]]:
     """Ranges for every module while this is open; gives path → class. Hooks that are there keep working.
 
-    Afterwards the tables of hooks are as they were, whatever was raised.
+    With patterns only for modules that fit one of them, `*` standing for anything; the time of the others is that of
+    the module around them. Afterwards the tables of hooks are as they were, whatever was raised.
     """
-    modules = named_modules(roots)
+    everything = named_modules(roots)
+    modules = {path: module for path, module in everything.items() if _wanted(path, patterns)}
     opened = _Opened()
     with ExitStack() as undo:
         for path, module in modules.items():
             _follow(path, module, opened, undo)
-        for path, parameter in _owned_parameters(modules):
-            _mark_gradient(path, parameter, undo)
+        for path, parameter in _owned_parameters(everything):
+            if owner := _nearest(path, modules):
+                _mark_gradient(owner, parameter, undo)
         yield {path: class_name(module) for path, module in modules.items()}
+
+
+def _wanted(path: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def _nearest(path: str, modules: Mapping[str, Any]) -> str:
+    """The path itself or the nearest one around it that has a range; empty where none has."""
+    while path and path not in modules:
+        path = path.rpartition(".")[0]
+    return path
 
 
 def _follow(path: str, module: torch.nn.Module, opened: _Opened, undo: ExitStack) -> None:

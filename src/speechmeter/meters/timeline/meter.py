@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from speechmeter.core import metrics
 from speechmeter.core.memory_timeline import FILE, Held, MemoryTimeline, write_timeline
-from speechmeter.core.protocols import ORDINARY, PROFILE, Session
+from speechmeter.core.protocols import ORDINARY, PROFILED, Session
 from speechmeter.core.types import Case, Measurement
 
 _OUTSIDE = "(outside)"
@@ -25,7 +25,7 @@ class TimelineMeter:
 
     def process(self, case: Case) -> str:
         """A process with other profilers: none of them is ever active where latency is taken."""
-        return PROFILE
+        return PROFILED
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch, whose allocators tell the profiler what they do."""

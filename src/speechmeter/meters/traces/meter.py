@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import ORDINARY, PROFILE, Session
+from speechmeter.core.protocols import ORDINARY, PROFILED, Session
 from speechmeter.core.traces import FOLDER, KERNEL, OPERATOR, SUFFIX, Trace, write_trace
 from speechmeter.core.types import Case, Measurement
 
@@ -27,7 +27,7 @@ class TraceMeter:
 
     def process(self, case: Case) -> str:
         """A process with other profilers: none of them is ever active where latency is taken."""
-        return PROFILE
+        return PROFILED
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch, whose profiler records."""

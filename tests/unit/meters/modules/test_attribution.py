@@ -96,8 +96,10 @@ def test_numbers_of_another_thread_are_not_confused():
 
 
 def test_every_marked_call_has_rows_of_its_own_and_what_is_between_has_none():
-    one = lambda start: (event(CALL, start, start + 20), event(MODULE + "m", start + 5, start + 15))  # noqa: E731
-    first, second = attribute_events(Events(cpu=(*one(0), event(MODULE + "m", 30, 40), *one(100))))
+    def one(number, start):
+        return event(f"{CALL}{number}", start, start + 20), event(MODULE + "m", start + 5, start + 15)
+
+    first, second = attribute_events(Events(cpu=(*one(0, 0), event(MODULE + "m", 30, 40), *one(1, 100))))
 
     assert figures(first) == figures(second) == {("-", "forward"): 10, ("m", "forward"): 10}
 
@@ -119,3 +121,11 @@ def test_other_peoples_ranges_are_labels_and_torchs_own_are_not():
         ("ours", "forward"): 5,
     }
     assert {row.place.module for row in call.rows if row.place.label} == {"m"}
+
+
+def test_clocked_parts_of_one_call_are_put_together():
+    cpu = (event(CALL + "0", 0, 10), event(MODULE + "outside", 20, 30), event(CALL + "0", 40, 45))
+    (call,) = attribute_events(Events(cpu=cpu))
+
+    assert figures(call) == {("-", "forward"): 15}
+    assert call.wall_s == pytest.approx(15e-9)

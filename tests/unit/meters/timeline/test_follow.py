@@ -7,7 +7,7 @@ from conftest import make_case  # noqa: E402
 
 from speechmeter.core.errors import InputError  # noqa: E402
 from speechmeter.core.memory_timeline import read_timeline, write_timeline  # noqa: E402
-from speechmeter.core.protocols import PROFILE  # noqa: E402
+from speechmeter.core.protocols import PROFILED  # noqa: E402
 from speechmeter.meters.timeline.follow import followed, thinned  # noqa: E402
 from speechmeter.meters.timeline.meter import TimelineMeter, by_module, rows  # noqa: E402
 from speechmeter.meters.traces.record import record  # noqa: E402
@@ -109,4 +109,4 @@ def test_what_is_written_can_be_read_back(timeline, tmp_path):
 
 
 def test_it_runs_where_nothing_is_timed():
-    assert TimelineMeter().process(make_case()) == PROFILE
+    assert TimelineMeter().process(make_case()) == PROFILED
