@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["Prepared", "Result", "Run", "SpeechmeterError", "Stage", "__version__", "load", "measure", "run"]
+__all__ = ["Prepared", "Result", "Run", "SpeechmeterError", "Stage", "__version__", "label", "load", "measure", "run"]
 
 if TYPE_CHECKING:
     from speechmeter.api.live import Result, measure
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from speechmeter.core.errors import SpeechmeterError
     from speechmeter.core.protocols import Prepared
     from speechmeter.core.types import Stage
+    from speechmeter.meters.modules.label import label
 
 _HOMES = {
     "measure": "speechmeter.api.live",
@@ -27,6 +28,7 @@ _HOMES = {
     "SpeechmeterError": "speechmeter.core.errors",
     "Prepared": "speechmeter.core.protocols",
     "Stage": "speechmeter.core.types",
+    "label": "speechmeter.meters.modules.label",
 }
 
 

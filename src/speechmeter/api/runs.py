@@ -16,8 +16,8 @@ from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import metrics
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.machine import available_cores
+from speechmeter.core.outputs import Keep
 from speechmeter.core.types import CONTENT_HASHES, FAILED, VARIANT, Case, Record
-from speechmeter.engine.measure import Keep
 from speechmeter.launch.places import BASELINE, THIS, InlinePlace, Place, SubprocessPlace, all_exact
 from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.sweep import Sweep, Watcher, pending, run_sweep
@@ -252,7 +252,9 @@ def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _place(options: Options, study: Study, store: RunWriter) -> Place:
-    artifacts = Keep(folder=store.artifacts_path.resolve(), speech=study.plan.save_speech)
+    artifacts = Keep(
+        folder=store.artifacts_path.resolve(), speech=study.plan.save_speech, trace=study.plan.trace_options()
+    )
     if options.launcher == "inline":
         return InlinePlace(artifacts)
     return SubprocessPlace(study.plan.limits.value(), artifacts, options.baseline_python)

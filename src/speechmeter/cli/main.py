@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from speechmeter.cli import compare, data, doctor, models, plot, report, run, selftest, shapes, show
+from speechmeter.cli import compare, data, doctor, models, plot, report, run, selftest, shapes, show, trace
 from speechmeter.core.errors import InterruptedRun, SpeechmeterError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -29,6 +29,7 @@ app.command()(models.models)
 app.command()(doctor.doctor)
 app.command()(selftest.selftest)
 app.add_typer(data.app, name="data")
+app.add_typer(trace.app, name="trace")
 
 
 def _version(wanted: bool) -> None:

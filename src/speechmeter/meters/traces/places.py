@@ -1,0 +1,27 @@
+"""Tell every operator of a trace the module whose work it does, those of the backward pass too. Imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from speechmeter.core.traces import DIRECTION, MODULE, Event, Trace
+from speechmeter.meters.modules.events import events_of
+from speechmeter.meters.modules.tree import nested, settle
+
+_ID = "External id"
+"""What torch calls the number of an event of the CPU, in the event itself and in what a device did for it."""
+
+
+def placed(trace: Trace, finished: Any) -> Trace:
+    """The trace of a finished profile with `module` and `direction` among the arguments, where there is a module."""
+    nodes = nested(events_of(finished).cpu)
+    settle(nodes)
+    homes = {node.event.id: (node.place.module, node.direction) for node in nodes if node.place.module}
+    return Trace(events=[_at_home(event, homes) for event in trace.events], facts=trace.facts)
+
+
+def _at_home(event: Event, homes: Mapping[int, tuple[str, str]]) -> Event:
+    args = event.get("args") or {}
+    home = homes.get(args.get(_ID, -1)) if event.get("ph") == "X" else None
+    return event if home is None else {**event, "args": {**args, MODULE: home[0], DIRECTION: home[1]}}
