@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from speechmeter.cli import compare, data, doctor, merge, models, run, selftest, shapes, show
+from speechmeter.cli import compare, data, doctor, merge, models, query, run, selftest, shapes, show
 from speechmeter.core.errors import InterruptedRun, SpeechmeterError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -23,6 +23,7 @@ app.command()(run.run)
 app.command()(show.show)
 app.command()(compare.compare)
 app.command()(merge.merge)
+app.command()(query.query)
 app.command()(shapes.shapes)
 app.command()(models.models)
 app.command()(doctor.doctor)

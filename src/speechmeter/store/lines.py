@@ -42,6 +42,14 @@ def read_lines(path: Path) -> Iterator[tuple[int, Any]]:
                 yield number, _parse(line, path, number)
 
 
+def ends_whole(path: Path) -> bool:
+    """Whether the file is empty or ends with a line end: no torn last line."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 1))
+        return file.read() in (b"", b"\n")
+
+
 def cut_torn_line(path: Path) -> int:
     """Cut what follows the last line end, as a kill in mid-write leaves it; the number of bytes cut."""
     if not path.exists():
