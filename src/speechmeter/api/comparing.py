@@ -12,6 +12,7 @@ import yaml
 from speechmeter.analysis.compare import Verdict, case_differences, environment_differences, verdict
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
+from speechmeter.core.hosts import HOST, hosts_apart
 from speechmeter.core.metrics import Metric
 from speechmeter.core.plugins import nearest
 from speechmeter.core.types import VARIANT, Record
@@ -45,7 +46,7 @@ def select(text: str) -> Selection:
     """Read a selection. Raises InputError for a missing run, a filter that is none, or one that fits nothing."""
     path, filters = parse(text)
     run = RunDir.existing(path)
-    measured = [record for record in run.records() if record.status != "skipped"]
+    measured = [record for record in hosts_apart(run.records()) if record.status != "skipped"]
     chosen = tuple(tuple(group) for group in by_case(measured).values() if fits(group[0], filters))
     if not chosen:
         raise nothing_fits(text, measured)
@@ -62,6 +63,7 @@ def compare(
     ignored = {*base.filters, *new.filters, VARIANT}
     notes: list[str] = []
     verdicts: list[Verdict] = []
+    _check_hosts(base, new)
     together = base.path.resolve() == new.path.resolve()
     matched, alone = _matched(base, new, ignored)
     for old, fresh in matched:
@@ -69,8 +71,9 @@ def compare(
         machine, code = _environments(base, new, old, fresh)
         _refuse(differences + machine, old, allow_different)
         notes += [*(f"different: {text}" for text in differences + machine), *(f"code: {text}" for text in code)]
+        beside = together and old[0].host == fresh[0].host
         for name, min_effect in thresholds.items():
-            verdicts.append(verdict(old, fresh, _metric(name, old), min_effect, together=together))
+            verdicts.append(verdict(old, fresh, _metric(name, old), min_effect, together=beside))
     if not verdicts:
         raise InputError("BASE and NEW have no cell in common", where=str(new.path), fix="compare runs of one plan")
     return Comparison(verdicts=tuple(verdicts), notes=tuple(dict.fromkeys([*notes, *alone])))
@@ -101,6 +104,21 @@ def share(value: Any, where: str) -> float:
     if number >= 1 and not text.endswith("%"):
         raise InputError(f"{text} as a share would be {number * 100:g} %", where=where, fix=f"write {text}%")
     return number
+
+
+def _check_hosts(base: Selection, new: Selection) -> None:
+    """Records of several machines are held against those of the same ones, or one machine is chosen."""
+    base_hosts, new_hosts = ({group[0].host for group in side.groups} for side in (base, new))
+    if base_hosts == new_hosts:
+        return
+    for side, hosts in ((base, base_hosts), (new, new_hosts)):
+        if len(hosts) > 1:
+            names = sorted(hosts)
+            raise InputError(
+                f"this holds records of {len(names)} machines: {', '.join(names)}",
+                where=str(side.path),
+                fix=f"choose one: {side.path}@{HOST}={names[0]}",
+            )
 
 
 def _matched(

@@ -15,6 +15,7 @@ from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import metrics
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
+from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.machine import available_cores
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import CONTENT_HASHES, FAILED, VARIANT, Case, Record
@@ -73,9 +74,12 @@ class Run:
 
 
 def load(path: str | Path) -> Run:
-    """Read a run directory. Raises RunDirError when it is none, StoreError when a record is broken."""
+    """Read a run directory, machines told apart by the axis `host` where it holds records of several.
+
+    Raises RunDirError when it is none, StoreError when a record is broken.
+    """
     store = RunDir.existing(Path(path))
-    return Run(path=store.path, records=tuple(store.records()))
+    return Run(path=store.path, records=tuple(hosts_apart(store.records())))
 
 
 def run(

@@ -6,7 +6,21 @@ import sys
 
 import typer
 
-from speechmeter.cli import compare, data, doctor, models, plot, report, run, selftest, shapes, show, trace
+from speechmeter.cli import (
+    compare,
+    data,
+    doctor,
+    merge,
+    models,
+    plot,
+    query,
+    report,
+    run,
+    selftest,
+    shapes,
+    show,
+    trace,
+)
 from speechmeter.core.errors import InterruptedRun, SpeechmeterError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -24,6 +38,8 @@ app.command()(show.show)
 app.command()(compare.compare)
 app.command()(report.report)
 app.command()(plot.plot)
+app.command()(merge.merge)
+app.command()(query.query)
 app.command()(shapes.shapes)
 app.command()(models.models)
 app.command()(doctor.doctor)

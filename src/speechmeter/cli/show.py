@@ -40,6 +40,7 @@ def show(
     from speechmeter.analysis.assumed import read_assumptions
     from speechmeter.analysis.estimate import STATISTICS
     from speechmeter.core.errors import InputError
+    from speechmeter.core.hosts import hosts_apart
     from speechmeter.core.plugins import nearest
     from speechmeter.report.choose import tables
     from speechmeter.report.text import FORMATS
@@ -52,7 +53,7 @@ def show(
         raise InputError(
             f"there is no statistic {statistic!r}", where="--stat", fix=nearest(statistic, list(STATISTICS))
         )
-    records = RunDir.existing(run).records()
+    records = hosts_apart(RunDir.existing(run).records())
     if assume and metric not in (None, "energy"):
         raise InputError("rates are for the energy table", where="--assume", fix="--metric energy, or none")
     if filter is not None and metric != "modules":

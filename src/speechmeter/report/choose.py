@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from speechmeter.analysis.figures import definition
 from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
@@ -197,7 +198,7 @@ def _metric(records: Sequence[Record], name: str) -> Metric:
     for record in records:
         for m in record.measurements:
             if name in (m.metric, m.metric.rpartition(".")[0]):
-                return Metric(id=m.metric, unit=m.unit, direction="neither", title=name, formula="see its plug-in")
+                return definition(m.metric, m.unit)
     raise InputError(
         f"there is no metric {name!r} in this run", where="--metric", fix=plugins.nearest(name, names(records))
     )

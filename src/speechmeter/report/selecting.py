@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.core.errors import InputError
+from speechmeter.core.hosts import HOST
 from speechmeter.core.types import Record
 
 MODEL = "model"
@@ -22,7 +23,7 @@ def parse(text: str) -> tuple[Path, dict[str, str]]:
 
 def fits(record: Record, filters: Mapping[str, str]) -> bool:
     """Whether a record's model and axes are those asked for."""
-    labels = {MODEL: record.case.subject.name, **record.case.axes}
+    labels = {MODEL: record.case.subject.name, HOST: record.host, **record.case.axes}
     return all(key in labels and _same(labels[key], value) for key, value in filters.items())
 
 
