@@ -8,11 +8,11 @@ INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable '.[torch,transformers,silero-vad,test,lint]'
+	$(INSTALL) --editable '.[torch,transformers,silero-vad,report,test,lint]'
 	$(INSTALL) --no-deps speechbrain  # it asks for torchaudio, which has no build for a torch without CUDA
 	touch $@
 
-bench: $(VENV)/ready  ## the built-in tour: tables on the screen, a run directory under runs/
+bench: $(VENV)/ready  ## the built-in tour: tables on the screen, a run directory under runs/ with report.html in it
 	$(BIN)/speechmeter run
 
 test: $(VENV)/ready  ## under 10 minutes on 2 cores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ _PIXELS_PER_IN = 96
 _PRINT_PPI = 300
 _POINTS_PER_PIXEL = 0.75
 _GAP = 14
+_LETTER_PX, _SYMBOL_PX = 7.2, 24
+_MOST_LABEL = 0.42
+"""Of the width: what names of lines may take."""
 _SIZE = re.compile(r'<svg[^>]*?width="([\d.]+)"[^>]*?height="([\d.]+)"')
 
 
@@ -54,12 +58,15 @@ def plot(sources: Sequence[Source], kind: str, suffix: str, width_in: float = CO
 
 def specification(figure: Figure, width_in: float) -> dict[str, Any]:
     """The whole Vega-Lite specification of a figure on paper."""
+    width_px = width_in * _PIXELS_PER_IN
+    lines = textwrap.wrap(figure.title, width=int(width_px / _LETTER_PX), max_lines=3, placeholder=" …")
+    look = {**PAPER, "axis": {**PAPER["axis"], "labelLimit": round(_MOST_LABEL * width_px)}}
     return {
         **figure.spec,
-        "title": {"text": figure.title, "limit": width_in * _PIXELS_PER_IN},
-        "width": width_in * _PIXELS_PER_IN,
+        "title": lines or [figure.title],
+        "width": width_px,
         "autosize": {"type": "fit-x", "contains": "padding"},
-        "config": PAPER,
+        "config": {**look, "legend": {**PAPER["legend"], "labelLimit": round(width_px / 2 - _SYMBOL_PX)}},
     }
 
 
@@ -81,7 +88,8 @@ def stacked(drawings: Sequence[str], scale: float = 1.0) -> str:
         top += height + _GAP
     wide, high = max(width for width, _ in sizes), top - _GAP
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide * scale:g}" height="{high * scale:g}" '
-    return f'{head}viewBox="0 0 {wide:g} {high:g}">{"".join(parts)}</svg>'
+    ground = '<rect width="100%" height="100%" fill="white"/>'
+    return f'{head}viewBox="0 0 {wide:g} {high:g}">{ground}{"".join(parts)}</svg>'
 
 
 def _encoded(drawings: Sequence[str], suffix: str) -> bytes:

@@ -46,6 +46,7 @@ def drawn(chart: alt.Chart | alt.LayerChart, rows: Rows, height: int) -> dict[st
     """The specification of a chart over these rows, without `config`; a page or a plot adds look and width."""
     spec: dict[str, Any] = chart.to_dict()
     spec.pop("config", None)
+    spec.pop("$schema", None)  # it changes with the installed Altair; readers are told the language
     for layer in spec.get("layer", ()):
         layer.pop("data", None)  # an empty one, which would hide the rows
     return {**spec, "height": height, "data": {"values": rows}}

@@ -91,7 +91,7 @@ def _chart(rows: Rows, score: Metric, cost: Metric) -> Any:
     costs = [row[name] for row in rows for name in ("cost_value", "cost_low", "cost_high") if row[name] is not None]
     scores = bounds(rows)
     across, up = unit_of(cost, costs).axis(costs), unit_of(score, scores).axis([])
-    x_scale, y_scale = scale_of(costs), alt.Scale(zero=False, padding=10)
+    x_scale, y_scale = scale_of(costs), alt.Scale(zero=True)
     x, x_low = (alt.X(f"{field}:Q", axis=across, scale=x_scale) for field in ("cost_value", "cost_low"))
     y, y_low = (alt.Y(f"{field}:Q", axis=up, scale=y_scale) for field in ("value", "low"))
     names = list(dict.fromkeys(row["label"] for row in rows))

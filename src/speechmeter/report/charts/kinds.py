@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from speechmeter.report.charts import cold_start, energy, front, grid, losses, machines, scaling, stages
+from speechmeter.report.charts import (
+    cold_start,
+    energy,
+    front,
+    grid,
+    losses,
+    machines,
+    memory,
+    modules,
+    scaling,
+    stages,
+)
 from speechmeter.report.charts.figure import Figure
 from speechmeter.report.sources import Source
 
@@ -35,6 +46,8 @@ KINDS: dict[str, Kind] = {
     "grid": Kind(draw=of_each(grid.figures), needs="a case with latency or memory"),
     "scaling": Kind(draw=of_each(scaling.figures), needs="latency at several seconds or batch sizes"),
     "front": Kind(draw=of_each(front.figures), needs="systems with a score (meter quality) and latency"),
+    "modules": Kind(draw=of_each(modules.figures), needs="the time of modules (meter modules)"),
+    "memory": Kind(draw=of_each(memory.figures), needs="memory through a step (meter timeline)"),
     "losses": Kind(draw=of_each(losses.figures), needs="transducer losses with latency"),
     "cold-start": Kind(draw=of_each(cold_start.figures), needs="the time of loading or of the first call"),
     "energy": Kind(draw=of_each(energy.figures), needs="energy that a sensor read (meter energy)"),

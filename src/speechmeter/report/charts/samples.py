@@ -19,9 +19,8 @@ def strip() -> dict[str, Any]:
 
     axis = unit_of(metrics.LATENCY, []).axis([])
     scale = alt.Scale(zero=False, padding=6)
-    x = alt.X(
-        "order:Q", title="samples in the order they were taken", axis=alt.Axis(tickMinStep=1, grid=False, format="d")
-    )
+    across = alt.Axis(tickMinStep=1, grid=False, format="d", title="samples in the order they were taken")
+    x = alt.X("order:Q", axis=across, scale=alt.Scale(zero=False, padding=8))
     told = [alt.Tooltip("round:N", title="round"), alt.Tooltip("text:N", title="sample")]
     samples = alt.Chart().transform_filter("isValid(datum.value)").encode(x=x, tooltip=told)
     whole = alt.Chart().transform_filter("isValid(datum.mean)")

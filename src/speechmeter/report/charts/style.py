@@ -10,6 +10,8 @@ RAMP = "cividis"
 """From dark blue (low) to yellow (high); even steps for every kind of colour vision."""
 RAMP_TURN = 0.47
 """Where on the ramp black text begins to stand out better than white: both have a contrast of 4.6 there."""
+TINTS = ["#c9ced4", "#9ecae1", "#fdc38f", "#a3dcc4", "#e8bcd8", "#f5da8c", "#c3d4f2", "#dccba6", "#e4e6e8"]
+"""Light grounds on which black text stands out in both themes, in the order of the categories; the first is quiet."""
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 BLACK, WHITE = "#000000", "#ffffff"
 
@@ -27,10 +29,13 @@ def theme(ink: str, quiet: str, line: str, ground: str | None, categories: tuple
         "axisY": {"titlePadding": 8},
         "legend": {
             "labelColor": ink, "titleColor": ink, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
-            "orient": "bottom", "labelLimit": 260, "columns": 2, "symbolStrokeWidth": 2, "gradientLength": 160,
+            "orient": "bottom", "labelLimit": 260, "columns": 2, "symbolStrokeWidth": 2,
+            "symbolBaseFillColor": ink, "symbolBaseStrokeColor": ink,
+            "layout": {"bottom": {"direction": "vertical", "anchor": "start"}},
         },
-        "title": {"color": ink, "fontSize": 12, "fontWeight": "bold", "anchor": "start", "limit": 600},
+        "title": {"color": ink, "fontSize": 12, "fontWeight": "bold", "anchor": "start"},
         "view": {"stroke": None},
+        "mark": {"color": categories[0]},
         "text": {"color": ink, "fontSize": 11},
         "rule": {"color": quiet},
         "range": {"category": list(categories), "heatmap": {"scheme": RAMP}, "ramp": {"scheme": RAMP}},

@@ -5,7 +5,7 @@ const NARROW = 520;
 function lookFor(width) {
   const config = structuredClone(data.config);
   if (width < NARROW) {
-    config.axis.labelLimit = 130;
+    config.axis.labelLimit = Math.round(width * 0.38);
     config.legend.columns = 1;
     config.legend.labelLimit = width - 60;
   }
@@ -14,7 +14,7 @@ function lookFor(width) {
 
 async function draw(holder, spec) {
   const whole = { ...spec, width: "container", autosize: { type: "fit-x", contains: "padding" } };
-  const options = { actions: false, renderer: "svg", config: lookFor(holder.clientWidth), tooltip: { theme: "custom" }, ast: true };
+  const options = { mode: "vega-lite", actions: false, renderer: "svg", config: lookFor(holder.clientWidth), tooltip: { theme: "custom" }, ast: true };
   try {
     const result = await vegaEmbed(holder, whole, options);
     holder.view = result.view;
