@@ -36,6 +36,8 @@ def shared_cells(machines: Mapping[str, Sequence[Sequence[Record]]]) -> list[Sha
 
     `machines` holds for each machine the groups of records of its cases.
     """
+    if len(machines) < 2:
+        return []
     found: dict[str, dict[str, Sequence[Record]]] = {}
     for name, groups in machines.items():
         for group in groups:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,6 +16,8 @@ _FLAGS = ("seconds", "batch", "device", "dtype", "threads", "cores", "compile", 
 _DEFAULTS = {axis.name: axis.default for axis in (*CORE_AXES, *SHARED_AXES)}
 _STEADY = {"warmup": 30, "samples": 10, "min_samples": 2, "budget_s": 20.0}
 """What a plan that is silent asks for; `tests/unit/report/test_again.py` holds this to the plan's own defaults."""
+_WORD = re.compile(r"\+?[a-z]{2,}[a-z0-9:-]*[a-z0-9](?<!null)(?<!true)(?<!false)(?<!yes)(?<!no)(?<!on)(?<!off)")
+"""Text that YAML reads as itself; the library is asked about any other, which takes long for thousands of cases."""
 _SCHEDULE = ("wait", "warmup", "active", "repeat")
 
 
@@ -84,7 +87,11 @@ def _plain(value: Any) -> str:
     """The value in one line of YAML, as flags take it."""
     import yaml
 
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         return f"{value:.0f}"
+    if isinstance(value, str) and _WORD.fullmatch(value):
+        return value
     text = yaml.safe_dump(value, default_flow_style=True, width=float("inf"), allow_unicode=True, sort_keys=False)
     return text.removesuffix("\n").removesuffix("\n...")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from speechmeter.analysis.estimate import estimate
@@ -24,6 +25,8 @@ from speechmeter.report.sources import Source
 
 _HEIGHT = 280
 _MOST_COLOURS = 8
+_MOST_POINTS = 500
+"""Cases that are looked at for the scatter: beyond that it is a cloud, and slow."""
 
 
 def figures(source: Source) -> list[Figure]:
@@ -35,29 +38,29 @@ def _parameters(source: Source) -> list[Figure]:
     """Parameters do not depend on what a model is fed: one line a model."""
     firsts: dict[str, dict[str, Any]] = {}
     for group in source.cases.values():
-        found = estimate(group, metrics.PARAMETERS)
-        if found is not None:
-            firsts.setdefault(group[0].case.subject.name, reading(found))
-    rows: Rows = [{"label": name, **figure} for name, figure in firsts.items()]
-    return [_list("parameters", metrics.PARAMETERS, rows, "model")] if any(row["value"] for row in rows) else []
+        name = group[0].case.subject.name
+        if name not in firsts and (found := estimate(group, metrics.PARAMETERS)) is not None:
+            firsts[name] = reading(found)
+    rows, left_out = cut({"label": name, **figure} for name, figure in firsts.items())
+    some = any(row["value"] for row in rows)
+    return [_list("parameters", metrics.PARAMETERS, rows, "model", left_out)] if some else []
 
 
 def _flops(source: Source) -> list[Figure]:
     labels = shortened(source.labels)
-    rows: Rows = [
+    rows, left_out = cut(
         {"label": labels[key], **reading(found)}
         for key, group in source.cases.items()
         if (found := estimate(group, metrics.FLOPS)) is not None
-    ]
-    return [_list("FLOPs of one call", metrics.FLOPS, rows, "case")] if rows else []
+    )
+    return [_list("FLOPs of one call", metrics.FLOPS, rows, "case", left_out)] if rows else []
 
 
-def _list(title: str, metric: Metric, rows: Rows, heading: str) -> Figure:
-    kept, left_out = cut(rows)
+def _list(title: str, metric: Metric, rows: Rows, heading: str, left_out: str) -> Figure:
     return Figure(
         title=title,
         caption=f"Counted, not sampled: there is no interval.{left_out}",
-        spec=dots(kept, unit_of(metric, bounds(kept))),
+        spec=dots(rows, unit_of(metric, bounds(rows))),
         columns=(("label", heading), ("text", metric.title)),
         definitions=(metric,),
     )
@@ -65,7 +68,7 @@ def _list(title: str, metric: Metric, rows: Rows, heading: str) -> Figure:
 
 def _against_latency(source: Source) -> list[Figure]:
     rows: Rows = []
-    for key, group in source.cases.items():
+    for key, group in islice(source.cases.items(), _MOST_POINTS):
         work, time = estimate(group, metrics.FLOPS), estimate(group, metrics.LATENCY)
         if work is not None and time is not None and work.value > 0:
             model = group[0].case.subject.name

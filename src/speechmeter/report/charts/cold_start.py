@@ -14,20 +14,19 @@ _PHASES = {"load": metrics.LATENCY_LOAD, "first call": metrics.LATENCY_FIRST, "s
 def figures(source: Source) -> list[Figure]:
     """One figure with a line a case, where load or first call were timed."""
     labels = shortened(source.labels)
-    rows = [
+    rows, left_out = cut(
         {"label": labels[key], SERIES: phase, **reading(found)}
         for key, group in source.cases.items()
         for phase, metric in _PHASES.items()
         if (found := estimate(group, metric)) is not None
-    ]
+    )
     if all(row[SERIES] == "steady call" for row in rows):
         return []
-    kept, left_out = cut(rows)
     return [
         Figure(
             title="from nothing to steady calls",
             caption=f"Loading, the first call and a steady call of each case, with intervals over rounds.{left_out}",
-            spec=dots(kept, unit_of(metrics.LATENCY, bounds(kept), "time"), series="phase", ordered=tuple(_PHASES)),
+            spec=dots(rows, unit_of(metrics.LATENCY, bounds(rows), "time"), series="phase", ordered=tuple(_PHASES)),
             columns=(("label", "case"), (SERIES, "phase"), ("text", "time")),
             definitions=tuple(_PHASES.values()),
         )

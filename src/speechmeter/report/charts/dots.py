@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from speechmeter.report.charts.figure import MOST_LINES, STEP, Rows, Unit, bounds, drawn, intervals, scale_of
@@ -46,13 +47,13 @@ def dots(
     return drawn(alt.layer(*layers), rows, max(STEP, _LINE * lines + _GAP) * max(1, len(names)))
 
 
-def cut(rows: Rows, label: str = "label") -> tuple[Rows, str]:
-    """The rows of the first lines, and a sentence on how many were left out; empty where none was."""
-    names = list(dict.fromkeys(row[label] for row in rows))
-    if len(names) <= MOST_LINES:
-        return rows, ""
-    kept = set(names[:MOST_LINES])
-    left = len(names) - MOST_LINES
-    return [
-        row for row in rows if row[label] in kept
-    ], f" The first {MOST_LINES} are drawn, {left} more are in the table."
+def cut(rows: Iterable[dict[str, Any]], label: str = "label") -> tuple[Rows, str]:
+    """The rows of the first lines, and a sentence where there are more: those are never looked at."""
+    kept: Rows = []
+    names: set[str] = set()
+    for row in rows:
+        if row[label] not in names and len(names) == MOST_LINES:
+            return kept, f" The first {MOST_LINES} are drawn; the summary has all."
+        names.add(row[label])
+        kept.append(row)
+    return kept, ""

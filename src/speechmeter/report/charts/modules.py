@@ -12,6 +12,7 @@ from speechmeter.core import metrics
 from speechmeter.core.types import Record
 from speechmeter.report.charts.figure import Figure, Rows, drawn, six
 from speechmeter.report.charts.style import TINTS
+from speechmeter.report.lists import measured
 from speechmeter.report.numbers import figure
 from speechmeter.report.sources import Source
 
@@ -26,7 +27,7 @@ _OTHER, _WAY = "other", "direction"
 
 def figures(source: Source) -> Iterator[Figure]:
     """One figure for each case whose modules were timed, forward and backward side by side."""
-    for key, group in source.cases.items():
+    for key, group in source.cases.items() if measured(source.records, metrics.TIME_MODULE) else ():
         lines = [line for line in tree(group) if not line.scope.startswith(LABEL)]
         rows = _grouped([row for way in _blocks(group, lines) for row in way])
         if rows:

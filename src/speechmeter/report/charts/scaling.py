@@ -29,10 +29,11 @@ _AXES = {"seconds": "seconds of audio", "batch": "batch"}
 
 def figures(source: Source) -> Iterator[Figure]:
     """Models side by side at their smallest batch first; then each model against seconds and against batch."""
-    groups = {title: _points(group) for title, group in grid_groups(source.records).items()}
-    yield from _side_by_side(groups)
-    for title, rows in groups.items():
-        yield from _of_model(title, rows)
+    groups = grid_groups(source.records)
+    if 1 < len(groups) <= _MOST_LINES:
+        yield from _side_by_side({title: _points(group) for title, group in groups.items()})
+    for title, group in groups.items():
+        yield from _of_model(title, _points(group))
 
 
 def _points(group: Sequence[Sequence[Record]]) -> Rows:
@@ -57,7 +58,7 @@ def _of_model(title: str, rows: Rows) -> list[Figure]:
 def _side_by_side(groups: dict[str, Rows]) -> list[Figure]:
     """All models over seconds at the smallest batch that they share, or over batch where seconds do not vary."""
     told = {title: rows for title, rows in groups.items() if rows}
-    if not 1 < len(told) <= _MOST_LINES:
+    if len(told) < 2:
         return []
     names = shortened({title: title for title in told})
     for name, other in (("seconds", "batch"), ("batch", "seconds")):

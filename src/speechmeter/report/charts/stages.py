@@ -19,20 +19,19 @@ _STAGE = "stage:"
 def figures(source: Source) -> list[Figure]:
     """One figure with a bar a case, of the stages inside the clock."""
     labels = shortened(source.labels)
-    rows: Rows = [
+    rows, left_out = cut(
         {"label": labels[key], SERIES: name, "place": place, **reading(found)}
         for key, group in source.cases.items()
         for place, (name, scope) in enumerate(_parts(group))
         if (found := estimate(group, metrics.LATENCY, scope)) is not None
-    ]
+    )
     if not rows:
         return []
-    kept, left_out = cut(rows)
     return [
         Figure(
             title="time of a call by stage",
             caption=f"Stages inside the clock, in the order of the chain; their intervals are in the table.{left_out}",
-            spec=drawn(_chart(kept), kept, STEP * len({row["label"] for row in kept})),
+            spec=drawn(_chart(rows), rows, STEP * len({row["label"] for row in rows})),
             columns=(("label", "case"), (SERIES, "stage"), ("text", "latency")),
             definitions=(metrics.LATENCY,),
         )
