@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
@@ -12,7 +13,6 @@ from conftest import make_case, make_record
 from speechmeter.core import metrics
 from speechmeter.core.memory_timeline import FILE, Held, MemoryTimeline, write_timeline
 from speechmeter.core.types import Environment, Measurement, Record, Spec
-from speechmeter.store.run_dir import RunWriter
 
 HOSTILE = ("<script>alert(1)</script>", "x" * 300, "语音识别模型 · 基础")
 ROUNDS = (1.0, 1.04, 0.98)
@@ -138,13 +138,16 @@ def training() -> list[Record]:
         for path, (kind, ahead, back) in times.items()
     ]  # fmt: skip
     rest = Measurement.of(metrics.TIME_MODULE, [0.01], scope="unattributed", notes={"backward": [0.01], "calls": 0})
-    return [make_record(case, Measurement.of(metrics.LATENCY, [0.3]), *rows, rest, round=n, host="desk") for n in (0, 1)]
+    return [
+        make_record(case, Measurement.of(metrics.LATENCY, [0.3]), *rows, rest, round=n, host="desk") for n in (0, 1)
+    ]
 
 
 def timeline(device: str = "cuda:0") -> MemoryTimeline:
     """Memory that rises and falls in one step."""
     return MemoryTimeline(
-        device=device, duration_s=0.4, time_s=(0.0, 0.1, 0.2, 0.3), allocated_bytes=(10**8, 3 * 10**8, 9 * 10**8, 10**8),
+        device=device, duration_s=0.4, time_s=(0.0, 0.1, 0.2, 0.3),
+        allocated_bytes=(10**8, 3 * 10**8, 9 * 10**8, 10**8),
         reserved_bytes=(10**9,) * 4, start_bytes=10**8, peak_bytes=9 * 10**8, peak_s=0.2,
         held=(Held(bytes=6 * 10**8, count=3, module="net.layers.0.attention", operator="aten::bmm"),
               Held(bytes=2 * 10**8, count=1, module="", operator="aten::empty")), count=4,
@@ -152,11 +155,12 @@ def timeline(device: str = "cuda:0") -> MemoryTimeline:
 
 
 def write(path: Path, records: Iterable[Record], environment: Environment) -> Path:
-    """A run directory of these records, in the order given."""
-    with RunWriter(path) as store:
-        store.begin("name: by-hand\n")
-        for record in records:
-            store.append(replace(record, environment=environment.fingerprint), environment)
+    """A run directory of these records, written at once: a store sees every line to the disk, which takes long."""
+    lines = [replace(record, environment=environment.fingerprint).to_json() for record in records]
+    path.mkdir(parents=True)
+    (path / "plan.yaml").write_text("name: by-hand\n")
+    (path / "environments.jsonl").write_text(json.dumps(environment.to_json()) + "\n")
+    (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 
 
@@ -196,16 +200,4 @@ def many(path: Path, count: int) -> Path:
                 round=round, sequence=order, host="desk", started="2026-05-01T10:00:00+00:00", wall_s=3.2,
             )
         )  # fmt: skip
-    path.mkdir(parents=True)
-    lines = [replace(record, environment=CPU.fingerprint).to_json() for record in made]
-    return _written(path, lines)
-
-
-def _written(path: Path, lines: list[dict]) -> Path:
-    """At once: appending sees every line to the disk, which takes minutes for so many."""
-    import json
-
-    (path / "plan.yaml").write_text("name: many\n")
-    (path / "environments.jsonl").write_text(json.dumps(CPU.to_json()) + "\n")
-    (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
+    return write(path, made, CPU)

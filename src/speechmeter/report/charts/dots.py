@@ -42,7 +42,7 @@ def dots(
     ]
     if any(row.get("word") for row in rows):
         words = alt.Chart().transform_filter("isValid(datum.word)").encode(y=line, text="word:N", tooltip=told)
-        layers.append(words.mark_text(align="left", style="quiet-text", dx=4).encode(x=alt.value(0)))
+        layers.append(words.mark_text(align="left", style="quiet-text", dx=4).encode(x=alt.XValue(0)))
     lines = len({row[SERIES] for row in rows}) if series else 1
     return drawn(alt.layer(*layers), rows, max(STEP, _LINE * lines + _GAP) * max(1, len(names)))
 

@@ -23,6 +23,7 @@ MOST_LINES = 40
 _MEMORY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _SUFFIX = {"s": "s", "flop": "FLOP", "J": "J", "W": "W", "flop/s": "FLOP/s", "op": "op"}
 _LOG_FROM = 8.0
+_TICKS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +79,7 @@ class Unit:
         """An axis in this unit for these values, which are divided by the factor already."""
         import altair as alt
 
-        marks = {"values": ticks(values)} if far_apart(values) else {}
+        marks = {"values": ticks(values)} if far_apart(values) else {"tickCount": _TICKS}
         return alt.Axis(title=self.heading, labelExpr=self.labels, **marks, **changes)
 
 

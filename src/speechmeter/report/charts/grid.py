@@ -76,7 +76,8 @@ def _shades(cells: Sequence[Cell]) -> list[dict[str, Any] | None]:
 
     def shade(value: float) -> dict[str, Any]:
         place = math.log(value) if log else value
-        return {"value": six(value), "shade": round((place - low) / (high - low), 4) if high > low else 0.0}
+        shade = round((place - low) / (high - low), 4) if high > low else 0.0
+        return {"value": six(value), "shade": shade, "ink": WHITE if shade < RAMP_TURN else BLACK}
 
     return [None if cell.estimate is None else shade(cell.estimate.value) for cell in cells]
 
@@ -91,13 +92,13 @@ def _chart(table: Table, metric: Metric) -> Any:
     told = [alt.Tooltip(f"{field}:N", title=title) for field, title in fields.items()]
     base = alt.Chart().encode(x=x, y=y)
     measured, gaps = base.transform_filter("isValid(datum.value)"), base.transform_filter("!isValid(datum.value)")
-    ink = alt.condition(f"datum.shade < {RAMP_TURN}", alt.value(WHITE), alt.value(BLACK))
+    ink = alt.Color("ink:N", scale=None)
     colour = alt.Color("shade:Q", scale=alt.Scale(scheme=RAMP, domain=[0, 1]), legend=None)
     number, interval = measured.encode(text="number:N", color=ink), measured.encode(text="interval:N", color=ink)
     return alt.layer(
         measured.mark_rect(stroke="white", strokeWidth=1).encode(color=colour, tooltip=told),
         number.mark_text(dy=-7, fontWeight="bold", tooltip=None),
         interval.mark_text(dy=8, fontSize=10, tooltip=None),
-        gaps.mark_rect(style="gap").encode(tooltip=[*told, alt.Tooltip("why:N", title="why")]),
+        gaps.mark_rect(style="gap", fill="transparent").encode(tooltip=[*told, alt.Tooltip("why:N", title="why")]),
         gaps.mark_text(style="gap-text", tooltip=None).encode(text="word:N"),
     )

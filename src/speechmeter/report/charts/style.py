@@ -40,7 +40,7 @@ def theme(ink: str, quiet: str, line: str, ground: str | None, categories: tuple
         "rule": {"color": quiet},
         "range": {"category": list(categories), "heatmap": {"scheme": RAMP}, "ramp": {"scheme": RAMP}},
         "style": {
-            "gap": {"fill": None, "stroke": quiet, "strokeDash": [3, 3]},
+            "gap": {"stroke": quiet, "strokeDash": [3, 3]},
             "gap-text": {"fill": ink, "fontSize": 11},
             "quiet-line": {"stroke": quiet},
             "quiet": {"fill": quiet, "stroke": quiet},

@@ -37,9 +37,9 @@ function sortBy(place) {
 
 function labelCell(value, place) {
   const last = place === data.table.labels.length - 1;
-  const text = make("span", { class: "clamp", title: String(value) }, String(value));
-  const kind = typeof value === "number" ? "figure" : last && value !== "ok" ? "bad" : "name";
-  return make("td", { class: String(value).length > 12 ? `${kind} long` : kind }, text);
+  if (typeof value === "number") return make("td", { class: "figure" }, String(value));
+  const text = make("span", { class: "clamp", title: value }, value);
+  return make("td", { class: last && value !== "ok" ? "bad" : "name" }, text);
 }
 
 function figureCell(cell, row, column) {
