@@ -101,4 +101,4 @@ def _chart(table: Table, metric: Metric) -> Any:
         interval.mark_text(dy=8, fontSize=10, tooltip=None),
         gaps.mark_rect(style="gap", fill="transparent").encode(tooltip=[*told, alt.Tooltip("why:N", title="why")]),
         gaps.mark_text(style="gap-text", tooltip=None).encode(text="word:N"),
-    )
+    ).resolve_scale(color="independent")  # the ink is a colour as it stands
