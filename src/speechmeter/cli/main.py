@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from speechmeter.cli import compare, data, doctor, merge, models, query, run, selftest, shapes, show
+from speechmeter.cli import compare, data, doctor, merge, models, query, rerun, run, selftest, shapes, show
 from speechmeter.core.errors import InterruptedRun, SpeechmeterError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -24,6 +24,7 @@ app.command()(show.show)
 app.command()(compare.compare)
 app.command()(merge.merge)
 app.command()(query.query)
+app.command()(rerun.rerun)
 app.command()(shapes.shapes)
 app.command()(models.models)
 app.command()(doctor.doctor)
@@ -47,7 +48,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; exit 0 fine, 1 a regression or failed cases under --strict, 2 bad input,
+    """Run the command; exit 0 fine, 1 a regression, no repetition or failed cases under --strict, 2 bad input,
     3 cannot tell, 130 interrupted."""
     try:
         app()
