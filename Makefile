@@ -8,7 +8,7 @@ INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable '.[torch,transformers,silero-vad,report,test,lint]'
+	$(INSTALL) --editable '.[torch,transformers,silero-vad,query,report,test,lint]'
 	$(INSTALL) --no-deps speechbrain  # it asks for torchaudio, which has no build for a torch without CUDA
 	touch $@
 

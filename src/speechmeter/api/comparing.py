@@ -73,7 +73,7 @@ def compare(
         notes += [*(f"different: {text}" for text in differences + machine), *(f"code: {text}" for text in code)]
         beside = together and old[0].host == fresh[0].host
         for name, min_effect in thresholds.items():
-            verdicts.append(verdict(old, fresh, _metric(name, old), min_effect, together=beside))
+            verdicts.append(verdict(old, fresh, metric_named(name, old), min_effect, together=beside))
     if not verdicts:
         raise InputError("BASE and NEW have no cell in common", where=str(new.path), fix="compare runs of one plan")
     return Comparison(verdicts=tuple(verdicts), notes=tuple(dict.fromkeys([*notes, *alone])))
@@ -162,7 +162,8 @@ def _refuse(differences: Sequence[str], old: Sequence[Record], allowed: bool) ->
         )
 
 
-def _metric(name: str, records: Sequence[Record]) -> Metric:
+def metric_named(name: str, records: Sequence[Record]) -> Metric:
+    """The metric that a user means by a word, for these records. Raises InputError for a word that means none."""
     if name == "memory":
         on_cuda = str(records[0].case.axes.get("device", "")).startswith("cuda")
         return metrics.MEMORY_CUDA_ALLOCATED if on_cuda else metrics.MEMORY_CPU_PEAK

@@ -15,6 +15,7 @@ from speechmeter.cli import (
     plot,
     query,
     report,
+    rerun,
     run,
     selftest,
     shapes,
@@ -40,6 +41,7 @@ app.command()(report.report)
 app.command()(plot.plot)
 app.command()(merge.merge)
 app.command()(query.query)
+app.command()(rerun.rerun)
 app.command()(shapes.shapes)
 app.command()(models.models)
 app.command()(doctor.doctor)
@@ -64,7 +66,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; exit 0 fine, 1 a regression or failed cases under --strict, 2 bad input,
+    """Run the command; exit 0 fine, 1 a regression, no repetition or failed cases under --strict, 2 bad input,
     3 cannot tell, 130 interrupted."""
     try:
         app()
