@@ -11,10 +11,14 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.protocols import MAIN, ORDINARY, Session
 from speechmeter.core.types import Case, Measurement
+from speechmeter.meters.modules.names import OURS
+from speechmeter.meters.operator_texts import write_texts
 
 _CALLS = 3
 _SLOW_NS = 5 * 10**9
 _MICROSECOND = 1e-6
+_MOST_PLACED = 50
+"""So many operators have a row for the module they work for."""
 _LEAST_SHARE = 0.0001
 """Operators below this share of the time have no row, unless nobody knows what they compute."""
 
@@ -48,10 +52,13 @@ class OperatorsMeter:
         if not counted:
             return [Measurement.absent(metrics.TIME_OPERATOR, "no torch operator ran")]
         calls = _CALLS if session.first_ns < _SLOW_NS else 1
-        events = _profiled(session, calls)
         on_cuda = str(session.case.axes["device"]).startswith("cuda")
-        rows = _credited(events, {name: tally.kind for name, tally in counted.items()}, on_cuda)
-        return [*_rows(rows, calls), *(_gpu_time(events, calls) if on_cuda else [])]
+        finished = _profiled(session, calls, on_cuda)
+        if session.keep.folder is not None:
+            write_texts(session.keep.folder, finished)
+        kinds = {name: tally.kind for name, tally in counted.items()}
+        gpu = _gpu_time(finished.events(), calls) if on_cuda else []
+        return [*operator_rows(finished, kinds, calls, on_cuda=on_cuda), *gpu]
 
 
 @dataclass
@@ -60,33 +67,49 @@ class _Row:
     seconds: float = 0.0
 
 
-def _profiled(session: Session, calls: int) -> list[Any]:
+Rows = dict[tuple[str, str], _Row]
+"""By operator and the module whose work it does; that is empty outside of all."""
+
+
+def _profiled(session: Session, calls: int, on_cuda: bool) -> Any:
     from torch.profiler import ProfilerActivity, profile
 
-    on_cuda = str(session.case.axes["device"]).startswith("cuda")
+    from speechmeter.meters.modules.ranges import module_ranges
+
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_cuda else [])]
     session.call(session.batches[0])
-    with profile(activities=activities) as profiled:
+    with module_ranges(session.prepared.modules), profile(activities=activities) as profiled:
         for _ in range(calls):
             session.call(session.batches[0])
-    return list(profiled.events())
+    return profiled
 
 
-def _credited(events: Iterable[Any], kinds: Mapping[str, str], on_cuda: bool) -> dict[str, _Row]:
+def operator_rows(finished: Any, kinds: Mapping[str, str], calls: int, *, on_cuda: bool) -> list[Measurement]:
+    """Time in each operator of a finished profile of so many calls; `kinds` are those that a count has told."""
+    from speechmeter.meters.traces.places import homes_of
+
+    homes = {key: home[0] for key, home in homes_of(finished).items()}
+    return _rows(_credited(finished.events(), kinds, on_cuda, homes), calls)
+
+
+def _credited(events: Iterable[Any], kinds: Mapping[str, str], on_cuda: bool, homes: Mapping[int, str]) -> Rows:
     """Own time of every event, given to the nearest operator above it that the count knows."""
     from torch.autograd import DeviceType
 
-    rows: dict[str, _Row] = {}
+    rows: Rows = {}
     for event in events:
         own = (event.self_device_time_total if on_cuda else event.self_cpu_time_total) * _MICROSECOND
         if event.device_type != DeviceType.CPU or not own:
             continue
         name = _counted_above(event, kinds)
         if name is None:
-            if "::" not in event.name or event.name.startswith(("autograd::", "cuda")):
+            if "::" not in event.name or event.name.startswith(("autograd::", "cuda", *OURS)):
                 continue  # a range, a backward node, a call of the runtime: what they hold are events of their own
             name = event.name
-        rows.setdefault(name, _Row(kind=kinds.get(name) or _kind(name))).seconds += own
+        key = (name, homes.get(event.id, ""))
+        if key not in rows:
+            rows[key] = _Row(kind=kinds.get(name) or _kind(name))
+        rows[key].seconds += own
     return rows
 
 
@@ -105,7 +128,7 @@ def _kind(name: str) -> str:
     from speechmeter.meters.flops.kinds import UNKNOWN, WRAPS, kind_of
 
     namespace, _, operator = name.partition("::")
-    packet = getattr(getattr(torch.ops, namespace), operator, None)
+    packet = getattr(getattr(torch.ops, namespace, None), operator, None)
     if packet is None or not hasattr(packet, "overloads"):
         return UNKNOWN
     kind = kind_of(packet)[0]
@@ -117,16 +140,18 @@ def _only_calls_others(packet: Any) -> bool:
     return any(overload._can_decompose() for overload in overloads)
 
 
-def _rows(rows: Mapping[str, _Row], calls: int) -> list[Measurement]:
+def _rows(rows: Rows, calls: int) -> list[Measurement]:
     from speechmeter.meters.flops.kinds import KINDS
 
     total = sum(row.seconds for row in rows.values())
     if not total:
         return [Measurement.absent(metrics.TIME_OPERATOR, "the profiler saw no time in any operator")]
     by_kind = dict.fromkeys(KINDS, 0.0)
-    for row in rows.values():
+    by_name: dict[str, _Row] = {}
+    for (name, _), row in rows.items():
         by_kind[row.kind] += row.seconds
-    ordered = sorted(rows.items(), key=lambda item: -item[1].seconds)
+        by_name.setdefault(name, _Row(kind=row.kind)).seconds += row.seconds
+    ordered = sorted(by_name.items(), key=lambda item: -item[1].seconds)
     return [
         Measurement.of(metrics.TIME_OPERATOR, [total / calls], source="torch.profiler"),
         *(
@@ -138,6 +163,21 @@ def _rows(rows: Mapping[str, _Row], calls: int) -> list[Measurement]:
             for name, row in ordered
             if row.kind == "unknown" or row.seconds >= _LEAST_SHARE * total
         ),
+        *_by_module(rows, calls),
+    ]
+
+
+def _by_module(rows: Rows, calls: int) -> list[Measurement]:
+    """The costliest operators with the module they work for: `op:aten::addmm@encoder.layers.0`."""
+    placed = sorted(((key, row) for key, row in rows.items() if key[1]), key=lambda item: -item[1].seconds)
+    return [
+        Measurement.of(
+            metrics.TIME_OPERATOR,
+            [row.seconds / calls],
+            scope=f"op:{name}@{module}",
+            notes={"kind": row.kind, "module": module},
+        )
+        for (name, module), row in placed[:_MOST_PLACED]
     ]
 
 

@@ -128,10 +128,17 @@ def together(counts: Iterable[Count]) -> Count:
 
 def count(call: Callable[[], Any], modules: Mapping[str, Any] | None = None) -> Count:
     """Run the call once and count it. `modules` are root modules by name; without them nothing is split by module."""
-    counter = _Counter()
-    with _following(counter.path, modules or {}), counter:
+    with counting(modules or {}) as counted:
         call()
-    return Count(tallies=counter.tallies)
+    return counted
+
+
+@contextmanager
+def counting(modules: Mapping[str, Any]) -> Iterator[Count]:
+    """The same for what runs while this is open; the count is whole when it is closed."""
+    counter = _Counter()
+    with _following(counter.path, modules), counter:
+        yield Count(tallies=counter.tallies)
 
 
 class _Path:

@@ -7,17 +7,22 @@ from typing import Any
 
 from speechmeter.core.traces import DIRECTION, MODULE, Event, Trace
 from speechmeter.meters.modules.events import events_of
-from speechmeter.meters.modules.tree import nested, settle
+from speechmeter.meters.modules.tree import Direction, nested, settle
 
 _ID = "External id"
 """What torch calls the number of an event of the CPU, in the event itself and in what a device did for it."""
 
 
-def placed(trace: Trace, finished: Any) -> Trace:
-    """The trace of a finished profile with `module` and `direction` among the arguments, where there is a module."""
+def homes_of(finished: Any) -> dict[int, tuple[str, Direction]]:
+    """(module, direction) by the id of an event of the CPU, where it does the work of a module."""
     nodes = nested(events_of(finished).cpu)
     settle(nodes)
-    homes = {node.event.id: (node.place.module, node.direction) for node in nodes if node.place.module}
+    return {node.event.id: (node.place.module, node.direction) for node in nodes if node.place.module}
+
+
+def placed(trace: Trace, finished: Any) -> Trace:
+    """The trace of a finished profile with `module` and `direction` among the arguments, where there is a module."""
+    homes = homes_of(finished)
     return Trace(events=[_at_home(event, homes) for event in trace.events], facts=trace.facts)
 
 
