@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from speechmeter.meters.operator_texts import write_texts
 _CALLS = 3
 _SLOW_NS = 5 * 10**9
 _MICROSECOND = 1e-6
+_NO_OPERATORS = ("autograd::", "torch::autograd::", "cuda", *OURS)
 _MOST_PLACED = 50
 """So many operators have a row for the module they work for."""
 _LEAST_SHARE = 0.0001
@@ -58,7 +59,7 @@ class OperatorsMeter:
             write_texts(session.keep.folder, finished)
         kinds = {name: tally.kind for name, tally in counted.items()}
         gpu = _gpu_time(finished.events(), calls) if on_cuda else []
-        return [*operator_rows(finished, kinds, calls, on_cuda=on_cuda), *gpu]
+        return [*operator_rows([finished], kinds, calls, on_cuda=on_cuda), *gpu]
 
 
 @dataclass
@@ -84,12 +85,16 @@ def _profiled(session: Session, calls: int, on_cuda: bool) -> Any:
     return profiled
 
 
-def operator_rows(finished: Any, kinds: Mapping[str, str], calls: int, *, on_cuda: bool) -> list[Measurement]:
-    """Time in each operator of a finished profile of so many calls; `kinds` are those that a count has told."""
+def operator_rows(profiles: Sequence[Any], kinds: Mapping[str, str], calls: int, *, on_cuda: bool) -> list[Measurement]:
+    """Time in each operator of finished profiles of so many calls together; `kinds` are those that a count has told."""
     from speechmeter.meters.traces.places import homes_of
 
-    homes = {key: home[0] for key, home in homes_of(finished).items()}
-    return _rows(_credited(finished.events(), kinds, on_cuda, homes), calls)
+    rows: Rows = {}
+    for finished in profiles:
+        homes = {key: home[0] for key, home in homes_of(finished).items()}
+        for key, row in _credited(finished.events(), kinds, on_cuda, homes).items():
+            rows.setdefault(key, _Row(kind=row.kind)).seconds += row.seconds
+    return _rows(rows, calls)
 
 
 def _credited(events: Iterable[Any], kinds: Mapping[str, str], on_cuda: bool, homes: Mapping[int, str]) -> Rows:
@@ -103,7 +108,7 @@ def _credited(events: Iterable[Any], kinds: Mapping[str, str], on_cuda: bool, ho
             continue
         name = _counted_above(event, kinds)
         if name is None:
-            if "::" not in event.name or event.name.startswith(("autograd::", "cuda", *OURS)):
+            if "::" not in event.name or event.name.startswith(_NO_OPERATORS):
                 continue  # a range, a backward node, a call of the runtime: what they hold are events of their own
             name = event.name
         key = (name, homes.get(event.id, ""))
@@ -125,12 +130,15 @@ def _kind(name: str) -> str:
     """The kind of an operator that the count did not meet, because it only calls others."""
     import torch
 
-    from speechmeter.meters.flops.kinds import UNKNOWN, WRAPS, kind_of
+    from speechmeter.meters.flops.count import has_formula
+    from speechmeter.meters.flops.kinds import MATRIX, UNKNOWN, WRAPS, kind_of
 
     namespace, _, operator = name.partition("::")
     packet = getattr(getattr(torch.ops, namespace, None), operator, None)
     if packet is None or not hasattr(packet, "overloads"):
         return UNKNOWN
+    if has_formula(packet):
+        return MATRIX
     kind = kind_of(packet)[0]
     return WRAPS if kind == UNKNOWN and _only_calls_others(packet) else kind
 

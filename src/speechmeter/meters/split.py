@@ -12,6 +12,7 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.traces import STEP
 from speechmeter.core.types import Case, Measurement
 from speechmeter.meters.modules.names import CALL, OURS
 
@@ -50,12 +51,11 @@ class SplitMeter:
         """One pass over the batches, as far as five calls, profiled after a call that is left out."""
         batches = [session.batches[place] for place in range(min(_MOST_CALLS, len(session.batches)))]
         on_cuda = _on_cuda(session.case)
-        return split_rows(_profiled(session, batches, on_cuda), on_cuda=on_cuda)
+        return split_rows(*sorted_spans(_profiled(session, batches, on_cuda)), on_cuda=on_cuda)
 
 
-def split_rows(events: Iterable[Any], *, on_cuda: bool) -> list[Measurement]:
-    """What the marked calls of a finished profile were spent on."""
-    whole, spans = sorted_spans(events)
+def split_rows(whole: Sequence[Span], spans: Kinds, *, on_cuda: bool) -> list[Measurement]:
+    """What calls were spent on, from their spans and those of every kind of work."""
     if not any(spans[kind] for kind in ((KERNEL, MEMCPY) if on_cuda else (CPU,))):
         what = "kernel" if on_cuda else "operator"
         return [Measurement.absent(metrics.TIME_SPLIT, f"the profiler saw no {what}")]
@@ -113,11 +113,18 @@ def sorted_spans(events: Iterable[Any]) -> tuple[list[Span], dict[str, list[Span
         on_cpu = event.device_type == DeviceType.CPU
         if event.name.startswith(OURS):  # the profiler shows ranges on the GPU too
             calls += [span] if on_cpu and event.name.startswith(CALL) else []
+        elif _is_mark(event):
+            continue
         elif not on_cpu:
             spans[MEMCPY if event.name.startswith(_COPIES) else KERNEL].append(span)
         else:
             spans[RUNTIME if event.name.startswith("cu") else CPU].append(span)
     return sorted(calls), spans
+
+
+def _is_mark(event: Any) -> bool:
+    """Whether somebody only named a stretch of time."""
+    return bool(getattr(event, "is_user_annotation", False)) or event.name.startswith(STEP)
 
 
 def split_span(whole: Span, spans: Kinds) -> dict[str, float]:

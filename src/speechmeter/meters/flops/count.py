@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from speechmeter.meters.flops import kinds
 from speechmeter.meters.flops.formulas import mappings
@@ -202,6 +202,11 @@ class _Counter(FlopCounterMode):  # type: ignore[misc]
             tally = self.tallies[key] = Tally(kind=kind)
         tally.add(flops, element_ops, 0 if _free(func_packet) else _bytes(args) + _bytes((out,)))
         return out
+
+
+def has_formula(packet: Any) -> bool:
+    """Whether the FLOPs of an operator are known: it is matrix arithmetic."""
+    return packet in _formulas() or packet in flop_registry
 
 
 @cache

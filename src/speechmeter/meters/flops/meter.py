@@ -55,6 +55,16 @@ class FlopsMeter:
         ]
 
 
+def count_rows(counted: Count) -> list[Measurement]:
+    """What the meter would record of one call that somebody else has counted."""
+    stage = Stage(name="call", fn=lambda state: state)
+    return [
+        *_totals((stage,), [[counted]], {"counted on": "a real run"}),
+        *_module_rows([_modules([counted])]),
+        *_operator_rows([_operators([counted])]),
+    ]
+
+
 def _how(session: Session) -> dict[str, Any]:
     """How the count was taken, for the notes; on shapes, whether decisions may be made on invented values."""
     from speechmeter.meters.flops.shapes_only import active
