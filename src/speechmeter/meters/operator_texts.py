@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.traces import ANNOTATION, DIRECTION, OPERATOR, STEP, Event, nested
+from speechmeter.core.traces import ANNOTATION, DIRECTION, OPERATOR, STEP, Event, Trace, nested
 from speechmeter.meters.modules import names
 
 ALL_FILE, RANGES_FILE = "operators.txt", "ranges.txt"
@@ -16,13 +16,9 @@ _MOST = 200
 _PLAIN = (names.MODULE, names.LABEL, names.STAGE)
 
 
-def write_texts(folder: Path, finished: Any) -> None:
-    """The four files, into a folder that is made when it is missing."""
-    from speechmeter.meters.traces.places import placed
-    from speechmeter.meters.traces.record import exported
-    from speechmeter.meters.traces.tidy import tidied
-
-    events = tidied(placed(exported(finished), finished)).events
+def write_texts(folder: Path, finished: Any, trace: Trace) -> None:
+    """The four files of a finished profile and its trace, into a folder that is made when it is missing."""
+    events = trace.events
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in {
         ALL_FILE: all_operators(finished),

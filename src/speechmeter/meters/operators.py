@@ -11,6 +11,7 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.protocols import MAIN, ORDINARY, Session
 from speechmeter.core.types import Case, Measurement
+from speechmeter.meters.modules.events import Events, events_of
 from speechmeter.meters.modules.names import OURS
 from speechmeter.meters.operator_texts import write_texts
 
@@ -55,11 +56,14 @@ class OperatorsMeter:
         calls = _CALLS if session.first_ns < _SLOW_NS else 1
         on_cuda = str(session.case.axes["device"]).startswith("cuda")
         finished = _profiled(session, calls, on_cuda)
+        raw = events_of(finished)
         if session.keep.folder is not None:
-            write_texts(session.keep.folder, finished)
+            from speechmeter.meters.traces.record import finished_trace
+
+            write_texts(session.keep.folder, finished, finished_trace(finished, raw))
         kinds = {name: tally.kind for name, tally in counted.items()}
         gpu = _gpu_time(finished.events(), calls) if on_cuda else []
-        return [*operator_rows([finished], kinds, calls, on_cuda=on_cuda), *gpu]
+        return [*operator_rows([(finished, raw)], kinds, calls, on_cuda=on_cuda), *gpu]
 
 
 @dataclass
@@ -85,13 +89,18 @@ def _profiled(session: Session, calls: int, on_cuda: bool) -> Any:
     return profiled
 
 
-def operator_rows(profiles: Sequence[Any], kinds: Mapping[str, str], calls: int, *, on_cuda: bool) -> list[Measurement]:
-    """Time in each operator of finished profiles of so many calls together; `kinds` are those that a count has told."""
+def operator_rows(
+    profiles: Sequence[tuple[Any, Events]], kinds: Mapping[str, str], calls: int, *, on_cuda: bool
+) -> list[Measurement]:
+    """Time in each operator of finished profiles, with their raw events, of so many calls together.
+
+    `kinds` are those that a count has told.
+    """
     from speechmeter.meters.traces.places import homes_of
 
     rows: Rows = {}
-    for finished in profiles:
-        homes = {key: home[0] for key, home in homes_of(finished).items()}
+    for finished, raw in profiles:
+        homes = {key: home[0] for key, home in homes_of(raw).items()}
         for key, row in _credited(finished.events(), kinds, on_cuda, homes).items():
             rows.setdefault(key, _Row(kind=row.kind)).seconds += row.seconds
     return _rows(rows, calls)

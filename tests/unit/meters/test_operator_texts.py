@@ -5,8 +5,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 from torch.profiler import ProfilerActivity, profile, record_function  # noqa: E402
 
+from speechmeter.meters.modules.events import events_of  # noqa: E402
 from speechmeter.meters.modules.ranges import module_ranges  # noqa: E402
 from speechmeter.meters.operator_texts import write_texts  # noqa: E402
+from speechmeter.meters.traces.record import finished_trace  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +17,7 @@ def folder(tmp_path_factory):
     with module_ranges({"net": net}), profile(activities=[ProfilerActivity.CPU]) as finished, record_function("mine"):
         net(x).sum().backward()
     folder = tmp_path_factory.mktemp("texts") / "made"
-    write_texts(folder, finished)
+    write_texts(folder, finished, finished_trace(finished, events_of(finished)))
     return folder
 
 

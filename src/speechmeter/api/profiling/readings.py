@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
 from speechmeter.meters.flops.meter import count_rows
-from speechmeter.meters.modules.attribution import attribute
+from speechmeter.meters.modules.attribution import attribute_events
 from speechmeter.meters.modules.meter import readings as module_rows
 from speechmeter.meters.operators import operator_rows
 from speechmeter.meters.split import Span, sorted_spans, split_rows
@@ -26,7 +26,7 @@ def readings(profile: Profile, *, on_cuda: bool) -> list[Measurement]:
     """Rows of modules, operators, kinds of work; memory and FLOPs where they were asked for."""
     return [
         *_modules(profile.recordings, on_cuda),
-        *operator_rows([r.profile for r in profile.recordings], {}, profile.steps, on_cuda=on_cuda),
+        *operator_rows([(r.profile, r.events) for r in profile.recordings], {}, profile.steps, on_cuda=on_cuda),
         *_split(profile.recordings, on_cuda),
         *_memory(profile),
         *_flops(profile),
@@ -35,9 +35,9 @@ def readings(profile: Profile, *, on_cuda: bool) -> list[Measurement]:
 
 def _modules(recordings: Sequence[Recording], on_cuda: bool) -> list[Measurement]:
     classes = {path: kind for recording in recordings for path, kind in recording.classes.items()}
-    if not classes:
+    calls = [call for recording in recordings for call in attribute_events(recording.events)[: recording.steps]]
+    if not classes and not any(row.place.label for call in calls for row in call.rows):
         return [Measurement.absent(metrics.TIME_MODULE, _NO_MODULE)]
-    calls = [call for recording in recordings for call in attribute(recording.profile)[: recording.steps]]
     return module_rows(calls, classes, gpu=on_cuda)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -13,10 +14,13 @@ from torch.profiler import ProfilerActivity, profile
 
 from speechmeter.api.profiling.discover import Discovery
 from speechmeter.api.profiling.options import Options, Phase
-from speechmeter.core.traces import STEP
+from speechmeter.core.outputs import TraceOptions
+from speechmeter.core.traces import ANNOTATION, STEP, Event, Trace
 from speechmeter.meters.flops.count import Count, counting
+from speechmeter.meters.modules.events import Events, events_of
 from speechmeter.meters.modules.names import CALL
 from speechmeter.meters.modules.ranges import OPEN
+from speechmeter.meters.traces.record import finished_trace
 
 _one_at_a_time = threading.Lock()
 """Torch has one profiler in a process."""
@@ -24,11 +28,24 @@ _one_at_a_time = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """A finished profile of consecutive steps, and path → class of the modules in it."""
+    """A finished profile of consecutive steps, its raw events, and path → class of the modules in it."""
 
     profile: Any
+    events: Events
     steps: int
     classes: Mapping[str, str]
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The profile as a trace, without the mark of a step that was begun when there was no further one."""
+        whole = finished_trace(self.profile, self.events, most_events=TraceOptions().most_events)
+        marks = [event for event in whole.events if _is_mark(event)]
+        rest = {event["name"] for event in sorted(marks, key=lambda event: float(event["ts"]))[self.steps :]}
+        return replace(whole, events=[event for event in whole.events if event.get("name") not in rest])
+
+
+def _is_mark(event: Event) -> bool:
+    return event.get("cat") == ANNOTATION and str(event.get("name", "")).startswith(STEP)
 
 
 class Recorder:
@@ -147,7 +164,12 @@ class _Running:
 
     def recording(self) -> Recording:
         """What was found, once it is closed."""
-        return Recording(profile=self._profile, steps=self.steps, classes=dict(self._modules.classes))
+        return Recording(
+            profile=self._profile,
+            events=events_of(self._profile),
+            steps=self.steps,
+            classes=dict(self._modules.classes),
+        )
 
 
 def activities() -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +11,7 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.machine import available_cores
 from speechmeter.core.memory_timeline import FILE, MemoryTimeline, write_timeline
-from speechmeter.core.outputs import TraceOptions
-from speechmeter.core.traces import FOLDER, STEP, SUFFIX, Trace
+from speechmeter.core.traces import FOLDER, SUFFIX, Trace
 from speechmeter.core.types import Case, Measurement, Record, Spec
 from speechmeter.report import choose, text
 
@@ -47,7 +45,7 @@ class Profile:
         self.recordings += recorder.recordings
         self.counted = recorder.counted or self.counted
         self.refused = recorder.refused
-        for made in ("_traces", "_measurements", "_on_cuda"):
+        for made in ("_measurements", "_on_cuda"):
             vars(self).pop(made, None)
 
     def step(self) -> None:
@@ -87,7 +85,7 @@ class Profile:
     @property
     def trace(self) -> Trace:
         """The first recording as a trace. Raises InputError when nothing was recorded."""
-        return self._traces[0]
+        return self._first().trace
 
     @property
     def timeline(self) -> MemoryTimeline | None:
@@ -106,29 +104,21 @@ class Profile:
         from speechmeter.meters.operator_texts import write_texts
         from speechmeter.meters.traces.meter import file_name, write_files
 
-        path = Path(folder)
-        for place, trace in enumerate(self._traces):
+        first, path = self._first(), Path(folder)
+        for place, recording in enumerate(self.recordings):
             name = file_name(self.name) + (f"-{place + 1}" if place else "")
-            write_files(path / FOLDER / f"{name}{SUFFIX}", trace)
-        write_texts(path, self.recordings[0].profile)
+            write_files(path / FOLDER / f"{name}{SUFFIX}", recording.trace)
+        write_texts(path, first.profile, first.trace)
         timeline = self.timeline
         if timeline is not None:
             write_timeline(path / FILE, timeline)
         (path / TABLES_FILE).write_text(self.table(), encoding="utf-8")
         return path
 
-    @cached_property
-    def _traces(self) -> list[Trace]:
-        from speechmeter.meters.traces.places import placed
-        from speechmeter.meters.traces.record import exported
-        from speechmeter.meters.traces.tidy import tidied
-
+    def _first(self) -> Recording:
         if not self.recordings:
             raise InputError(self.refused or _NOTHING, where=self.name, fix="record a step, or change the schedule")
-        most = TraceOptions().most_events
-        whole = [placed(exported(r.profile), r.profile) for r in self.recordings]
-        kept = [_without_rest(trace, r.steps) for trace, r in zip(whole, self.recordings, strict=True)]
-        return [tidied(trace, most_events=most) for trace in kept]
+        return self.recordings[0]
 
     @cached_property
     def _on_cuda(self) -> bool:
@@ -146,13 +136,6 @@ class Profile:
         from speechmeter.api.profiling.readings import readings
 
         return readings(self, on_cuda=self._on_cuda)
-
-
-def _without_rest(trace: Trace, steps: int) -> Trace:
-    """Without the mark of a step that was begun when there was no further one."""
-    marks = [event for event in trace.events if str(event.get("name", "")).startswith(STEP) and event.get("ph") == "X"]
-    rest = {event["name"] for event in sorted(marks, key=lambda event: float(event["ts"]))[steps:]}
-    return replace(trace, events=[event for event in trace.events if event.get("name") not in rest])
 
 
 def _absent(reason: str) -> Measurement:
