@@ -122,6 +122,7 @@ class Plan(_Part):
     triangle: Flag = False
     power_log: Word | None = None
     save_speech: Flag = False
+    filter: Annotated[tuple[Word, ...], BeforeValidator(_as_list)] = ()
     quality: QualityEntry | None = None
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
     axes: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict)

@@ -21,9 +21,14 @@ def comparison_table(verdicts: Sequence[Verdict], notes: Sequence[str], min_effe
         metric=None,
         labels=("case",),
         columns=_HEADINGS,
-        rows=tuple(Row(labels=(v.case.label,), cells=tuple(Cell(word=text) for text in _texts(v))) for v in verdicts),
+        rows=tuple(Row(labels=(_label(v),), cells=tuple(Cell(word=text) for text in _texts(v))) for v in verdicts),
         notes=tuple(notes),
     )
+
+
+def _label(v: Verdict) -> str:
+    """The case; nothing for a module, which stands below the call it is part of."""
+    return v.case.label if v.scope in ("total", "everything") else ""
 
 
 def _texts(v: Verdict) -> list[str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CONFORMER = "conformer-transducer"
 BFLOAT16 = "bfloat16"
-_SIZES = ("layers", "width", "heads", "inner", "kernel", "vocabulary", "states")
+_STATES = "states"
 _TABLES = ("rows", "published")
 _AXES = (
     Axis(name="amp", kind=str, default=NONE, choices=(NONE, BFLOAT16), help="autocast of forward and loss"),
@@ -33,12 +33,26 @@ _AXES = (
 )  # fmt: skip
 
 
+_SIZES = (
+    Axis(name="layers", kind=int, default=12, minimum=1, help="layers of the encoder"),
+    Axis(name="width", kind=int, default=512, minimum=2, help="numbers a frame has between the layers"),
+    Axis(name="heads", kind=int, default=8, minimum=1, help="heads of attention"),
+    Axis(name="inner", kind=int, default=2048, minimum=1, help="numbers a frame has inside a feed-forward"),
+    Axis(name="kernel", kind=int, default=31, minimum=1, help="frames that the depthwise convolution sees; odd"),
+    Axis(name="vocabulary", kind=int, default=500, minimum=2, help="ids of the joiner's output, blank included"),
+)
+
+
 class TrainSubject:
     """A step of a model that is built in."""
 
     summary = "a training step by name: train:conformer-transducer; fed `shapes:`"
-    axes = (*_AXES, Axis(name="loss", kind=str, default="pruned", choices=("pruned", "full"), help="transducer loss"))
-    options = (*_SIZES, *_TABLES)
+    axes = (
+        *_AXES,
+        *_SIZES,
+        Axis(name="loss", kind=str, default="pruned", choices=("pruned", "full"), help="transducer loss"),
+    )
+    options = (_STATES, *_TABLES)
     runs_code = False
     takes = (SHAPES,)
 
@@ -54,7 +68,7 @@ class TrainSubject:
             raise SubjectError(
                 f"there is no training step {case.subject.source!r}", fix=nearest(case.subject.source, [CONFORMER])
             )
-        _check_sizes(case.subject.options)
+        _check_sizes(case)
         check_tables(case.subject.options)
 
     def unavailable(self, case: Case) -> str | None:
@@ -94,16 +108,15 @@ class TrainPythonSubject:
         return prepare_task(_users, case, device)
 
 
-def _check_sizes(options: Mapping[str, Any]) -> None:
-    for name in _SIZES:
-        value = options.get(name, 2)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise SubjectError(f"{name} takes a whole number from 1 on, not {value!r}", fix=f"mend {name}")
-    width, heads = options.get("width", 512), options.get("heads", 8)
-    if width % heads:
-        raise SubjectError(f"a width of {width} cannot be split into {heads} heads", fix="change width or heads")
-    if options.get("kernel", 31) % 2 == 0:
-        raise SubjectError(f"kernel {options['kernel']} is even", fix="use an odd one, so that frames stay aligned")
+def _check_sizes(case: Case) -> None:
+    width, heads, kernel = (case.axes[name] for name in ("width", "heads", "kernel"))
+    states = case.subject.options.get(_STATES, 2)
+    if not isinstance(states, int) or isinstance(states, bool) or states < 2:
+        raise SubjectError(f"{_STATES} takes a whole number from 2 on, not {states!r}", fix=f"mend {_STATES}")
+    if width % (2 * heads):
+        raise SubjectError(f"a width of {width} cannot be split into {heads} even heads", fix="change width or heads")
+    if kernel % 2 == 0:
+        raise SubjectError(f"kernel {kernel} is even", fix="use an odd one, so that frames stay aligned")
 
 
 def check_tables(options: Mapping[str, Any]) -> None:
@@ -131,9 +144,8 @@ def _conformer(case: Case) -> Task:
     from speechmeter.subjects.train.conformer import Size
     from speechmeter.subjects.train.transducer import ConformerTransducer
 
-    options = dict(case.subject.options)
-    states = int(options.pop("states", 5))
-    size = Size(**{name: options[name] for name in _SIZES if name in options})
+    states = int(case.subject.options.get(_STATES, 5))
+    size = Size(**{axis.name: case.axes[axis.name] for axis in _SIZES})
     loss, checkpoint = str(case.axes["loss"]), str(case.axes["checkpoint"])
     return ConformerTransducer(size, loss=loss, states=states, checkpointing=checkpoint)
 
