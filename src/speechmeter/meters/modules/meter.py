@@ -14,7 +14,7 @@ from speechmeter.core import metrics
 from speechmeter.core.protocols import ORDINARY, Session
 from speechmeter.core.stages import step
 from speechmeter.core.types import Batch, Case, Measurement, by_turns
-from speechmeter.meters.modules.attribution import attribute
+from speechmeter.meters.modules.attribution import Attributed, attribute
 from speechmeter.meters.modules.measurements import measurements
 from speechmeter.meters.modules.memory import module_memory
 from speechmeter.meters.modules.names import CALL, STAGE
@@ -111,3 +111,8 @@ def marked_call(session: Session, batch: Batch, number: int) -> None:
         else:
             step(stage, outputs)
     session.sync()
+
+
+def readings(calls: Sequence[Attributed], classes: Mapping[str, str], *, gpu: bool) -> list[Measurement]:
+    """What the meter would record of calls that somebody else has profiled."""
+    return measurements(calls, classes, gpu, {})
