@@ -17,14 +17,16 @@ _PLAIN = (names.MODULE, names.LABEL, names.STAGE)
 
 
 def write_texts(folder: Path, finished: Any, trace: Trace) -> None:
-    """The four files of a finished profile and its trace, into a folder that is made when it is missing."""
-    events = trace.events
+    """The files of a finished profile and its trace, into a folder that is made when it is missing.
+
+    Without a profile only those that the trace tells.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    tables = {} if finished is None else {ALL_FILE: all_operators(finished), RANGES_FILE: ranges(finished)}
     for name, text in {
-        ALL_FILE: all_operators(finished),
-        RANGES_FILE: ranges(finished),
-        MODULES_FILE: by_module(events),
-        STACKS_FILE: by_stack(events),
+        **tables,
+        MODULES_FILE: by_module(trace.events),
+        STACKS_FILE: by_stack(trace.events),
     }.items():
         (folder / name).write_text(text, encoding="utf-8")
 

@@ -19,18 +19,27 @@ if TYPE_CHECKING:
     from speechmeter.api.profiling.result import Profile
 
 _NO_MODULE = "no torch module was called"
+_NOT_TOLD = "torch lost the name of a module that was imported meanwhile: record again, or without python_stacks"
 _NOT_COUNTED = "FLOPs are counted in a warm-up step, and there was none: use @schedule(warmup=1)"
 
 
 def readings(profile: Profile, *, on_cuda: bool) -> list[Measurement]:
     """Rows of modules, operators, kinds of work; memory and FLOPs where they were asked for."""
+    told = [recording for recording in profile.recordings if recording.function_events is not None]
     return [
         *_modules(profile.recordings, on_cuda),
-        *operator_rows([(r.profile, r.events) for r in profile.recordings], {}, profile.steps, on_cuda=on_cuda),
-        *_split(profile.recordings, on_cuda),
+        *_operators(told, on_cuda),
+        *_split(told, on_cuda),
         *_memory(profile),
         *_flops(profile),
     ]
+
+
+def _operators(recordings: Sequence[Recording], on_cuda: bool) -> list[Measurement]:
+    if not recordings:
+        return [Measurement.absent(metrics.TIME_OPERATOR, _NOT_TOLD)]
+    profiles = [(recording.profile, recording.events) for recording in recordings]
+    return operator_rows(profiles, {}, sum(recording.steps for recording in recordings), on_cuda=on_cuda)
 
 
 def _modules(recordings: Sequence[Recording], on_cuda: bool) -> list[Measurement]:
@@ -42,10 +51,12 @@ def _modules(recordings: Sequence[Recording], on_cuda: bool) -> list[Measurement
 
 
 def _split(recordings: Sequence[Recording], on_cuda: bool) -> list[Measurement]:
+    if not recordings:
+        return [Measurement.absent(metrics.TIME_SPLIT, _NOT_TOLD)]
     whole: list[Span] = []
     spans: dict[str, list[Span]] = {}
     for recording in recordings:
-        calls, kinds = sorted_spans(recording.profile.events())
+        calls, kinds = sorted_spans(recording.function_events or ())
         whole += calls[: recording.steps]
         for kind, own in kinds.items():
             spans.setdefault(kind, []).extend(own)

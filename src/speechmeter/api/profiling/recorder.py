@@ -36,6 +36,17 @@ class Recording:
     classes: Mapping[str, str]
 
     @cached_property
+    def function_events(self) -> list[Any] | None:
+        """Torch's own list of what ran. None where it cannot tell it.
+
+        With Python's stacks a module that is imported meanwhile leaves a name behind that is no text any more.
+        """
+        try:
+            return list(self.profile.events())
+        except UnicodeDecodeError:
+            return None
+
+    @cached_property
     def trace(self) -> Trace:
         """The profile as a trace, without the mark of a step that was begun when there was no further one."""
         whole = finished_trace(self.profile, self.events, most_events=TraceOptions().most_events)

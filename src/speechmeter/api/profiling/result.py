@@ -108,7 +108,7 @@ class Profile:
         for place, recording in enumerate(self.recordings):
             name = file_name(self.name) + (f"-{place + 1}" if place else "")
             write_files(path / FOLDER / f"{name}{SUFFIX}", recording.trace)
-        write_texts(path, first.profile, first.trace)
+        write_texts(path, first.profile if first.function_events is not None else None, first.trace)
         timeline = self.timeline
         if timeline is not None:
             write_timeline(path / FILE, timeline)
@@ -122,9 +122,7 @@ class Profile:
 
     @cached_property
     def _on_cuda(self) -> bool:
-        from torch.autograd import DeviceType
-
-        return any(event.device_type == DeviceType.CUDA for r in self.recordings for event in r.profile.events())
+        return any(recording.events.kernels for recording in self.recordings)
 
     @property
     def _meters(self) -> tuple[str, ...]:

@@ -72,6 +72,8 @@ def sorted_out(raw: Iterable[Any]) -> Events:
     cpu: list[CpuEvent] = []
     kernels: list[Kernel] = []
     for event in raw:
+        if event.is_python_function():
+            continue  # no place of its own; of a module that was imported meanwhile torch has let go of the name
         name = event.name()
         if event.device_type() != DeviceType.CPU:
             if not event.is_user_annotation() and name not in _WAITS and not name.startswith(OURS):

@@ -14,6 +14,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from speechmeter.core.protocols import Session
 from speechmeter.core.traces import STEP, Trace, read_trace
 from speechmeter.meters.modules.events import Events, events_of
+from speechmeter.meters.modules.meter import marked_call
 from speechmeter.meters.modules.ranges import module_ranges
 from speechmeter.meters.traces.places import homes_of, placed
 from speechmeter.meters.traces.tidy import tidied
@@ -63,9 +64,9 @@ def _exported(finished: Any) -> Trace:
 
 
 def steps_of(session: Session, most: int) -> list[Step]:
-    """Calls of the first batches, as many as asked for; a single batch is called again."""
+    """Calls of the first batches with their stages marked, as many as asked for; few batches are called again."""
     batches = [session.batches[place % len(session.batches)] for place in range(most)]
-    return [partial(session.call, batch) for batch in batches]
+    return [partial(marked_call, session, batch, place) for place, batch in enumerate(batches)]
 
 
 def on_cuda(session: Session) -> bool:
