@@ -10,6 +10,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --editable '.[torch,transformers,silero-vad,query,report,test,lint]'
 	$(INSTALL) --no-deps speechbrain  # it asks for torchaudio, which has no build for a torch without CUDA
+	$(INSTALL) --no-deps torch-tb-profiler  # its reader, for a test; it asks for TensorBoard, which the reader needs not
 	touch $@
 
 bench: $(VENV)/ready  ## the built-in tour: tables on the screen, a run directory under runs/ with report.html in it

@@ -10,6 +10,8 @@ from typing import Any
 import yaml
 
 from speechmeter.analysis.compare import Verdict, case_differences, environment_differences, verdict
+from speechmeter.analysis.module_tree import tree
+from speechmeter.analysis.modules import EVERYTHING, time_metric
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.hosts import HOST, hosts_apart
@@ -20,6 +22,7 @@ from speechmeter.report.selecting import MODEL, fits, nothing_fits, parse
 from speechmeter.report.tables import by_case
 from speechmeter.store.run_dir import RunDir
 
+MODULES = "modules"
 _LOOSE = ("seconds", "batch", "device", "dtype")
 """Axes that tell cells apart; a difference in any other axis is a difference of protocol, and is named."""
 
@@ -73,7 +76,8 @@ def compare(
         notes += [*(f"different: {text}" for text in differences + machine), *(f"code: {text}" for text in code)]
         beside = together and old[0].host == fresh[0].host
         for name, min_effect in thresholds.items():
-            verdicts.append(verdict(old, fresh, metric_named(name, old), min_effect, together=beside))
+            for metric, scope in _asked(name, old, fresh):
+                verdicts.append(verdict(old, fresh, metric, min_effect, together=beside, scope=scope))
     if not verdicts:
         raise InputError("BASE and NEW have no cell in common", where=str(new.path), fix="compare runs of one plan")
     return Comparison(verdicts=tuple(verdicts), notes=tuple(dict.fromkeys([*notes, *alone])))
@@ -162,6 +166,16 @@ def _refuse(differences: Sequence[str], old: Sequence[Record], allowed: bool) ->
         )
 
 
+def _asked(name: str, old: Sequence[Record], fresh: Sequence[Record]) -> list[tuple[Metric, str]]:
+    """The metric and scopes that a word means: `modules` is every module and label that either side has."""
+    if name != MODULES:
+        return [(metric_named(name, old), "total")]
+    lines = dict.fromkeys(line.scope for side in (old, fresh) for line in tree(side))
+    if not lines:
+        raise InputError("neither run has times of modules", where="--metric modules", fix="run the meter `modules`")
+    return [(time_metric(old), scope) for scope in (EVERYTHING, *lines)]
+
+
 def metric_named(name: str, records: Sequence[Record]) -> Metric:
     """The metric that a user means by a word, for these records. Raises InputError for a word that means none."""
     if name == "memory":
@@ -169,6 +183,6 @@ def metric_named(name: str, records: Sequence[Record]) -> Metric:
         return metrics.MEMORY_CUDA_ALLOCATED if on_cuda else metrics.MEMORY_CPU_PEAK
     found = metrics.find(name)
     if found is None:
-        choices = ["memory", *sorted({metric.name for metric in metrics.known()})]
+        choices = ["memory", MODULES, *sorted({metric.name for metric in metrics.known()})]
         raise InputError(f"there is no metric {name!r}", where="--metric", fix=nearest(name, choices))
     return found

@@ -110,7 +110,8 @@ def read_trace(path: Path) -> Trace:
     """A trace from a file. Raises InputError when it is not there or is none."""
     try:
         raw = path.read_bytes()
-        data = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        data = json.loads(raw.decode("utf-8", "replace"), strict=False)  # torch may write a name that is no text
     except OSError as error:
         raise InputError(
             f"no trace can be read here: {error.strerror or error}", where=str(path), fix="name a trace"

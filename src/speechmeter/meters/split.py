@@ -12,11 +12,12 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.traces import STEP
 from speechmeter.core.types import Case, Measurement
+from speechmeter.meters.modules.names import CALL, OURS
 
 KERNEL, MEMCPY, RUNTIME, CPU, IDLE = "kernel", "memcpy", "runtime", "cpu", "idle"
 GPU = "gpu"
-_CALL = "speechmeter.call"
 _COPIES = ("Memcpy", "Memset")
 _MOST_CALLS = 5
 """The profiler keeps every kernel of every call: a loss without fused kernels has thousands of them."""
@@ -50,12 +51,15 @@ class SplitMeter:
         """One pass over the batches, as far as five calls, profiled after a call that is left out."""
         batches = [session.batches[place] for place in range(min(_MOST_CALLS, len(session.batches)))]
         on_cuda = _on_cuda(session.case)
-        whole, spans = sorted_spans(_profiled(session, batches, on_cuda))
-        if not any(spans[kind] for kind in ((KERNEL, MEMCPY) if on_cuda else (CPU,))):
-            return [
-                Measurement.absent(metrics.TIME_SPLIT, f"the profiler saw no {'kernel' if on_cuda else 'operator'}")
-            ]
-        return [*_split(whole, spans, on_cuda), *_busy(whole, spans, on_cuda)]
+        return split_rows(*sorted_spans(_profiled(session, batches, on_cuda)), on_cuda=on_cuda)
+
+
+def split_rows(whole: Sequence[Span], spans: Kinds, *, on_cuda: bool) -> list[Measurement]:
+    """What calls were spent on, from their spans and those of every kind of work."""
+    if not any(spans[kind] for kind in ((KERNEL, MEMCPY) if on_cuda else (CPU,))):
+        what = "kernel" if on_cuda else "operator"
+        return [Measurement.absent(metrics.TIME_SPLIT, f"the profiler saw no {what}")]
+    return [*_split(whole, spans, on_cuda), *_busy(whole, spans, on_cuda)]
 
 
 def _split(whole: Sequence[Span], spans: Kinds, on_cuda: bool) -> list[Measurement]:
@@ -91,8 +95,8 @@ def _profiled(session: Session, batches: Sequence[Any], on_cuda: bool) -> list[A
     with profile(activities=activities) as profiled:
         session.call(batches[0])  # pays for the profiler's start, and lies outside of every mark
         session.sync()
-        for batch in batches:
-            with record_function(_CALL):
+        for place, batch in enumerate(batches):
+            with record_function(f"{CALL}{place}"):
                 session.call(batch)
                 session.sync()
     return list(profiled.events())
@@ -107,13 +111,20 @@ def sorted_spans(events: Iterable[Any]) -> tuple[list[Span], dict[str, list[Span
     for event in events:
         span = (float(event.time_range.start), float(event.time_range.end))
         on_cpu = event.device_type == DeviceType.CPU
-        if event.name == _CALL:
-            calls += [span] if on_cpu else []  # the profiler shows the mark on the GPU too
+        if event.name.startswith(OURS):  # the profiler shows ranges on the GPU too
+            calls += [span] if on_cpu and event.name.startswith(CALL) else []
+        elif _is_mark(event):
+            continue
         elif not on_cpu:
             spans[MEMCPY if event.name.startswith(_COPIES) else KERNEL].append(span)
         else:
             spans[RUNTIME if event.name.startswith("cu") else CPU].append(span)
     return sorted(calls), spans
+
+
+def _is_mark(event: Any) -> bool:
+    """Whether somebody only named a stretch of time."""
+    return bool(getattr(event, "is_user_annotation", False)) or event.name.startswith(STEP)
 
 
 def split_span(whole: Span, spans: Kinds) -> dict[str, float]:

@@ -125,9 +125,11 @@ def _settled(axes: dict[str, Any]) -> dict[str, Any]:
 
 def _protocol(plan: Plan) -> dict[str, Any]:
     """How samples are taken; part of a case's identity."""
-    shared = {"clock": "perf_counter_ns", "sync": "both edges", "seed": plan.seed}
+    shared: dict[str, Any] = {"clock": "perf_counter_ns", "sync": "both edges", "seed": plan.seed}
     if plan.power_log is not None:
         shared["power_log"] = plan.power_log
+    if plan.filter:
+        shared["filter"] = list(plan.filter)
     if plan.schedule is not None:
         return {**shared, "mode": "schedule", **plan.schedule.model_dump()}
     if plan.repeats is not None:

@@ -133,6 +133,7 @@ class Plan(_Part):
     power_log: Word | None = None
     save_speech: Flag = False
     trace: Flag | TraceEntry = False
+    filter: Annotated[tuple[Word, ...], BeforeValidator(_as_list)] = ()
     quality: QualityEntry | None = None
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
     axes: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict)

@@ -17,6 +17,7 @@ from speechmeter.report.grids import grids
 from speechmeter.report.lists import cold_start, parameters, stages
 from speechmeter.report.losses import losses
 from speechmeter.report.modules import module_times, timed
+from speechmeter.report.operators import operators_by_module
 from speechmeter.report.overview import cascades, relations, summary
 from speechmeter.report.phases import split, split_rtf
 from speechmeter.report.quality import quality
@@ -32,6 +33,7 @@ _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
     "flops": flops,
     "modules": modules,
     "operators": operators,
+    "operators-by-module": operators_by_module,
     "coverage": coverage,
     "utilisation": utilisation,
     "energy": energy,
@@ -69,6 +71,7 @@ _NEEDS = {
     "flops": ("flops",),
     "modules": ("flops",),
     "operators": ("operators",),
+    "operators-by-module": ("operators",),
     "coverage": ("operators",),
     "utilisation": ("latency", "flops", "peaks"),
     "energy": ("energy",),

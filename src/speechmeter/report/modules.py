@@ -28,8 +28,8 @@ _LEAST_SHARE = 0.5
 """Per cent of the call below which a module has no line of its own, unless it was asked for."""
 _BESIDE = (metrics.FLOPS, metrics.FLOPS_BACKWARD, metrics.MODULE_MFU, metrics.MEMORY_MODULE)
 _NOTHING = Cell(word=NOT_MEASURED)
-_BLANK = "\u00a0"
-"""Bars begin on the left, and no format takes this space away."""
+_BLANK = "\u2800"
+"""Bars begin on the left: this blank is no space, so nothing takes it away."""
 
 
 def timed(records: Sequence[Record]) -> bool:

@@ -35,9 +35,9 @@ def event(name, start, end, device=DeviceType.CPU):
 def test_calls_and_kinds_are_told_apart():
     calls, spans = sorted_spans(
         [
-            event("speechmeter.call", 20, 24),
-            event("speechmeter.call", 0, 10),
-            event("speechmeter.call", 2, 9, DeviceType.CUDA),
+            event("speechmeter.call::0", 20, 24),
+            event("speechmeter.call::0", 0, 10),
+            event("speechmeter.call::0", 2, 9, DeviceType.CUDA),
             event("aten::mm", 0, 4),
             event("cudaLaunchKernel", 1, 2),
             event("ampere_sgemm", 3, 9, DeviceType.CUDA),

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from speechmeter.meters.flops import kinds
 from speechmeter.meters.flops.formulas import mappings
@@ -128,10 +128,17 @@ def together(counts: Iterable[Count]) -> Count:
 
 def count(call: Callable[[], Any], modules: Mapping[str, Any] | None = None) -> Count:
     """Run the call once and count it. `modules` are root modules by name; without them nothing is split by module."""
-    counter = _Counter()
-    with _following(counter.path, modules or {}), counter:
+    with counting(modules or {}) as counted:
         call()
-    return Count(tallies=counter.tallies)
+    return counted
+
+
+@contextmanager
+def counting(modules: Mapping[str, Any]) -> Iterator[Count]:
+    """The same for what runs while this is open; the count is whole when it is closed."""
+    counter = _Counter()
+    with _following(counter.path, modules), counter:
+        yield Count(tallies=counter.tallies)
 
 
 class _Path:
@@ -195,6 +202,11 @@ class _Counter(FlopCounterMode):  # type: ignore[misc]
             tally = self.tallies[key] = Tally(kind=kind)
         tally.add(flops, element_ops, 0 if _free(func_packet) else _bytes(args) + _bytes((out,)))
         return out
+
+
+def has_formula(packet: Any) -> bool:
+    """Whether the FLOPs of an operator are known: it is matrix arithmetic."""
+    return packet in _formulas() or packet in flop_registry
 
 
 @cache

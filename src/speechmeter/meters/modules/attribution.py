@@ -14,7 +14,17 @@ from typing import Any
 from speechmeter.meters.modules.events import CpuEvent, Events, Kernel, events_of
 from speechmeter.meters.modules.names import OURS, STAGE
 from speechmeter.meters.modules.spans import Span, gaps, merged, shared_out
-from speechmeter.meters.modules.tree import FORWARD, NOWHERE, Direction, Node, Place, calls_among, nested, settle
+from speechmeter.meters.modules.tree import (
+    BACKWARD,
+    FORWARD,
+    NOWHERE,
+    Direction,
+    Node,
+    Place,
+    calls_among,
+    nested,
+    settle,
+)
 
 _NANOSECOND = 1e-9
 
@@ -103,18 +113,18 @@ def _on_cpu(nodes: Sequence[Node], calls: _Calls) -> tuple[dict[Key, float], dic
         number = calls.number(node.event.start_ns)
         if number is None:
             continue
-        key = (number, _own_place(node, elsewhere), node.direction)
+        key = (number, *_owner(node, elsewhere))
         spent[key] = spent.get(key, 0.0) + _own_ns(node, elsewhere)
         if node.opens:
             entered[key] = entered.get(key, 0) + 1
     return spent, entered
 
 
-def _own_place(node: Node, elsewhere: _Elsewhere) -> Place:
+def _owner(node: Node, elsewhere: _Elsewhere) -> tuple[Place, Direction]:
     """Between its nodes, the time of a backward pass is the engine's and not the stage's that started it."""
     if node.event.name.startswith(STAGE) and elsewhere.backward_within(node):
-        return NOWHERE
-    return node.place
+        return NOWHERE, BACKWARD
+    return node.place, node.direction
 
 
 def _own_ns(node: Node, elsewhere: _Elsewhere) -> int:

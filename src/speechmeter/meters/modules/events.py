@@ -72,6 +72,8 @@ def sorted_out(raw: Iterable[Any]) -> Events:
     cpu: list[CpuEvent] = []
     kernels: list[Kernel] = []
     for event in raw:
+        if _is_python(event):
+            continue
         name = event.name()
         if event.device_type() != DeviceType.CPU:
             if not event.is_user_annotation() and name not in _WAITS and not name.startswith(OURS):
@@ -81,6 +83,13 @@ def sorted_out(raw: Iterable[Any]) -> Events:
         elif not event.is_async() and not _RUNTIME.match(name) and not name.startswith("[memory]"):
             cpu.append(_cpu_event(event, name))
     return Events(cpu=tuple(cpu), kernels=tuple(kernels))
+
+
+def _is_python(event: Any) -> bool:
+    """A function of Python's stacks: no place of its own, and of a module that was imported meanwhile torch has let go
+    of the name. Older versions of torch do not tell."""
+    tells = getattr(event, "is_python_function", None)
+    return tells is not None and bool(tells())
 
 
 def _cpu_event(event: Any, name: str) -> CpuEvent:

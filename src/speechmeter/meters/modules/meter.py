@@ -11,15 +11,14 @@ from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import ORDINARY, Session
+from speechmeter.core.protocols import ORDINARY, PROFILED, Session
 from speechmeter.core.stages import step
 from speechmeter.core.types import Batch, Case, Measurement, by_turns
 from speechmeter.meters.modules.attribution import Attributed, attribute
 from speechmeter.meters.modules.measurements import measurements
+from speechmeter.meters.modules.memory import module_memory
 from speechmeter.meters.modules.names import CALL, STAGE
 
-PROFILED = "profiled"
-"""The process of profilers: what they leave behind in a process would slow down whatever is timed in it later."""
 _MOST_CALLS, _LEAST_CALLS = 5, 3
 _SLOW_NS = 20 * 10**9
 _COMPILED = "torch.compile of the whole model fuses its modules: none can be told apart; compile block by block instead"
@@ -30,7 +29,7 @@ class ModulesMeter:
     """Time of every module by its path, forward, backward and recomputed, on the CPU and the GPU."""
 
     name = "modules"
-    metrics = (metrics.TIME_MODULE, metrics.TIME_GPU)
+    metrics = (metrics.TIME_MODULE, metrics.TIME_GPU, metrics.MEMORY_MODULE)
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
 
@@ -49,22 +48,25 @@ class ModulesMeter:
         from speechmeter.meters.modules.ranges import is_compiled, module_ranges
 
         roots = chosen_roots(session)
-        if not any(hasattr(module, "named_modules") for module in roots.values()):
-            return [Measurement.absent(metric, _NO_MODULE) for metric in self.metrics[:1]]
+        if not roots:
+            return [Measurement.absent(metrics.TIME_MODULE, _NO_MODULE)]
         if all(is_compiled(module) for module in roots.values()):
-            return [Measurement.absent(metric, _COMPILED) for metric in self.metrics[:1]]
-        batches = _batches(session)
+            return [Measurement.absent(metrics.TIME_MODULE, _COMPILED)]
+        batches, patterns = _batches(session), _patterns(session)
+        memory = module_memory(lambda: session.call(batches[0]), roots, patterns, str(session.case.axes["device"]))
         session.call(batches[0])
-        with module_ranges(roots, _patterns(session)) as classes:
+        with module_ranges(roots, patterns) as classes:
             calls = attribute(_profiled(session, batches))
         notes = by_turns(session.batches) if len(batches) % len(session.batches) == 0 else {}
-        return measurements(calls, classes, _on_gpu(session), notes)
+        return [*measurements(calls, classes, _on_gpu(session), notes), *memory]
 
 
 def chosen_roots(session: Session) -> Mapping[str, Any]:
-    """The modules that the subject names; where it names none, those that its stages do."""
-    named = dict(session.prepared.modules)
-    return named or {name: module for stage in session.stages for name, module in stage.modules.items()}
+    """The torch modules that the subject names; where it names none, those that its stages do."""
+    import torch
+
+    named = session.prepared.modules or {k: v for stage in session.stages for k, v in stage.modules.items()}
+    return {name: module for name, module in named.items() if isinstance(module, torch.nn.Module)}
 
 
 def _patterns(session: Session) -> Sequence[str]:

@@ -56,7 +56,9 @@ def class_name(module: Any) -> str:
 
 
 @contextmanager
-def module_ranges(roots: Mapping[str, Any], patterns: Sequence[str] = ()) -> Iterator[dict[str, str]]:
+def module_ranges(
+    roots: Mapping[str, Any], patterns: Sequence[str] = (), open_range: Range = OPEN
+) -> Iterator[dict[str, str]]:
     """Ranges for every module while this is open; gives path → class. Hooks that are there keep working.
 
     With patterns only for modules that fit one of them, `*` standing for anything; the time of the others is that of
@@ -64,13 +66,13 @@ def module_ranges(roots: Mapping[str, Any], patterns: Sequence[str] = ()) -> Ite
     """
     everything = named_modules(roots)
     modules = {path: module for path, module in everything.items() if _wanted(path, patterns)}
-    opened = _Opened()
+    opened = _Opened(open_range)
     with ExitStack() as undo:
         for path, module in modules.items():
             _follow(path, module, opened, undo)
         for path, parameter in _owned_parameters(everything):
             if owner := _nearest(path, modules):
-                _mark_gradient(owner, parameter, undo)
+                _mark_gradient(owner, parameter, open_range, undo)
         yield {path: class_name(module) for path, module in modules.items()}
 
 
@@ -87,7 +89,7 @@ def _nearest(path: str, modules: Mapping[str, Any]) -> str:
 
 def _follow(path: str, module: torch.nn.Module, opened: _Opened, undo: ExitStack) -> None:
     if module._compiled_call_impl is not None:
-        _wrap_compiled(path, module, undo)
+        _wrap_compiled(path, module, opened.open_range, undo)
     else:
         before = module.register_forward_pre_hook(opened.enter(path), prepend=True)
         undo.callback(before.remove)
@@ -105,24 +107,24 @@ def _owned_parameters(modules: Mapping[str, torch.nn.Module]) -> list[tuple[str,
     return list(owned.values())
 
 
-def _wrap_compiled(path: str, module: torch.nn.Module, undo: ExitStack) -> None:
+def _wrap_compiled(path: str, module: torch.nn.Module, open_range: Range, undo: ExitStack) -> None:
     """`module.compile()` calls its hooks from compiled code, where no range can be opened: go around that call."""
     compiled = module._compiled_call_impl
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        with OPEN(MODULE + path):
+        with open_range(MODULE + path):
             return compiled(*args, **kwargs)
 
     module._compiled_call_impl = call
     undo.callback(setattr, module, "_compiled_call_impl", compiled)
 
 
-def _mark_gradient(path: str, parameter: torch.nn.Parameter, undo: ExitStack) -> None:
+def _mark_gradient(path: str, parameter: torch.nn.Parameter, open_range: Range, undo: ExitStack) -> None:
     """A mark inside the node that adds up a parameter's gradient: nothing else tells whose it is."""
     name, before = PARAMETER + path, parameter._post_accumulate_grad_hooks
 
     def mark(_: Any) -> None:
-        with OPEN(name):
+        with open_range(name):
             pass
 
     handle = parameter.register_post_accumulate_grad_hook(mark)
@@ -134,7 +136,8 @@ def _mark_gradient(path: str, parameter: torch.nn.Parameter, undo: ExitStack) ->
 class _Opened(threading.local):
     """The ranges that are open in this thread, the innermost last."""
 
-    def __init__(self) -> None:
+    def __init__(self, open_range: Range) -> None:
+        self.open_range = open_range
         self.stack: list[tuple[int, Any]] = []
 
     def enter(self, path: str) -> Callable[..., None]:
@@ -142,7 +145,7 @@ class _Opened(threading.local):
         name = MODULE + path
 
         def hook(module: Any, _: Any) -> None:
-            opened = OPEN(name)
+            opened = self.open_range(name)
             opened.__enter__()
             self.stack.append((id(module), opened))
 

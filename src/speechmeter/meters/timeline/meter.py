@@ -33,10 +33,11 @@ class TimelineMeter:
 
     def measure(self, session: Session) -> list[Measurement]:
         """Record one step with its allocations; add them up."""
+        from speechmeter.meters.modules.meter import chosen_roots
         from speechmeter.meters.timeline.follow import followed
         from speechmeter.meters.traces.record import on_cuda, record, steps_of
 
-        trace = record(steps_of(session, 1), session.prepared.modules, cuda=on_cuda(session))
+        trace = record(steps_of(session, 1), chosen_roots(session), cuda=on_cuda(session))
         timeline = followed(trace.events, str(session.case.axes["device"]))
         if timeline is None:
             return [Measurement.absent(metrics.MEMORY_TENSORS_PEAK, "no tensor was allocated")]

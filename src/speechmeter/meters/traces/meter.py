@@ -35,6 +35,7 @@ class TraceMeter:
 
     def measure(self, session: Session) -> list[Measurement]:
         """Record the steps and write the files."""
+        from speechmeter.meters.modules.meter import chosen_roots
         from speechmeter.meters.traces.record import on_cuda, record, steps_of
 
         folder, asked = session.keep.folder, session.keep.trace
@@ -42,7 +43,7 @@ class TraceMeter:
             return [Measurement.absent(metrics.TRACE_BYTES, "nothing keeps files here: use `speechmeter run`")]
         trace = record(
             steps_of(session, asked.steps),
-            session.prepared.modules,
+            chosen_roots(session),
             cuda=on_cuda(session),
             python_stacks=asked.python_stacks,
             most_events=asked.most_events,

@@ -13,8 +13,10 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from speechmeter.core.protocols import Session
 from speechmeter.core.traces import STEP, Trace, read_trace
+from speechmeter.meters.modules.events import Events, events_of
+from speechmeter.meters.modules.meter import marked_call
 from speechmeter.meters.modules.ranges import module_ranges
-from speechmeter.meters.traces.places import placed
+from speechmeter.meters.traces.places import homes_of, placed
 from speechmeter.meters.traces.tidy import tidied
 
 Step = Callable[[], Any]
@@ -35,7 +37,7 @@ def record(
         for place, step in enumerate(steps):
             with record_function(f"{STEP}{place}"):
                 step()
-    return tidied(placed(exported(running), running), most_events=most_events)
+    return finished_trace(running, events_of(running), most_events=most_events)
 
 
 @contextmanager
@@ -46,8 +48,15 @@ def profiling(*, cuda: bool, python_stacks: bool = False) -> Iterator[Any]:
         yield running
 
 
-def exported(finished: Any) -> Trace:
-    """The trace of a finished profile, as torch writes it."""
+def finished_trace(finished: Any, events: Events, *, most_events: int | None = None) -> Trace:
+    """The trace of a finished profile, tidied and with modules.
+
+    Its raw events must have been read before: torch gives up their memory when it writes a trace, which it does once.
+    """
+    return tidied(placed(_exported(finished), homes_of(events)), most_events=most_events)
+
+
+def _exported(finished: Any) -> Trace:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         finished.export_chrome_trace(str(path))
@@ -55,9 +64,9 @@ def exported(finished: Any) -> Trace:
 
 
 def steps_of(session: Session, most: int) -> list[Step]:
-    """Calls of the first batches, as many as asked for; a single batch is called again."""
+    """Calls of the first batches with their stages marked, as many as asked for; few batches are called again."""
     batches = [session.batches[place % len(session.batches)] for place in range(most)]
-    return [partial(session.call, batch) for batch in batches]
+    return [partial(marked_call, session, batch, place) for place, batch in enumerate(batches)]
 
 
 def on_cuda(session: Session) -> bool:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from speechmeter.core.traces import ANNOTATION, MODULE, OPERATOR, Event, Trace, nested
+from speechmeter.core.traces import ANNOTATION, MODULE, OPERATOR, Event, Slice, Trace, nested
 from speechmeter.meters.modules import names
 
 OURS = "speechmeter"
 """The key beside the events under which we say what was done to them."""
 _FLOW = ("s", "t", "f")
-_FINE = (OPERATOR, "python_function", "cpu_instant_event")
+_PYTHON = "python_function"
+_FINE = (OPERATOR, _PYTHON, "cpu_instant_event")
 """What is left out first of a trace that is too long, the shortest before the longer."""
 _PLAIN = {names.MODULE: MODULE, names.LABEL: "label", names.STAGE: "stage", names.CALL: "call"}
 
@@ -53,11 +54,26 @@ def _bounded(events: list[Event], most: int | None) -> tuple[list[Event], dict[s
 
 
 def _clip(events: Sequence[Event]) -> None:
-    """End a slice where the one it lies in ends: rounding lets some reach a nanosecond beyond."""
+    """Let every slice lie inside the one it begins in, or apart from it.
+
+    Rounding lets some reach a nanosecond too far: they end with the one around them. A range that a function of Python
+    opens and leaves open outlives that function: it is the function's slice that ends, where the range begins.
+    """
+    open_: list[Slice] = []
     for one in nested(events):
-        if one.parent is not None and one.end_us > one.parent.end_us:
-            one.duration_us = max(0.0, one.parent.end_us - one.start_us)
-            one.event["dur"] = one.duration_us
+        while open_ and (open_[-1].lane != one.lane or open_[-1].end_us <= one.start_us):
+            open_.pop()
+        while open_ and open_[-1].end_us < one.end_us:
+            if open_[-1].category != _PYTHON or one.category == _PYTHON:
+                _end(one, open_[-1].end_us)
+                break
+            _end(open_.pop(), one.start_us)
+        open_.append(one)
+
+
+def _end(one: Slice, at_us: float) -> None:
+    one.duration_us = max(0.0, at_us - one.start_us)
+    one.event["dur"] = one.duration_us
 
 
 def _whole_flows(events: Sequence[Event]) -> list[Event]:

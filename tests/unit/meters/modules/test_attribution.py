@@ -47,7 +47,7 @@ def test_waiting_for_the_engine_is_not_counted_twice():
         ("m", "forward"): 25,
         ("forward", "forward"): 15,
         ("m", "backward"): 30,
-        ("-", "forward"): 30,  # 40 to 50, 70 to 80, 90 to 100: nobody's
+        ("-", "backward"): 30,  # 40 to 50, 70 to 80, 90 to 100: nobody's
     }
     assert sum(row.cpu_s for row in call.rows) == pytest.approx(call.wall_s)
 

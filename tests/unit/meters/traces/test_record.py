@@ -84,6 +84,27 @@ def test_a_slice_that_reaches_too_far_is_ended_with_the_one_it_began_in():
     assert breaches(tidied(Trace(events=broken)).events) == []
 
 
+def test_a_range_that_outlives_the_function_that_opened_it_is_kept_whole():
+    def one(name, start, length, cat):
+        return {"ph": "X", "name": name, "cat": cat, "pid": 1, "tid": 1, "ts": start, "dur": length}
+
+    frames = [one("open_all", 0, 6, "python_function"), one("__enter__", 1, 4, "python_function")]
+    range_ = one("step", 3, 20, "user_annotation")
+    rest = [one("aten::mm", 8, 2, "cpu_op"), one("__exit__", 21, 5, "python_function")]
+    found = {event["name"]: event for event in tidied(Trace(events=[*frames, range_, *rest])).events}
+    assert breaches(list(found.values())) == []
+    assert {name: event["dur"] for name, event in found.items()} == {
+        "open_all": 3, "__enter__": 2, "step": 20, "aten::mm": 2, "__exit__": 2,
+    }  # fmt: skip
+
+
+def test_with_pythons_stacks_the_rules_are_kept_too():
+    net, x = Net(), torch.randn(4, 8)
+    found = record([lambda: net(x).sum().backward()], {"net": net}, cuda=False, python_stacks=True)
+    assert breaches(found.events) == []
+    assert any("forward" in line and "aten::addmm" in line for line in stacks(found.events))
+
+
 def test_tensorboards_own_reader_takes_the_trace(trace, tmp_path):
     data = pytest.importorskip("torch_tb_profiler.profiler.data", reason="needs torch-tb-profiler and pandas")
     path = tmp_path / f"net{SUFFIX}"
