@@ -15,8 +15,8 @@ from speechmeter.api.comparing import Comparison, Selection, compare, metric_nam
 from speechmeter.core import plugins
 from speechmeter.core.errors import InputError, RunDirError, SubjectError
 from speechmeter.core.hosts import as_stored
+from speechmeter.core.outputs import Keep
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Limits, Record, Spec
-from speechmeter.engine.measure import Keep
 from speechmeter.launch.places import SubprocessPlace, all_exact
 from speechmeter.launch.preflight import preflight
 from speechmeter.launch.sweep import Sweep, Watcher, run_sweep
