@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: bench test campaign lint docs wheels clean
+.PHONY: bench test campaign lint docs pictures wheels clean
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -31,6 +31,9 @@ lint: $(VENV)/ready
 docs: $(VENV)/ready
 	$(INSTALL) --editable '.[docs]'
 	$(BIN)/mkdocs build --strict
+
+pictures: $(VENV)/ready  ## those of README and docs, from examples/runs; the page's own needs chromium
+	$(BIN)/python docs/pictures.py
 
 wheels: $(VENV)/ready  ## the core must install from wheels alone on aarch64, Python 3.10 (Jetson)
 	rm -rf build/aarch64 && mkdir -p build/aarch64

@@ -78,8 +78,7 @@ def _against_latency(source: Source) -> list[Figure]:
     return [
         Figure(
             title="FLOPs against latency",
-            caption="A case a point, with the interval of its latency. Points on one line through the origin of both "
-            "logarithms would run at one rate.",
+            caption="A case a point, with the interval of its latency. On a line of slope 1 all calls run at one rate.",
             spec=drawn(_scatter(rows), rows, _HEIGHT),
             columns=(("label", "case"), ("flop", "FLOPs"), ("text", "latency")),
             definitions=(metrics.FLOPS, metrics.LATENCY),

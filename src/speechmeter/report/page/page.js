@@ -25,15 +25,32 @@ function samplesSection() {
     make("div", { class: "tools" }, select), make("figure", null, holder));
 }
 
-function warningsSection() {
+// Warnings that differ in a percentage alone are one, with the least and the most of it.
+function gathered() {
   const about = new Map();
-  for (const item of data.cases) for (const place of item.warnings) about.set(place, [...(about.get(place) || []), item.label]);
-  if (!about.size) return;
-  const lines = [...about].map(([place, labels]) => {
-    const more = labels.length > 12 ? ` and ${labels.length - 12} more` : "";
-    return make("li", null, shared(place), make("div", { class: "quiet" }, labels.slice(0, 12).join(", ") + more));
-  });
-  section("warnings", "Warnings", make("ul", null, ...lines));
+  for (const item of data.cases) {
+    for (const text of item.warnings.map(shared)) {
+      const key = text.replace(/\d+%/g, "%");
+      const one = about.get(key) || { text, shares: [], labels: new Set() };
+      one.shares.push(...(text.match(/\d+(?=%)/g) || []).map(Number));
+      one.labels.add(item.label);
+      about.set(key, one);
+    }
+  }
+  return [...about.values()];
+}
+
+function warningLine({ text, shares, labels }) {
+  const [least, most] = [Math.min(...shares), Math.max(...shares)];
+  const range = shares.length && least < most ? text.replace(/\d+%/, `${least}% to ${most}%`) : text;
+  const names = [...labels];
+  const more = names.length > 12 ? ` and ${names.length - 12} more` : "";
+  return make("li", null, range, make("div", { class: "quiet" }, names.slice(0, 12).join(", ") + more));
+}
+
+function warningsSection() {
+  const lines = gathered().map(warningLine);
+  if (lines.length) section("warnings", "Warnings", make("ul", null, ...lines));
 }
 
 function environmentsSection() {

@@ -20,10 +20,11 @@ _OUTCOME = "outcome"
 
 
 def shown_metrics(records: Sequence[Record]) -> list[Metric]:
-    """The columns of figures: what the summary shows, and scores where there are any."""
-    scored = any(record.find(metrics.ANSWERED.id) for record in records)
-    groups = [[record] for record in records if record.find(metrics.ANSWERED.id)]
-    return [*(scores_in(groups) if scored else ()), *summary_metrics(records)]
+    """The columns of figures: times first, scores where there are any, then what else the summary shows."""
+    costs = summary_metrics(records)
+    scored = [[record] for record in records if record.find(metrics.ANSWERED.id)]
+    times = [metric for metric in costs if metric in (metrics.LATENCY, metrics.RTF)]
+    return list(dict.fromkeys([*times, *(scores_in(scored) if scored else ()), *costs]))
 
 
 class Labels:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 import report_runs
@@ -92,3 +93,13 @@ def test_a_metric_of_a_plug_in_does_not_disturb(tmp_path):
 def test_a_thousand_records_stay_below_three_megabytes(tmp_path):
     run = report_runs.many(tmp_path / "run", 1000)
     assert len(build_page(read_sources([str(run)]), "0").encode()) < 3e6
+
+
+def test_the_examples_give_a_page_with_grids_and_the_front():
+    runs = sorted(str(path) for path in (Path(__file__).parents[4] / "examples" / "runs").iterdir() if path.is_dir())
+    data = page_data(read_sources(runs), "0")
+    assert {"grid", "scaling", "cold-start", "front"} <= {section["id"] for section in data["sections"]}
+    (front,) = [figure for section in data["sections"] if section["id"] == "front" for figure in section["figures"]]
+    assert {"on the front", "not resolvable", "dominated"} >= {
+        row["standing"] for row in front["spec"]["data"]["values"]
+    }
