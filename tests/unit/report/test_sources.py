@@ -9,7 +9,9 @@ from conftest import make_case, make_record
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError, RunDirError
 from speechmeter.core.types import Measurement
+from speechmeter.report.charts import machines
 from speechmeter.report.sources import by_machine, read_sources
+from speechmeter.store.merge import merge
 
 
 def test_machines_of_one_run_are_sources_of_their_own(tmp_path):
@@ -48,3 +50,13 @@ def test_a_record_without_environment_is_named_by_its_host(tmp_path):
     run = report_runs.write(tmp_path / "run", [], report_runs.CPU)
     (run / "records.jsonl").write_text(json.dumps(record.to_json()) + "\n")
     assert list(by_machine(read_sources([str(run)]))) == ["elsewhere"]
+
+
+def test_a_merged_run_compares_its_machines_cell_by_cell(tmp_path):
+    pytest.importorskip("altair", reason="altair is not installed: pip install 'speechmeter[report]'")
+    desk, cluster, *_ = report_runs.full(tmp_path)
+    merge([desk, cluster], tmp_path / "merged")
+    (figure,) = machines.figures(read_sources([str(tmp_path / "merged")]))
+    ratios = {row["label"]: row["ratio"] for row in figure.rows if row["series"] == "NVIDIA H200"}
+    assert set(ratios) == {"1 s × 1", "1 s × 4", "5 s × 1"}
+    assert all(text.startswith("0.05 [") for text in ratios.values())
