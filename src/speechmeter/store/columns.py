@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from speechmeter.core.axes import CORE_AXES, SHARED_AXES
 
 _TYPES = {int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", str: "VARCHAR"}
-_SPEC = "STRUCT(plugin VARCHAR, name VARCHAR, source VARCHAR, options JSON)"
+_SPEC = "STRUCT(plugin VARCHAR, name VARCHAR, source VARCHAR)"
 _MEASUREMENT = (
     'STRUCT(metric VARCHAR, unit VARCHAR, scope VARCHAR, "values" DOUBLE[], source VARCHAR, notes JSON, '
     "unavailable VARCHAR)"
