@@ -153,3 +153,33 @@ def test_a_live_transformers_model():
     assert "encoder" in profiled.profile.table("modules")
     check_tables(profiled.profile)
     left_clean(model)
+
+
+def test_speechbrains_own_brain():
+    from speechmeter.subjects.torchaudio_stand_in import torchaudio_or_stand_in
+
+    with torchaudio_or_stand_in():
+        speechbrain = pytest.importorskip("speechbrain", reason="needs speechbrain")
+
+    class Plain(speechbrain.Brain):
+        def compute_forward(self, batch, stage):
+            return self.modules.net(batch)
+
+        def compute_objectives(self, predictions, batch, stage):
+            return predictions.square().mean()
+
+    def made(kind):
+        torch.manual_seed(0)
+        return kind(
+            modules={"net": Net()}, opt_class=lambda own: torch.optim.SGD(own, lr=0.1), run_opts={"device": "cpu"}
+        )
+
+    batches = [torch.full((4, 8), float(number)) for number in range(4)]
+    plain, profiled = made(Plain), made(speechmeter.profile(Plain))
+    for brain in (plain, profiled):
+        brain.fit(range(1), batches, progressbar=False)
+    assert profiled.profile.steps == 3
+    assert directions(profiled.profile)["net.first"] == BOTH
+    assert profiled.evaluate(batches, progressbar=False) == plain.evaluate(batches, progressbar=False)
+    check_tables(profiled.profile)
+    left_clean(profiled.modules)

@@ -21,6 +21,7 @@ from speechmeter.core.quality import IMPORTED
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.lists import list_table, measured
+from speechmeter.report.numbers import counted
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
 
 _BAR = 20
@@ -60,7 +61,8 @@ def _absent(label: str, group: Sequence[Record]) -> Table:
 def _tree(label: str, group: Sequence[Record], lines: Sequence[Line], *, everything: bool) -> Table:
     time = time_metric(group)
     ways = _directions(group, time)
-    beside = [metric for metric in _BESIDE if any(_has(group, metric, line.scope) for line in lines)]
+    beside = [metrics.TIME_MODULE] if time != metrics.TIME_MODULE else []
+    beside += [metric for metric in _BESIDE if any(_has(group, metric, line.scope) for line in lines)]
     listed = [line for line in lines if everything or line.scope == UNATTRIBUTED or _share(group, line) >= _LEAST_SHARE]
     rows = tuple(
         Row(
@@ -77,10 +79,16 @@ def _tree(label: str, group: Sequence[Record], lines: Sequence[Line], *, everyth
         for line in [Line(name="call", scope=EVERYTHING), *listed]
     )
     hidden = len(lines) - len(listed)
-    notes = [f"{hidden} modules below {_LEAST_SHARE:g} % are not listed: --filter '*' lists all."] if hidden else []
-    columns = ("", "share", *ways, "its own", "calls", *(metric.title for metric in beside))
+    notes = (
+        [f"not listed: {counted(hidden, 'line')} below {_LEAST_SHARE:g} %; --filter '*' lists all."] if hidden else []
+    )
+    columns = ("", "share", *ways, "its own", "calls", *(_heading(metric) for metric in beside))
     shown = (metrics.MODULE_SHARE, time, metrics.MODULE_CALLS, *beside)
     return list_table(f"modules · {label}", ("module", "class"), shown, rows, [*notes, _PROFILED], columns=columns)
+
+
+def _heading(metric: Metric) -> str:
+    return "on the CPU" if metric == metrics.TIME_MODULE else metric.title
 
 
 _PROFILED = (

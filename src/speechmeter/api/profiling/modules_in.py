@@ -22,7 +22,7 @@ def modules_of(holder: Any) -> dict[str, Any]:
 
 
 def modules_in_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The modules among the arguments of a call, by the names of its parameters."""
+    """The modules among the arguments of a call, by the names of its parameters; of a method also its object's."""
     module_type = _module_type()
     if module_type is None:
         return {}
@@ -30,7 +30,8 @@ def modules_in_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
         given = signature(function).bind_partial(*args, **kwargs).arguments
     except (TypeError, ValueError):  # the call itself will say what is wrong with it
         return {}
-    return {name: value for name, value in given.items() if isinstance(value, module_type)}
+    own = modules_of(given.pop("self")) if "self" in given else {}
+    return {**own, **{name: value for name, value in given.items() if isinstance(value, module_type)}}
 
 
 def _named(name: str, value: Any, module_type: type) -> dict[str, Any]:

@@ -83,13 +83,14 @@ def _how(session: Session) -> dict[str, Any]:
 
 
 def _count_stages(session: Session, batch: Batch) -> tuple[list[Count], list[Any]]:
-    from speechmeter.meters.flops.count import count
+    from speechmeter.meters.flops.count import RunningPath, count
 
     counts: list[Count] = []
+    path = RunningPath()  # of all stages: backward is one, and forward another
     outputs: list[Any] = [batch]
     for stage in session.stages:
         session.progress(f"flops: {stage.name}")
-        counts.append(count(partial(step, stage, outputs), session.prepared.modules))
+        counts.append(count(partial(step, stage, outputs), session.prepared.modules, path))
     session.sync()
     return counts, outputs[1:]
 

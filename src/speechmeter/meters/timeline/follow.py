@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from speechmeter.core.memory_timeline import Held, MemoryTimeline
-from speechmeter.core.traces import OPERATOR, STEP, Event, Slice, lane_of, nested
+from speechmeter.core.traces import ANNOTATION, OPERATOR, STEP, Event, Slice, lane_of, nested
 
 CPU, CUDA = 0, 1
 """Torch's numbers for kinds of devices."""
@@ -31,7 +31,7 @@ class Change:
 def followed(events: Sequence[Event], device: str) -> MemoryTimeline | None:
     """The timeline of the first step in a trace; None when no memory of the device changed in it."""
     slices = nested(events)
-    step = next((one for one in slices if one.name.startswith(STEP)), None)
+    step = next((one for one in slices if one.name.startswith(STEP) and one.category == ANNOTATION), None)
     found = [change for change in changes(events, slices, device) if step is None or _during(change, step)]
     if not found:
         return None

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from speechmeter.core.traces import ANNOTATION, DIRECTION, MODULE, OPERATOR, Event, Slice, nested
 
+REST = "(shorter stacks)"
 _FRAMES = (OPERATOR, ANNOTATION, "python_function", "cuda_runtime", "cuda_driver")
 
 
@@ -38,7 +39,10 @@ def _work_of(one: Slice) -> list[str]:
     return [f"{args[MODULE]} (backward)"]
 
 
-def stacks_text(found: dict[str, float]) -> str:
-    """The lines, costliest first; whole microseconds, stacks below half of one left out."""
+def stacks_text(found: dict[str, float], most: int = 5000) -> str:
+    """The costliest lines, in whole microseconds; what all others take is one line, so that the sum stays."""
     ordered = sorted(found.items(), key=lambda item: -item[1])
-    return "".join(f"{stack} {round(own_us)}\n" for stack, own_us in ordered if round(own_us) > 0)
+    kept = [(stack, round(own_us)) for stack, own_us in ordered[:most] if round(own_us) > 0]
+    rest = round(sum(found.values()) - sum(own_us for _, own_us in kept))
+    kept += [(REST, rest)] if rest > 0 else []
+    return "".join(f"{stack} {own_us}\n" for stack, own_us in kept)

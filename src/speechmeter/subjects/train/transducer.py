@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from speechmeter.core.axes import NONE
+from speechmeter.core.errors import SubjectError
 from speechmeter.core.types import Batch
 from speechmeter.subjects.losses.call import BLANK, Labels
 from speechmeter.subjects.losses.step import sizes_of
@@ -142,6 +143,8 @@ class ConformerTransducer:
         weight: Any = self.joiner.output.weight
         draw = torch.Generator(device=weight.device).manual_seed(0)
         raw = sizes_of(batch)
+        if subsampled(shortest := min(frames for frames, _ in raw)) < 1:
+            raise SubjectError(f"of {shortest} frames none is left after subsampling", fix="feed longer utterances")
         labels = Labels.drawn([(subsampled(t), u) for t, u in raw], self.size.vocabulary, "int64", draw)
         lengths = torch.tensor([frames for frames, _ in raw], device=weight.device)
         shape = (len(raw), max(frames for frames, _ in raw), BANDS)

@@ -1,6 +1,5 @@
 """Profiling functions, classes, objects and loops: the same tables, results and exceptions passed on, nothing left."""
 
-import pickle
 import threading
 
 import pytest
@@ -95,9 +94,7 @@ def test_a_function_returns_what_it_always_did_and_has_a_profile():
     assert str(hooks(net)) == before
     assert (profiled.__name__, profiled.__wrapped__) == ("step", step)
     assert profiled.profile.steps == 1
-    assert paths(profiled.profile) == {"net": BOTH - {"backward"}, "net.first": BOTH, "net.last": BOTH} or paths(
-        profiled.profile
-    ) == {"net": BOTH, "net.first": BOTH, "net.last": BOTH}
+    assert paths(profiled.profile) == {"net": BOTH, "net.first": BOTH, "net.last": BOTH}  # of the root, the relu
 
 
 def test_modules_that_nobody_named_are_found_when_they_are_called():
@@ -113,6 +110,20 @@ def test_modules_that_nobody_named_are_found_when_they_are_called():
     assert paths(both.profile)["Net.first"] == BOTH
     calls = {m.scope: m.notes["calls"] for m in both.profile.record.measurements if m.metric == "time_module.v1"}
     assert calls["module:Net"] == calls["module:Net.first"] == calls["module:Linear"] == 1
+
+
+def test_a_method_names_the_modules_of_its_object():
+    class Owner:
+        def __init__(self):
+            self.encoder = Net()
+
+        @speechmeter.profile
+        def run(self, x):
+            return self.encoder(x)
+
+    owner = Owner()
+    assert owner.run(torch.zeros(1, 8)).equal(owner.encoder(torch.zeros(1, 8)))
+    assert set(paths(Owner.run.profile)) == {"encoder", "encoder.first", "encoder.last"}
 
 
 def test_only_the_first_calls_are_recorded():
@@ -250,7 +261,6 @@ def test_steps_of_a_loop_are_told_apart_and_what_follows_is_none():
         for x in batches(3):
             step(net, x)
             p.step()
-        assert p.steps == 0 or p.steps == 2
     assert p.steps == 2
     total = next(m for m in p.record.measurements if m.metric == "time_module.v1" and m.scope == "total")
     assert len(total.values) == 2
@@ -414,7 +424,3 @@ def test_torchs_settings_are_as_before():
     work()
     assert settings() == before
     assert torch.get_rng_state().equal(state)
-
-
-def test_a_profiled_objects_class_can_be_pickled():
-    assert pickle.loads(pickle.dumps(Net())).first.weight.shape == (8, 8)

@@ -63,6 +63,14 @@ def test_stacks_add_up_to_the_steps(trace):
         assert int(count) > 0
 
 
+def test_of_many_stacks_the_costliest_are_written_and_the_sum_stays():
+    many = {f"a;b{number}": float(number) for number in range(1, 101)}
+    lines = [line.rpartition(" ")[::2] for line in stacks_text(many, most=10).splitlines()]
+    assert [stack for stack, _ in lines[:2]] == ["a;b100", "a;b99"]
+    assert lines[-1] == ("(shorter stacks)", str(sum(range(1, 91))))
+    assert sum(int(count) for _, count in lines) == sum(many.values())
+
+
 def test_a_long_trace_is_cut_down_to_the_longest_slices(trace):
     short = tidied(Trace(events=[dict(event) for event in trace.events], facts={}), most_events=100)
     assert len(short.events) <= 100

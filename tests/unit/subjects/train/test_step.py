@@ -229,3 +229,8 @@ def test_checkpointing_is_asked_of_a_factory_that_knows_it_and_refused_by_others
     assert made.modules["Linear"].out_features == 5
     with pytest.raises(SubjectError, match="takes no `checkpoint`"):
         TrainPythonSubject().prepare(case(source=f"{file}:plain", checkpoint="reentrant"), "cpu")
+
+
+def test_an_utterance_that_subsampling_leaves_nothing_of_is_refused():
+    with pytest.raises(SubjectError, match="none is left"):
+        small().data(Batch(data=np.array([[6, 1]], dtype=np.int32), items=1))
