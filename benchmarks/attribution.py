@@ -2,8 +2,8 @@
 
 The original runs with stacks, shapes and memory. Ways take turns in every round, in an order that turns round too, and
 are compared within a round: the ratio is the geometric mean over rounds with a 95 % interval, and where that holds 1
-the benchmark cannot tell. On a CPU in processor time, on a GPU in wall time between synchronisations. What a profiler does
-once, and what reading its table takes, stand apart from the step.
+the benchmark cannot tell. On a CPU in processor time, on a GPU in wall time between synchronisations. What a profiler
+does once, and what reading its table takes, stand apart from the step.
 
     python benchmarks/attribution.py [--device cuda] [--layers 12 --width 512 --heads 8 --frames 30000 --length 1840]
 """
