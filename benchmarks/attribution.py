@@ -1,7 +1,9 @@
 """What telling modules apart costs: a plain step, a modules pass, and torch.profiler as the original study uses it.
 
-The original runs with stacks, shapes and memory. The step is a small one, where overhead shows. Ways take turns; of each the least disturbed round counts, on a CPU in
-processor time, which others on the machine do not lengthen, on a GPU in wall time between synchronisations.
+The original runs with stacks, shapes and memory. Ways take turns in every round, in an order that turns round too, and
+are compared within a round: the ratio is the geometric mean over rounds with a 95 % interval, and where that holds 1
+the benchmark cannot tell. On a CPU in processor time, on a GPU in wall time between synchronisations. What a profiler
+does once, and what reading its table takes, stand apart from the step.
 
     python benchmarks/attribution.py [--device cuda] [--layers 12 --width 512 --heads 8 --frames 30000 --length 1840]
 """
@@ -12,12 +14,14 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from statistics import median
 from typing import Any
 
 import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from speechmeter.analysis.estimate import over_rounds
 from speechmeter.core.stages import run_chain
 from speechmeter.core.types import Batch
 from speechmeter.meters.modules.attribution import attribute
@@ -26,7 +30,7 @@ from speechmeter.subjects.train.conformer import Size
 from speechmeter.subjects.train.step import Recipe, step_stages
 from speechmeter.subjects.train.transducer import ConformerTransducer
 
-_STEPS = 2
+_STEPS = 5
 
 
 def main() -> None:
@@ -58,7 +62,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--frames", type=int, default=200, help="raw frames of a batch")
     parser.add_argument("--length", type=int, default=200, help="raw frames of an utterance")
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--threads", type=int, default=None)
     asked = parser.parse_args()
     if asked.threads:
@@ -116,13 +120,22 @@ def _timed(step: Callable[[], Any], way: Callable[[], Any], device: str, *, read
 
 
 def _report(times: dict[str, list[float]], after: dict[str, list[float]]) -> None:
-    least = {name: min(taken) for name, taken in times.items()}
-    print(f"{'':16} {'step':>10} {'/ plain':>8} {'reading':>10}")
-    for name, taken in least.items():
-        print(f"{name:16} {taken * 1000:7.1f} ms {taken / least['plain']:8.3f} {after[name][0]:8.2f} s")
-    ratio = least["modules pass"] / least["original"]
-    verdict = "below the original" if ratio < 1 else "NOT below the original"
-    print(f"modules pass / original: {ratio:.3f}: {verdict}")
+    print(f"{'':16} {'step':>10}   {'/ plain, 95 % interval':24} {'reading':>8}")
+    for name, taken in times.items():
+        print(
+            f"{name:16} {median(taken) * 1000:7.1f} ms   {_ratio(taken, times['plain'])[0]:24} {after[name][0]:6.2f} s"
+        )
+    text, verdict = _ratio(times["modules pass"], times["original"])
+    print(f"modules pass / original: {text}: {verdict}")
+
+
+def _ratio(mine: list[float], theirs: list[float]) -> tuple[str, str]:
+    """The ratio within rounds with its interval, and what it says."""
+    value, low, high = over_rounds([a / b for a, b in zip(mine, theirs, strict=True)], exact=False)
+    if low is None or high is None:
+        return f"{value:.3f}", "cannot tell: one round"
+    verdict = "below" if high < 1 else "above" if low > 1 else "cannot tell"
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]", verdict
 
 
 if __name__ == "__main__":
