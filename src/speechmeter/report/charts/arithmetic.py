@@ -75,10 +75,13 @@ def _against_latency(source: Source) -> list[Figure]:
             rows.append({"label": source.labels[key], "model": model, "flop": six(work.value), **reading(time)})
     if len(rows) < 2:
         return []
+    count = len(source.cases)
+    left_out = f" Of {count:,} cases the first {_MOST_POINTS}." if count > _MOST_POINTS else ""
     return [
         Figure(
             title="FLOPs against latency",
-            caption="A case a point, with the interval of its latency. On a line of slope 1 all calls run at one rate.",
+            caption="A case a point, with the interval of its latency. On a line of slope 1 all calls run at one rate."
+            + left_out,
             spec=drawn(_scatter(rows), rows, _HEIGHT),
             columns=(("label", "case"), ("flop", "FLOPs"), ("text", "latency")),
             definitions=(metrics.FLOPS, metrics.LATENCY),

@@ -26,6 +26,7 @@ MOST_SYSTEMS = 40
 """Every two systems are compared over all utterances: beyond this many that takes minutes."""
 _HEIGHT = 300
 _WORDS = {"yes": "on the front", "no": "dominated", "not resolvable": "not resolvable"}
+_UNJUDGED: Standing | None = Standing(word="not resolvable", others=(f"not compared: over {MOST_SYSTEMS} systems",))
 _SHAPES = {"on the front": "circle", "dominated": "cross", "not resolvable": "diamond"}
 
 
@@ -33,15 +34,18 @@ def figures(source: Source) -> list[Figure]:
     """A figure for each input and device on which at least one system has a score and a cost."""
     groups = {key: group for key, group in source.cases.items() if group[0].status != "skipped"}
     score = best_score(list(groups.values())) if groups else None
-    if score is None or len(groups) > MOST_SYSTEMS:
+    if score is None:
         return []
-    standings = fronts(groups, source.labels)
+    unjudged = len(groups) > MOST_SYSTEMS
+    standings: dict[str, Standing | None] = dict.fromkeys(groups, _UNJUDGED)
+    if not unjudged:
+        standings = fronts(groups, source.labels)
     made = []
     for keys in front_groups(groups):
         cost = front_cost([groups[key] for key in keys])
         rows = _rows(source, keys, score, cost, standings)
         if rows:
-            made.append(_figure(rows, score, cost))
+            made.append(_figure(rows, score, cost, unjudged=unjudged))
     return made
 
 
@@ -68,11 +72,12 @@ def _rows(
     return rows
 
 
-def _figure(rows: Rows, score: Metric, cost: Metric) -> Figure:
+def _figure(rows: Rows, score: Metric, cost: Metric, *, unjudged: bool) -> Figure:
     return Figure(
         title=f"{score.title} against {cost.title}",
         caption="Both intervals are drawn: over utterances for the score, over rounds for the cost. A system is "
-        "dominated where another is better in one and no worse in the other; where they overlap nothing is claimed.",
+        "dominated where another is better in one and no worse in the other; where they overlap nothing is claimed."
+        + (f" There are over {MOST_SYSTEMS} systems, which are drawn and not compared." if unjudged else ""),
         spec=drawn(_chart(rows, score, cost), rows, _HEIGHT),
         columns=(
             ("label", "system"),

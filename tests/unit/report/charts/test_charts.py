@@ -11,6 +11,7 @@ pytest.importorskip("altair", reason="altair is not installed: pip install 'spee
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
 from speechmeter.report.charts import (
+    arithmetic,
     cold_start,
     energy,
     front,
@@ -195,3 +196,17 @@ def test_one_round_has_no_interval_to_draw():
     )
     (figure,) = cold_start.figures(source([record]))
     assert all(layer["mark"]["type"] != "rule" for layer in figure.spec["layer"])
+
+
+def test_too_many_systems_are_drawn_and_not_compared(monkeypatch):
+    monkeypatch.setattr(front, "MOST_SYSTEMS", 3)
+    (figure,) = front.figures(source(report_runs.systems()))
+    assert len(figure.rows) == 4 and {row["standing"] for row in figure.rows} == {"not resolvable"}
+    assert "drawn and not compared" in figure.caption
+
+
+def test_a_scatter_of_some_cases_says_so(monkeypatch):
+    monkeypatch.setattr(arithmetic, "_MOST_POINTS", 2)
+    made = {figure.title: figure for figure in arithmetic.figures(source(report_runs.grid("beta")))}
+    assert len(made["FLOPs against latency"].rows) == 2
+    assert made["FLOPs against latency"].caption.endswith("Of 4 cases the first 2.")
