@@ -4,15 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: bench test campaign lint docs wheels clean
+.PHONY: bench test campaign lint docs pictures wheels clean
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable '.[torch,transformers,silero-vad,test,lint]'
+	$(INSTALL) --editable '.[torch,transformers,silero-vad,query,report,test,lint]'
 	$(INSTALL) --no-deps speechbrain  # it asks for torchaudio, which has no build for a torch without CUDA
+	$(INSTALL) --no-deps torch-tb-profiler  # its reader, for a test; it asks for TensorBoard, which the reader needs not
 	touch $@
 
-bench: $(VENV)/ready  ## the built-in tour: tables on the screen, a run directory under runs/
+bench: $(VENV)/ready  ## the built-in tour: tables on the screen, a run directory under runs/ with report.html in it
 	$(BIN)/speechmeter run
 
 test: $(VENV)/ready  ## under 10 minutes on 2 cores
@@ -30,6 +31,9 @@ lint: $(VENV)/ready
 docs: $(VENV)/ready
 	$(INSTALL) --editable '.[docs]'
 	$(BIN)/mkdocs build --strict
+
+pictures: $(VENV)/ready  ## those of README and docs, from examples/runs; the page's own needs chromium
+	$(BIN)/python docs/pictures.py
 
 wheels: $(VENV)/ready  ## the core must install from wheels alone on aarch64, Python 3.10 (Jetson)
 	rm -rf build/aarch64 && mkdir -p build/aarch64

@@ -9,14 +9,34 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["Prepared", "Result", "Run", "SpeechmeterError", "Stage", "__version__", "load", "measure", "run"]
+__all__ = [
+    "Prepared",
+    "Profile",
+    "Result",
+    "Run",
+    "SpeechmeterError",
+    "Stage",
+    "__version__",
+    "export",
+    "label",
+    "load",
+    "measure",
+    "profile",
+    "profile_analyst",
+    "profile_optimiser",
+    "run",
+    "schedule",
+]
 
 if TYPE_CHECKING:
     from speechmeter.api.live import Result, measure
+    from speechmeter.api.profiling.decorators import export, profile, profile_analyst, profile_optimiser, schedule
+    from speechmeter.api.profiling.result import Profile
     from speechmeter.api.runs import Run, load, run
     from speechmeter.core.errors import SpeechmeterError
     from speechmeter.core.protocols import Prepared
     from speechmeter.core.types import Stage
+    from speechmeter.meters.modules.label import label
 
 _HOMES = {
     "measure": "speechmeter.api.live",
@@ -24,9 +44,15 @@ _HOMES = {
     "run": "speechmeter.api.runs",
     "load": "speechmeter.api.runs",
     "Run": "speechmeter.api.runs",
+    **dict.fromkeys(
+        ("profile", "profile_analyst", "profile_optimiser", "schedule", "export"),
+        "speechmeter.api.profiling.decorators",
+    ),
+    "Profile": "speechmeter.api.profiling.result",
     "SpeechmeterError": "speechmeter.core.errors",
     "Prepared": "speechmeter.core.protocols",
     "Stage": "speechmeter.core.types",
+    "label": "speechmeter.meters.modules.label",
 }
 
 

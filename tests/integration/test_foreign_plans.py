@@ -41,7 +41,7 @@ def test_a_recipe_with_a_local_model_lists_its_cases(cli, workshop, profile):
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("tiny · cpu") == 15
     assert done.stdout.count("left out: outside the triangle") == 5
-    assert "profile.yaml:9: export_logs" in done.stderr
+    assert "profile.yaml:10: 'seed' has no counterpart" in done.stderr
     assert not (workshop / "pwned").exists()
 
 
@@ -49,9 +49,10 @@ def test_a_recipe_runs_with_another_model(cli, workshop, profile):
     done = cli("run", "profile.yaml", "--model", "python:fakes.py:nothing", "--seconds", "1", "--batch", "1,2",
                "--no-triangle", "--meters", "latency", "--quick", "-o", "run")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "speechmeter: profile.yaml:9: export_logs: no trace is written" in done.stderr
+    assert "speechmeter: profile.yaml:1: 'home' has no counterpart" in done.stderr
     stored = (workshop / "run/plan.yaml").read_text()
-    assert "# profile.yaml:9: export_logs" in stored
+    assert "# profile.yaml:1: 'home'" in stored
+    assert "trace: true" in stored
     assert "schedule:\n  wait: 1\n  warmup: 2\n  active: 7\n" in stored
     assert "pretrained_model" not in stored
     assert not (workshop / "pwned").exists()

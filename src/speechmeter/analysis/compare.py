@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, variance
 from typing import Any, Literal
 
@@ -42,13 +42,26 @@ class Verdict:
     rounds: int = 0
     reason: str = ""
     rounds_to_settle: int | None = None
+    scope: str = "total"
 
 
 def verdict(
-    base: Sequence[Record], new: Sequence[Record], metric: Metric, min_effect: float, *, together: bool
+    base: Sequence[Record],
+    new: Sequence[Record],
+    metric: Metric,
+    min_effect: float,
+    *,
+    together: bool,
+    scope: str = "total",
 ) -> Verdict:
     """Compare one metric of two cases. `together` says that both come from one run, so that rounds may be paired."""
-    old, fresh = estimate(base, metric), estimate(new, metric)
+    return replace(_verdict(base, new, metric, min_effect, together=together, scope=scope), scope=scope)
+
+
+def _verdict(
+    base: Sequence[Record], new: Sequence[Record], metric: Metric, min_effect: float, *, together: bool, scope: str
+) -> Verdict:
+    old, fresh = estimate(base, metric, scope), estimate(new, metric, scope)
     case = new[0].case
     if fresh is None and old is not None and new[-1].status in FAILED:
         reason = f"{new[-1].status}: {new[-1].reason}"
@@ -60,9 +73,10 @@ def verdict(
         return _by_utterance(case, old, fresh, paired_difference(new, base, metric), min_effect)
     if metric.exact:
         return _exact(case, metric, old, fresh)
-    pairs = _pairs(base, new, metric) if together else []
+    pairs = _pairs(base, new, metric, scope) if together else []
     paired = len(pairs) >= min(old.rounds, fresh.rounds) and len(pairs) > 0
-    logs = _Difference.paired(pairs) if paired else _Difference.independent(*(_logs(r, metric) for r in (base, new)))
+    sides = [] if paired else [_logs(records, metric, scope) for records in (base, new)]
+    logs = _Difference.paired(pairs) if paired else _Difference.independent(*sides)
     if logs is None:
         few = min(old.rounds, fresh.rounds)
         return _undecided(
@@ -216,7 +230,7 @@ def _undecided(
     )  # fmt: skip
 
 
-def _pairs(base: Sequence[Record], new: Sequence[Record], metric: Metric) -> list[tuple[float, float]]:
+def _pairs(base: Sequence[Record], new: Sequence[Record], metric: Metric, scope: str) -> list[tuple[float, float]]:
     """(base, new) of the rounds in which both were measured next to each other."""
     others = {record.round: record for record in new}
     pairs = []
@@ -224,14 +238,14 @@ def _pairs(base: Sequence[Record], new: Sequence[Record], metric: Metric) -> lis
         partner = others.get(record.round)
         if partner is None or abs(partner.sequence - record.sequence) > _NEIGHBOURS:
             continue
-        values = round_value(record, metric, others=base), round_value(partner, metric, others=new)
+        values = round_value(record, metric, scope, base), round_value(partner, metric, scope, new)
         if values[0] is not None and values[1] is not None and values[0][0] > 0 and values[1][0] > 0:
             pairs.append((values[0][0], values[1][0]))
     return pairs
 
 
-def _logs(records: Sequence[Record], metric: Metric) -> list[float]:
-    found = [value for record in records if (value := round_value(record, metric, others=records)) is not None]
+def _logs(records: Sequence[Record], metric: Metric, scope: str) -> list[float]:
+    found = [value for record in records if (value := round_value(record, metric, scope, records)) is not None]
     return [math.log(value) for value, _ in found if value > 0]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from speechmeter.analysis import parts, scores
+from speechmeter.analysis import modules, parts, phases, scores
 from speechmeter.analysis.floors import floor_s
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
@@ -222,6 +222,33 @@ def _above_floor(this: _Round, scope: str) -> tuple[float, int] | None:
     return (time / least[0], 1) if time is not None and least is not None else None
 
 
+def _module_share(this: _Round, scope: str) -> tuple[float, int] | None:
+    """A ratio of sums, so that the shares of rows add up."""
+    time = modules.time_metric([this.record])
+    own, whole = this.values(time, scope), this.values(time, _over(scope))
+    return (100 * sum(own) / sum(whole), len(own)) if own and sum(whole) > 0 else None
+
+
+def _over(scope: str) -> str:
+    """What a share is taken of: the whole call; of a row in one direction, all rows in it."""
+    base, direction = modules.parted(scope)
+    return f"{modules.ALL_ROWS}@{direction}" if direction and base.startswith(modules.ROW) else modules.EVERYTHING
+
+
+def _module_calls(this: _Round, scope: str) -> tuple[float, int] | None:
+    found = modules.calls(this.record, scope)
+    return (found, 1) if found is not None else None
+
+
+def _module_mfu(this: _Round, scope: str) -> tuple[float, int] | None:
+    share, latency = _module_share(this, scope), this.typical(metrics.LATENCY)
+    done = [amount for metric in _FLOPS if (amount := this.typical(metric, scope)) is not None]
+    best = this.typical(metrics.PEAK_FLOPS)
+    if share is None or not share[0] or not latency or not done or not best:
+        return None
+    return sum(done) / (share[0] / 100 * latency) / best, share[1]
+
+
 def _energy_per_hour(energy: Metric) -> Derive:
     return _quotient(energy, metrics.AUDIO_SECONDS, _HOUR_S)
 
@@ -276,6 +303,9 @@ _DERIVED: dict[str, _Derivation] = {
         metrics.LATENCY,
         metrics.PEAK_BANDWIDTH,
     ),
+    metrics.MODULE_SHARE.id: _of(_module_share, metrics.TIME_MODULE),
+    metrics.MODULE_CALLS.id: _of(_module_calls, metrics.TIME_MODULE),
+    metrics.MODULE_MFU.id: _of(_module_mfu, metrics.TIME_MODULE, metrics.FLOPS, metrics.LATENCY, metrics.PEAK_FLOPS),
     metrics.PADDING_WASTE.id: _of(
         _waste(metrics.AUDIO_SECONDS, metrics.PADDED_SECONDS), metrics.PADDED_SECONDS, metrics.AUDIO_SECONDS
     ),
@@ -283,7 +313,10 @@ _DERIVED: dict[str, _Derivation] = {
     metrics.FLOOR.id: _of(_floor, metrics.CELLS, metrics.PEAK_BANDWIDTH),
     metrics.FLOOR_RATIO.id: _of(_above_floor, metrics.LATENCY, metrics.CELLS, metrics.PEAK_BANDWIDTH),
     metrics.OPERATOR_SHARE.id: _of(_share, metrics.TIME_OPERATOR),
-    metrics.LAUNCH_BOUND.id: _of(_quotient(metrics.LATENCY, metrics.TIME_GPU), metrics.LATENCY, metrics.TIME_GPU),
+    metrics.LAUNCH_BOUND.id: _of(phases.launch_bound, metrics.LATENCY, metrics.TIME_GPU),
+    metrics.GPU_IDLE.id: _of(phases.gpu_idle, metrics.TIME_SPLIT),
+    metrics.RTF_CPU.id: _of(phases.busy_rtf(phases.CPU), metrics.TIME_BUSY, metrics.AUDIO_SECONDS),
+    metrics.RTF_GPU.id: _of(phases.busy_rtf(phases.GPU), metrics.TIME_BUSY, metrics.AUDIO_SECONDS),
     **{
         metric.id: _of(_score(metric), *scores.RULES[metric.id].counts, metrics.ANSWERED)
         for metric in (metrics.WER, metrics.CER, metrics.BLEU, metrics.CHRF, metrics.COMPLETENESS)

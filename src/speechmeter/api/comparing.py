@@ -10,15 +10,19 @@ from typing import Any
 import yaml
 
 from speechmeter.analysis.compare import Verdict, case_differences, environment_differences, verdict
+from speechmeter.analysis.module_tree import tree
+from speechmeter.analysis.modules import EVERYTHING, time_metric
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
+from speechmeter.core.hosts import HOST, hosts_apart
 from speechmeter.core.metrics import Metric
 from speechmeter.core.plugins import nearest
 from speechmeter.core.types import VARIANT, Record
+from speechmeter.report.selecting import MODEL, fits, nothing_fits, parse
 from speechmeter.report.tables import by_case
 from speechmeter.store.run_dir import RunDir
 
-_MODEL = "model"
+MODULES = "modules"
 _LOOSE = ("seconds", "batch", "device", "dtype")
 """Axes that tell cells apart; a difference in any other axis is a difference of protocol, and is named."""
 
@@ -43,18 +47,13 @@ class Comparison:
 
 def select(text: str) -> Selection:
     """Read a selection. Raises InputError for a missing run, a filter that is none, or one that fits nothing."""
-    path, at, rest = (text, "", "") if Path(text).exists() else text.rpartition("@")
-    if not at and not Path(text).exists():
-        path = text
-    filters = dict(_pair(part, text) for part in rest.split(",")) if at else {}
-    run = RunDir.existing(Path(path))
-    measured = [record for record in run.records() if record.status != "skipped"]
-    groups = [tuple(group) for group in by_case(measured).values()]
-    chosen = tuple(group for group in groups if _fits(group[0], filters))
+    path, filters = parse(text)
+    run = RunDir.existing(path)
+    measured = [record for record in hosts_apart(run.records()) if record.status != "skipped"]
+    chosen = tuple(tuple(group) for group in by_case(measured).values() if fits(group[0], filters))
     if not chosen:
-        models = sorted({group[0].case.subject.name for group in groups})
-        raise InputError(f"{text} holds no records", where=text, fix=f"it has the models {', '.join(models) or 'none'}")
-    return Selection(path=Path(path), filters=filters, groups=chosen, environments=run.environments())
+        raise nothing_fits(text, measured)
+    return Selection(path=path, filters=filters, groups=chosen, environments=run.environments())
 
 
 def compare(
@@ -67,6 +66,7 @@ def compare(
     ignored = {*base.filters, *new.filters, VARIANT}
     notes: list[str] = []
     verdicts: list[Verdict] = []
+    _check_hosts(base, new)
     together = base.path.resolve() == new.path.resolve()
     matched, alone = _matched(base, new, ignored)
     for old, fresh in matched:
@@ -74,8 +74,10 @@ def compare(
         machine, code = _environments(base, new, old, fresh)
         _refuse(differences + machine, old, allow_different)
         notes += [*(f"different: {text}" for text in differences + machine), *(f"code: {text}" for text in code)]
+        beside = together and old[0].host == fresh[0].host
         for name, min_effect in thresholds.items():
-            verdicts.append(verdict(old, fresh, _metric(name, old), min_effect, together=together))
+            for metric, scope in _asked(name, old, fresh):
+                verdicts.append(verdict(old, fresh, metric, min_effect, together=beside, scope=scope))
     if not verdicts:
         raise InputError("BASE and NEW have no cell in common", where=str(new.path), fix="compare runs of one plan")
     return Comparison(verdicts=tuple(verdicts), notes=tuple(dict.fromkeys([*notes, *alone])))
@@ -108,20 +110,19 @@ def share(value: Any, where: str) -> float:
     return number
 
 
-def _pair(part: str, text: str) -> tuple[str, str]:
-    key, equals, value = part.partition("=")
-    if not equals:
-        raise InputError(f"{part!r} is not key=value", where=text, fix="for example RUN@model=wav2vec2,batch=1")
-    return key.strip(), value.strip()
-
-
-def _fits(record: Record, filters: Mapping[str, str]) -> bool:
-    labels = {_MODEL: record.case.subject.name, **record.case.axes}
-    return all(key in labels and _same(labels[key], value) for key, value in filters.items())
-
-
-def _same(actual: Any, wanted: str) -> bool:
-    return str(actual) == wanted or actual == yaml.safe_load(wanted)
+def _check_hosts(base: Selection, new: Selection) -> None:
+    """Records of several machines are held against those of the same ones, or one machine is chosen."""
+    base_hosts, new_hosts = ({group[0].host for group in side.groups} for side in (base, new))
+    if base_hosts == new_hosts:
+        return
+    for side, hosts in ((base, base_hosts), (new, new_hosts)):
+        if len(hosts) > 1:
+            names = sorted(hosts)
+            raise InputError(
+                f"this holds records of {len(names)} machines: {', '.join(names)}",
+                where=str(side.path),
+                fix=f"choose one: {side.path}@{HOST}={names[0]}",
+            )
 
 
 def _matched(
@@ -145,7 +146,7 @@ def _matched(
 def _key(record: Record, ignored: set[str], *, loose: bool) -> str:
     case = record.case
     names = sorted(name for name in case.axes if name not in ignored and (not loose or name in _LOOSE))
-    model = "" if _MODEL in ignored else case.subject.name
+    model = "" if MODEL in ignored else case.subject.name
     return repr((model, [(name, case.axes[name]) for name in names]))
 
 
@@ -165,12 +166,23 @@ def _refuse(differences: Sequence[str], old: Sequence[Record], allowed: bool) ->
         )
 
 
-def _metric(name: str, records: Sequence[Record]) -> Metric:
+def _asked(name: str, old: Sequence[Record], fresh: Sequence[Record]) -> list[tuple[Metric, str]]:
+    """The metric and scopes that a word means: `modules` is every module and label that either side has."""
+    if name != MODULES:
+        return [(metric_named(name, old), "total")]
+    lines = dict.fromkeys(line.scope for side in (old, fresh) for line in tree(side))
+    if not lines:
+        raise InputError("neither run has times of modules", where="--metric modules", fix="run the meter `modules`")
+    return [(time_metric(old), scope) for scope in (EVERYTHING, *lines)]
+
+
+def metric_named(name: str, records: Sequence[Record]) -> Metric:
+    """The metric that a user means by a word, for these records. Raises InputError for a word that means none."""
     if name == "memory":
         on_cuda = str(records[0].case.axes.get("device", "")).startswith("cuda")
         return metrics.MEMORY_CUDA_ALLOCATED if on_cuda else metrics.MEMORY_CPU_PEAK
     found = metrics.find(name)
     if found is None:
-        choices = ["memory", *sorted({metric.name for metric in metrics.known()})]
+        choices = ["memory", MODULES, *sorted({metric.name for metric in metrics.known()})]
         raise InputError(f"there is no metric {name!r}", where="--metric", fix=nearest(name, choices))
     return found

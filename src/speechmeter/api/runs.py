@@ -15,9 +15,10 @@ from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import metrics
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
+from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.machine import available_cores
+from speechmeter.core.outputs import Keep
 from speechmeter.core.types import CONTENT_HASHES, FAILED, VARIANT, Case, Record
-from speechmeter.engine.measure import Keep
 from speechmeter.launch.places import BASELINE, THIS, InlinePlace, Place, SubprocessPlace, all_exact
 from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.sweep import Sweep, Watcher, pending, run_sweep
@@ -73,9 +74,12 @@ class Run:
 
 
 def load(path: str | Path) -> Run:
-    """Read a run directory. Raises RunDirError when it is none, StoreError when a record is broken."""
+    """Read a run directory, machines told apart by the axis `host` where it holds records of several.
+
+    Raises RunDirError when it is none, StoreError when a record is broken.
+    """
     store = RunDir.existing(Path(path))
-    return Run(path=store.path, records=tuple(store.records()))
+    return Run(path=store.path, records=tuple(hosts_apart(store.records())))
 
 
 def run(
@@ -252,7 +256,9 @@ def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _place(options: Options, study: Study, store: RunWriter) -> Place:
-    artifacts = Keep(folder=store.artifacts_path.resolve(), speech=study.plan.save_speech)
+    artifacts = Keep(
+        folder=store.artifacts_path.resolve(), speech=study.plan.save_speech, trace=study.plan.trace_options()
+    )
     if options.launcher == "inline":
         return InlinePlace(artifacts)
     return SubprocessPlace(study.plan.limits.value(), artifacts, options.baseline_python)

@@ -17,7 +17,7 @@ _FORMATS = ("table", "markdown", "json", "github")
 def compare(
     base: str = typer.Argument(..., help="A run, or some of it: RUN@model=a,batch=1."),
     new: str = typer.Argument(..., help="Another run, or another part of the same."),
-    metric: list[str] | None = typer.Option(None, help="latency, rtf, memory, parameters, …; repeatable."),
+    metric: list[str] | None = typer.Option(None, help="latency, rtf, memory, parameters, modules, …; repeatable."),
     min_effect: str = typer.Option("5%", help="The smallest change that counts."),
     thresholds: Path | None = typer.Option(None, help="YAML file with a smallest effect for each metric."),
     allow_different: bool = typer.Option(

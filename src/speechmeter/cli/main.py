@@ -6,7 +6,22 @@ import sys
 
 import typer
 
-from speechmeter.cli import compare, data, doctor, models, run, selftest, shapes, show
+from speechmeter.cli import (
+    compare,
+    data,
+    doctor,
+    merge,
+    models,
+    plot,
+    query,
+    report,
+    rerun,
+    run,
+    selftest,
+    shapes,
+    show,
+    trace,
+)
 from speechmeter.core.errors import InterruptedRun, SpeechmeterError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -22,11 +37,17 @@ app = typer.Typer(
 app.command()(run.run)
 app.command()(show.show)
 app.command()(compare.compare)
+app.command()(report.report)
+app.command()(plot.plot)
+app.command()(merge.merge)
+app.command()(query.query)
+app.command()(rerun.rerun)
 app.command()(shapes.shapes)
 app.command()(models.models)
 app.command()(doctor.doctor)
 app.command()(selftest.selftest)
 app.add_typer(data.app, name="data")
+app.add_typer(trace.app, name="trace")
 
 
 def _version(wanted: bool) -> None:
@@ -45,7 +66,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; exit 0 fine, 1 a regression or failed cases under --strict, 2 bad input,
+    """Run the command; exit 0 fine, 1 a regression, no repetition or failed cases under --strict, 2 bad input,
     3 cannot tell, 130 interrupted."""
     try:
         app()

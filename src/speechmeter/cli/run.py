@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from speechmeter.plan.study import Study
 
 _LIST = "comma-separated"
+TOUR = "tour"
 
 
 def run(
@@ -94,7 +95,12 @@ def run(
     if dry_run:
         _list_cases(study, options)
         return
-    _finish(_measure(study, options), strict=strict)
+    made = _measure(study, options)
+    _show(made)
+    if plan is None and not resume and study.plan.name == TOUR:
+        _write_report(made)
+    if strict and made.failed:
+        raise typer.Exit(1)
 
 
 def _overrides(
@@ -145,7 +151,7 @@ def _measure(study: Study, options: Options) -> Run:
         return run_study(study, options, watch)
 
 
-def _finish(made: Run, *, strict: bool) -> None:
+def _show(made: Run) -> None:
     from speechmeter.cli.console import console_for
     from speechmeter.report.choose import tables
     from speechmeter.report.grids import summary
@@ -153,10 +159,25 @@ def _finish(made: Run, *, strict: bool) -> None:
 
     console = console_for(sys.stdout)
     draw(tables(made.records, None), console)
-    console.print(f"{summary(made.records)} · {made.path}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"see again: speechmeter show {made.path}", markup=False, highlight=False, soft_wrap=True)
-    if strict and made.failed:
-        raise typer.Exit(1)
+    for line in (
+        f"{summary(made.records)} · {made.path}",
+        f"see again: speechmeter show {made.path}",
+        f"as a page: speechmeter report {made.path}",
+    ):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _write_report(made: Run) -> None:
+    """The tour ends with its page; a machine without the extra is told how to get one."""
+    from speechmeter.cli.report import write_report
+    from speechmeter.report.extra import missing
+
+    if missing():
+        typer.echo("speechmeter: no page was written: pip install 'speechmeter[report]'", err=True)
+        return
+    path = made.path / "report.html"
+    write_report([str(made.path)], path)
+    typer.echo(f"report: {path}")
 
 
 def _list_cases(study: Study, options: Options) -> None:

@@ -18,13 +18,20 @@ def show(
     metric: str | None = typer.Option(
         None,
         help="rtf, rtfx, latency, memory, parameters, flops, energy, modules, operators, coverage, utilisation, "
-        "stages, cold-start, summary, cascades, relations, utterances, quality, losses, split, or any metric.",
+        "stages, cold-start, summary, cascades, relations, utterances, quality, losses, split, trace, timeline, or "
+        "any metric.",
     ),
     format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
     statistic: str = typer.Option(
         "geomean", "--stat", help="geomean over rounds; mean-sd, mean+3sd, p50, p90, p95 or p99 of all samples."
     ),
     sci: bool = typer.Option(False, "--sci", help="Exponent notation."),
+    split: bool = typer.Option(
+        False, "--split", help="With --metric rtf: wall time, CPU busy and GPU busy side by side."
+    ),
+    filter: str | None = typer.Option(
+        None, "--filter", help="Modules to list, with --metric modules: a pattern such as 'encoder.layers.*'."
+    ),
     assume: list[str] = typer.Option(
         [], "--assume", help="A rate for the energy table: tdp_w=65, co2_g_per_kwh=400, price_per_kwh=0.30. Repeatable."
     ),
@@ -33,6 +40,7 @@ def show(
     from speechmeter.analysis.assumed import read_assumptions
     from speechmeter.analysis.estimate import STATISTICS
     from speechmeter.core.errors import InputError
+    from speechmeter.core.hosts import hosts_apart
     from speechmeter.core.plugins import nearest
     from speechmeter.report.choose import tables
     from speechmeter.report.text import FORMATS
@@ -45,10 +53,12 @@ def show(
         raise InputError(
             f"there is no statistic {statistic!r}", where="--stat", fix=nearest(statistic, list(STATISTICS))
         )
-    records = RunDir.existing(run).records()
+    records = hosts_apart(RunDir.existing(run).records())
     if assume and metric not in (None, "energy"):
         raise InputError("rates are for the energy table", where="--assume", fix="--metric energy, or none")
-    found = tables(records, metric, statistic, read_assumptions(assume))
+    if filter is not None and metric != "modules":
+        raise InputError("a pattern is for the modules", where="--filter", fix="add --metric modules")
+    found = tables(records, metric, statistic, read_assumptions(assume), filter, beside=split)
     if format != "table":
         typer.echo(FORMATS[format](found, sci=sci).rstrip())
         return

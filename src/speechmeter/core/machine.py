@@ -7,7 +7,14 @@ import platform
 from pathlib import Path
 
 GLIBC = "glibc"
+HOST_VARIABLE = "SPEECHMETER_HOST"
+"""Names the machine in records, where its own name changes (containers) or is that of others too (boards)."""
 _ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
+
+
+def host_name() -> str:
+    """What this machine is called in records: `SPEECHMETER_HOST` where it is set, else its own name."""
+    return os.environ.get(HOST_VARIABLE, "").strip() or platform.node()
 
 
 def available_cores() -> tuple[int, ...]:

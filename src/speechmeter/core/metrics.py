@@ -148,6 +148,17 @@ MEMORY_CUDA_PROCESS = _lower(
     "device memory of the process after one call, by NVML",
 )
 
+MEMORY_TENSORS_PEAK = _lower(
+    "memory_tensors_peak.v1", "bytes", "peak of tensors",
+    "highest bytes of torch's allocations on the device during one call minus those at its start, by the profiler",
+    exact=True,
+)  # fmt: skip
+MEMORY_AT_PEAK = _lower(
+    "memory_at_peak.v1", "bytes", "held at the peak",
+    "bytes that the work of a module allocated during one call and that were alive at the peak",
+    exact=True,
+)  # fmt: skip
+
 
 def _energy(domain: str, what: str) -> Metric:
     return _lower(f"energy_{domain}.v1", "J", f"energy, {what}", f"energy of the {what} for one call, idle included")
@@ -253,13 +264,48 @@ OPERATOR_SHARE = _plain(
     "operator_share.v1", "1", "share of operator time",
     "time in an operator, or in all operators of a kind / time in all operators, in a profiled pass",
 )  # fmt: skip
-TIME_GPU = _lower(
-    "time_gpu.v1", "s", "GPU busy time", "time in which at least one kernel ran, in one call of a profiled pass"
-)
-TIME_SPLIT = _lower(
-    "time_split.v1", "s", "time by kind",
-    "time in which a kernel ran, else the runtime was called, else the CPU worked, else nothing; one profiled call",
+TIME_MODULE = _lower(
+    "time_module.v1", "s", "time in module",
+    "CPU time of a module outside those inside it, forward, backward and recomputed, in one call of a profiled pass: "
+    "for shares, not for latency",
 )  # fmt: skip
+TIME_GPU = _lower(
+    "time_gpu.v1", "s", "GPU busy time",
+    "time in which at least one kernel ran, in one call of a profiled pass; of a module, while kernels of its own ran, "
+    "instants with several kernels split among them",
+)  # fmt: skip
+MODULE_SHARE = _plain(
+    "module_share.v1", "%", "share",
+    "100 × time of a module with all that is inside it / time of the call, in a profiled pass; on a GPU busy times; "
+    "of a row in one direction / time of all rows in it",
+)  # fmt: skip
+MODULE_CALLS = _plain(
+    "module_calls.v1", "1", "calls of module", "how often a module is called in one call, recomputing not counted",
+    exact=True,
+)  # fmt: skip
+MEMORY_MODULE = _lower(
+    "memory_module.v1", "bytes", "peak of module",
+    "torch's highest allocated CUDA bytes while the forward of a module ran minus those when it began",
+)  # fmt: skip
+MODULE_MFU = Metric(
+    id="mfu_module.v1", unit="1", direction="higher", title="MFU of module",
+    formula="FLOPs of a module, forward and backward / (its share of the call × latency) / peak arithmetic",
+)  # fmt: skip
+TIME_SPLIT = _lower(
+    "time_split.v2", "s", "time by kind",
+    "time in which a kernel ran, else memory was copied or set, else the runtime was called, else the CPU worked, "
+    "else nothing; one profiled call",
+)  # fmt: skip
+TIME_BUSY = _lower(
+    "time_busy.v1", "s", "busy time",
+    "time in which the CPU was in an operator or the runtime, or the GPU in a kernel or a copy; one profiled call",
+)  # fmt: skip
+GPU_IDLE = _lower(
+    "gpu_idle.v1", "1", "GPU idle", "share of a profiled call in which the GPU ran no kernel and copied nothing"
+)
+TRACE_BYTES = _plain(
+    "trace_bytes.v1", "bytes", "trace", "compressed size of the trace file of a step or two", exact=True
+)
 LAUNCH_BOUND = _plain(
     "launch_bound.v1", "1", "latency / GPU busy time", "how much longer a call takes than its kernels: above 1, waiting"
 )
@@ -294,6 +340,12 @@ RTF = _lower(
     "processing time of a call / true seconds of audio in it, of several batches sum / sum; "
     "of a synthesiser, of the audio it made",
 )  # fmt: skip
+RTF_CPU = _lower(
+    "rtf_cpu.v1", "1", "real-time factor, CPU busy", "busy time of the CPU in a profiled call / true seconds of audio"
+)
+RTF_GPU = _lower(
+    "rtf_gpu.v1", "1", "real-time factor, GPU busy", "busy time of the GPU in a profiled call / true seconds of audio"
+)
 RANK_CORRELATION = _plain(
     "rank_correlation.v1", "1", "rank correlation", "Spearman's rho of two figures over the models of one cell"
 )

@@ -1,11 +1,34 @@
-"""What calls put out, kept as plain data: text, token ids, sound. Tensors are let go."""
+"""What calls put out, kept as plain data: text, token ids, sound; and what is to be kept. Tensors are let go."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from speechmeter.core.types import Speech
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceOptions:
+    """How a trace is recorded: how many steps, with Python's own stacks or not, and how many events at most."""
+
+    steps: int = 1
+    python_stacks: bool = False
+    most_events: int = 200_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keep:
+    """Where files are written, each case in its own folder, sound only with `speech`. No folder: counted only."""
+
+    folder: Path | None = None
+    speech: bool = False
+    trace: TraceOptions = field(default_factory=TraceOptions)
+
+    def of(self, case_id: str) -> Keep:
+        """The same for one case: its own folder, which is made by whoever writes first."""
+        return self if self.folder is None else replace(self, folder=self.folder / case_id)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.metrics import Metric
-from speechmeter.core.outputs import Output
+from speechmeter.core.outputs import Keep, Output
 from speechmeter.core.types import Batch, Case, Measurement, Stage
 
 
@@ -156,6 +156,11 @@ class Session(Protocol):
         ...
 
     @property
+    def keep(self) -> Keep:
+        """The folder for files of this case, which the first writer makes; None where none are kept."""
+        ...
+
+    @property
     def resident_loaded_bytes(self) -> int | None:
         """Resident size of the process right after loading; None where it cannot be read."""
         ...
@@ -195,6 +200,8 @@ class Way:
 ORDINARY = (Way(),)
 MAIN = "main"
 """The process that meters share when they disturb each other no more than passes after one another do."""
+PROFILED = "profiled"
+"""The process of meters that record what runs: a profiler may slow what comes after it, so nothing is timed there."""
 
 
 @runtime_checkable

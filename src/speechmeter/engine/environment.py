@@ -9,7 +9,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.machine import allocator, available_cores, cpu_model, kib_field, proc_fields, read_text
+from speechmeter.core.machine import (
+    allocator,
+    available_cores,
+    cpu_model,
+    host_name,
+    kib_field,
+    proc_fields,
+    read_text,
+)
 from speechmeter.core.types import Case, Environment
 
 _PACKAGES = (
@@ -33,7 +41,7 @@ def capture(case: Case) -> Environment:
 
 def _facts(case: Case) -> dict[str, Any]:
     return {
-        "host": platform.node(),
+        "host": host_name(),
         "system": platform.platform(),
         "python": platform.python_version(),
         "cpu": cpu_model(),

@@ -6,11 +6,11 @@ import os
 import random
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from pathlib import Path
 from time import perf_counter_ns
 
 from speechmeter.core import metrics
 from speechmeter.core.batches import LeftOut
+from speechmeter.core.outputs import Keep
 from speechmeter.core.protocols import MAIN, ORDINARY, Meter, Subject, Way, Workload
 from speechmeter.core.types import Case, Environment, Measurement, Status
 from speechmeter.engine.disturbance import Watch, disturbances
@@ -30,14 +30,6 @@ class Outcome:
     measurements: tuple[Measurement, ...] = ()
     warnings: tuple[str, ...] = ()
     environment: Environment | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Keep:
-    """Where outputs are written, each case in its own folder, sound only with `speech`. No folder: counted only."""
-
-    folder: Path | None = None
-    speech: bool = False
 
 
 def measure(
@@ -98,7 +90,13 @@ class _Attempt:
             with way.around():
                 _seed(int(self.case.protocol.get("seed", 0)))
                 session = open_session(
-                    self.case, self.subject, self.workload, self.report, warm=way.warm, refused=refused
+                    self.case,
+                    self.subject,
+                    self.workload,
+                    self.report,
+                    warm=way.warm,
+                    refused=refused,
+                    keep=(self.keep or Keep()).of(self.case.id),
                 )
                 phases.update(data=session.data_ns / 1e9, load=session.load_ns / 1e9, first=session.first_ns / 1e9)
                 warnings += _session_warnings(session)
@@ -149,8 +147,8 @@ class _Attempt:
         start = perf_counter_ns()
         self.report("outputs")
         outputs = list(zip(session.batches.outlines(), session.outputs(), strict=False))
-        if self.keep.folder is not None:
-            folder = self.keep.folder / self.case.id
+        folder = session.keep.folder
+        if folder is not None:
             write_outputs(folder, outputs, speech=self.keep.speech)
             if not session.loads:
                 write_timed_utterances(folder, outputs, latency)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from time import perf_counter_ns
@@ -12,7 +12,7 @@ from typing import Any
 from speechmeter.core.axes import inside_boundary
 from speechmeter.core.batches import Batches, gathered
 from speechmeter.core.machine import resident_bytes
-from speechmeter.core.outputs import Output, output_of
+from speechmeter.core.outputs import Keep, Output, output_of
 from speechmeter.core.protocols import Collected, Prepared, Subject, Workload
 from speechmeter.core.stages import made_by, run_chain
 from speechmeter.core.types import Batch, Case, Measurement, Stage
@@ -53,6 +53,7 @@ class LoadedSession:
     resident_loaded_bytes: int | None
     report: Progress
     refused: str = ""
+    keep: Keep = field(default_factory=Keep)
 
     def call(self, batch: Batch) -> list[Any]:
         """Run the chain once; outputs per stage."""
@@ -100,7 +101,14 @@ class LoadedSession:
 
 
 def open_session(
-    case: Case, subject: Subject, workload: Workload, report: Progress, *, warm: bool = True, refused: str = ""
+    case: Case,
+    subject: Subject,
+    workload: Workload,
+    report: Progress,
+    *,
+    warm: bool = True,
+    refused: str = "",
+    keep: Keep = Keep(),
 ) -> LoadedSession:
     """Make the batches, load the subject and, if `warm`, call it once; each timed on its own."""
     report("data")
@@ -132,6 +140,7 @@ def open_session(
         resident_loaded_bytes=resident,
         report=report,
         refused=refused,
+        keep=keep,
     )
 
 

@@ -1,1 +1,1 @@
-"""Speechmeter inside other tools (pytest, training frameworks). Empty so far."""
+"""Speechmeter inside other tools: callbacks of training frameworks."""

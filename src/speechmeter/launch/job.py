@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from speechmeter.core.outputs import Keep, TraceOptions
 from speechmeter.core.types import Case, Environment, Measurement
-from speechmeter.engine.measure import Keep, Outcome
+from speechmeter.engine.measure import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class Job:
             "leads": self.leads,
             "spawned_ns": self.spawned_ns,
             "memory_bytes": self.memory_bytes,
-            "keep": None if self.keep is None else {"folder": _text(self.keep.folder), "speech": self.keep.speech},
+            "keep": None if self.keep is None else _kept(self.keep),
         }
 
     @classmethod
@@ -53,14 +54,15 @@ class Job:
         )
 
 
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
+def _kept(keep: Keep) -> dict[str, Any]:
+    return {**asdict(keep), "folder": None if keep.folder is None else str(keep.folder)}
 
 
 def _keep(data: Mapping[str, Any] | None) -> Keep | None:
     if data is None:
         return None
-    return Keep(folder=None if data["folder"] is None else Path(data["folder"]), speech=data["speech"])
+    folder = None if data["folder"] is None else Path(data["folder"])
+    return Keep(folder=folder, speech=data["speech"], trace=TraceOptions(**data["trace"]))
 
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from typing import Literal, Protocol
 
 from speechmeter.core import plugins
 from speechmeter.core.machine import kib_field
+from speechmeter.core.outputs import Keep
 from speechmeter.core.protocols import MAIN, ORDINARY, Meter, Subject, Workload
 from speechmeter.core.types import VARIANT, Case, Limits, Measurement
-from speechmeter.engine.measure import Keep, Outcome, measure
+from speechmeter.engine.measure import Outcome, measure
 from speechmeter.launch.job import Job
 from speechmeter.launch.process import MeasuringProcess
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Literal
 
 from speechmeter.analysis.stopping import Rounds, group_settled
 from speechmeter.core.errors import InterruptedRun
+from speechmeter.core.machine import host_name
 from speechmeter.core.types import FAILED, Case, Environment, Record, Skip
 from speechmeter.engine.measure import Outcome
 from speechmeter.launch.places import Extent, Place
@@ -140,7 +140,7 @@ def _unmeasured(sweep: Sweep, finished: Mapping[tuple[str, int], Record], sequen
             sequence=next(sequence),
             status="skipped" if status == "skipped" else "unavailable",
             reason=skip.reason,
-            host=platform.node(),
+            host=host_name(),
             started=_now(),
         )
 
@@ -156,7 +156,7 @@ def _record(case: Case, round_: int, sequence: int, outcome: Outcome, git: str) 
         sequence=sequence,
         status=outcome.status,
         reason=outcome.reason,
-        host=platform.node(),
+        host=host_name(),
         measurements=outcome.measurements,
         environment=environment.fingerprint if environment is not None else "",
         stop_reason=stop,

@@ -23,6 +23,8 @@ from speechmeter.plan.source import KeyPath, Source
 SPECIAL_AUDIO = ("noise", "sample")
 """Values of `audio:` that are not files: generated noise, and the speech that ships with the package."""
 
+TRACE = "trace"
+"""The meter that `trace:` asks for."""
 WORKLOAD_PATHS = ("file", "lines", "manifest", "references", "root")
 """Options of workloads that name files."""
 
@@ -228,8 +230,9 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
 
 
 def _meters(plan: Plan) -> tuple[str, ...]:
-    """The meters of a plan; whoever says how quality is taken asks for it."""
-    return plan.meters if plan.quality is None or QUALITY in plan.meters else (*plan.meters, QUALITY)
+    """The meters of a plan; whoever says how quality is taken or a trace recorded asks for it."""
+    implied = {QUALITY: plan.quality is not None, TRACE: plan.trace is not False}
+    return (*plan.meters, *(name for name, wanted in implied.items() if wanted and name not in plan.meters))
 
 
 def _rebase_model(entry: ModelEntry, base: Path) -> ModelEntry:

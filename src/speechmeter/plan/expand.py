@@ -82,7 +82,9 @@ def _workload_specs(plan: Plan) -> list[Spec]:
     if named is not None:
         path = Path(str(named))
         return [
-            Spec(plugin=plan.workload.name, name=path.name, source=str(path), options={**options, **_content(path)})
+            Spec(
+                plugin=plan.workload.name, name=path.name, source=str(path), options={**options, **content_hashes(path)}
+            )
         ]
     if plan.workload.name != "audio":
         return [Spec(plugin=plan.workload.name, name=plan.workload.name, options=options)]
@@ -91,11 +93,11 @@ def _workload_specs(plan: Plan) -> list[Spec]:
 
 def _audio_spec(source: str, options: Mapping[str, Any]) -> Spec:
     path = Path(source)
-    known = {} if source in SPECIAL_AUDIO else _content(path)
+    known = {} if source in SPECIAL_AUDIO else content_hashes(path)
     return Spec(plugin="audio", name=path.name, source=source, options={**options, **known})
 
 
-def _content(path: Path) -> dict[str, str]:
+def content_hashes(path: Path) -> dict[str, str]:
     """What tells a file from another of its name; of a folder, the names and sizes of its files."""
     if path.is_file():
         return {CONTENT_HASHES[0]: _digest(path)}
@@ -123,9 +125,11 @@ def _settled(axes: dict[str, Any]) -> dict[str, Any]:
 
 def _protocol(plan: Plan) -> dict[str, Any]:
     """How samples are taken; part of a case's identity."""
-    shared = {"clock": "perf_counter_ns", "sync": "both edges", "seed": plan.seed}
+    shared: dict[str, Any] = {"clock": "perf_counter_ns", "sync": "both edges", "seed": plan.seed}
     if plan.power_log is not None:
         shared["power_log"] = plan.power_log
+    if plan.filter:
+        shared["filter"] = list(plan.filter)
     if plan.schedule is not None:
         return {**shared, "mode": "schedule", **plan.schedule.model_dump()}
     if plan.repeats is not None:
@@ -146,6 +150,6 @@ def _quality(plan: Plan) -> dict[str, Any]:
         return {}
     asked = plan.quality or QualityEntry()
     if asked.import_ is not None:
-        return {QUALITY: {IMPORT: asked.import_, **_content(Path(asked.import_))}}
+        return {QUALITY: {IMPORT: asked.import_, **content_hashes(Path(asked.import_))}}
     scores = asked.scores or default_scores(plan.workload.name)
     return {QUALITY: {"normaliser": NORMALISERS[asked.normaliser or "basic"], "scores": list(scores)}}

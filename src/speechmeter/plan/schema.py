@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from speechmeter.core.naming import default_name
+from speechmeter.core.outputs import TraceOptions
 from speechmeter.core.types import Limits
 
 
@@ -95,6 +97,14 @@ class QualityEntry(_Part):
     import_: Word | None = Field(default=None, alias="import")
 
 
+class TraceEntry(_Part):
+    """`trace:` with options: how many steps are recorded, whether with Python's stacks, how many events are kept."""
+
+    steps: Annotated[int, Field(strict=True, ge=1, le=20)] = 1
+    python_stacks: Flag = False
+    most_events: Annotated[int, Field(strict=True, ge=1000)] = 200_000
+
+
 class Plan(_Part):
     """A validated study. `axes` holds every swept value by axis name."""
 
@@ -122,21 +132,17 @@ class Plan(_Part):
     triangle: Flag = False
     power_log: Word | None = None
     save_speech: Flag = False
+    trace: Flag | TraceEntry = False
+    filter: Annotated[tuple[Word, ...], BeforeValidator(_as_list)] = ()
     quality: QualityEntry | None = None
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
     axes: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict)
+
+    def trace_options(self) -> TraceOptions:
+        """How traces are recorded, where they are."""
+        return TraceOptions(**self.trace.model_dump()) if isinstance(self.trace, TraceEntry) else TraceOptions()
 
     def to_plain(self) -> dict[str, Any]:
         """The plan as YAML would hold it, every default written out; reading it back gives this plan."""
         data = self.model_dump(exclude={"axes"}, mode="json", by_alias=True)
         return {**data, **{name: list(values) for name, values in self.axes.items()}}
-
-
-def default_name(load: str) -> str:
-    """What a table calls a model that was given no name: `python:dir/mine.py:make` → `mine:make`."""
-    plugin, _, source = load.partition(":")
-    if not source:
-        return plugin
-    path, colon, factory = source.partition(":")
-    stem = path.rstrip("/").rpartition("/")[2]
-    return stem.removesuffix(".py").removesuffix(".json") + colon + factory

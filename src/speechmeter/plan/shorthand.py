@@ -1,10 +1,10 @@
-"""Keys that are short for others: `cascades:` and `losses:` for models, `text:`, `features:`, `data:` and `shapes:` for
-the workload.
+"""Keys that are short for others: `cascades:`, `losses:` and `train:` for models, `text:`, `features:`, `data:` and
+`shapes:` for the workload.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from speechmeter.core.errors import PlanError
@@ -12,6 +12,7 @@ from speechmeter.plan.source import KeyPath, Source
 
 CASCADE, STAGES = "cascade", "stages"
 LOSS, SHAPES = "transducer-loss", "shapes"
+TRAIN, TRAIN_PYTHON = "train", "train-python"
 _WORKLOADS = ("text", "features", "data", "shapes")
 _WORD_FOR = {"data": "manifest", "shapes": "file"}
 """The option that a key means when it is given a word."""
@@ -22,6 +23,8 @@ _EXAMPLES = {
     "shapes": "for example `shapes: {steps: 20}`",
 }
 _LOSSES_FORM = "for example `losses: [ours, torchaudio, {name: pruned-10, load: ours-pruned, states: 10}]`"
+_TRAIN_FORM = "for example `train: [conformer-transducer, {name: mine, load: python:model.py:make}]`"
+Spell = Callable[[Any, "str | None"], dict[str, Any]]
 _FORM = "for example `cascades: [{name: two, stages: [{name: asr, load: …}, {name: mt, load: …}]}]`"
 
 
@@ -29,7 +32,8 @@ def spelt_out(source: Source) -> Source:
     """The same plan in long form; places of the short keys still lead to where they stand."""
     data, places = dict(source.data), dict(source.places)
     _models(data, places, source)
-    _losses(data, places, source)
+    _listed(data, places, source, "losses", _loss, _LOSSES_FORM)
+    _listed(data, places, source, "train", _step, _TRAIN_FORM)
     for key in _WORKLOADS:
         if key in data:
             _workload(key, data, places, source)
@@ -53,25 +57,25 @@ def _models(data: dict[str, Any], places: dict[KeyPath, str], source: Source) ->
     data["models"] = models
 
 
-def _losses(data: dict[str, Any], places: dict[KeyPath, str], source: Source) -> None:
-    """Losses are models, and are fed shapes unless the plan says otherwise."""
-    if "losses" not in data:
+def _listed(data: dict[str, Any], places: dict[KeyPath, str], source: Source, key: str, one: Spell, form: str) -> None:
+    """Losses and training steps are models, and are fed shapes unless the plan says otherwise."""
+    if key not in data:
         return
-    losses, models = data.pop("losses"), data.get("models", [])
-    losses, models = (list(given) if isinstance(given, list | tuple) else [given] for given in (losses, models))
-    if not losses:
-        raise PlanError("losses takes a list of names", where=source.place(("losses",)), fix=_LOSSES_FORM)
-    for index, loss in enumerate(losses):
-        path: KeyPath = ("losses", index)
+    entries, models = data.pop(key), data.get("models", [])
+    entries, models = (list(given) if isinstance(given, list | tuple) else [given] for given in (entries, models))
+    if not entries:
+        raise PlanError(f"{key} takes a list of names", where=source.place((key,)), fix=form)
+    for index, entry in enumerate(entries):
+        path: KeyPath = (key, index)
         here: KeyPath = ("models", len(models))
         where = source.place(path)
         if where is not None:
             places[here] = where
         places.update({(*here, *known[2:]): place for known, place in source.places.items() if known[:2] == path})
-        models.append(_loss(loss, where))
+        models.append(one(entry, where))
     data["models"] = models
-    if "workload" not in data and not any(key in data for key in _WORKLOADS):
-        data["workload"] = {"name": SHAPES}
+    if "workload" not in data and not any(other in data for other in _WORKLOADS):
+        data["workload"] = {"name": SHAPES, **({"frames": "raw"} if key == TRAIN else {})}
 
 
 def _loss(loss: Any, where: str | None) -> dict[str, Any]:
@@ -80,6 +84,17 @@ def _loss(loss: Any, where: str | None) -> dict[str, Any]:
         raise PlanError("a loss is a name, or a mapping with one", where=where, fix=_LOSSES_FORM)
     source = str(entry.get("load", entry.get("name"))).removeprefix(f"{LOSS}:")
     return {"name": source, **entry, "load": f"{LOSS}:{source}"}
+
+
+def _step(step: Any, where: str | None) -> dict[str, Any]:
+    entry = {"name": step, "load": step} if isinstance(step, str) else step
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("load", entry.get("name")), str):
+        raise PlanError("a training step is a name, or a mapping with one", where=where, fix=_TRAIN_FORM)
+    load = str(entry.get("load", entry.get("name")))
+    name = str(entry.get("name", load)).rpartition("/")[2].removeprefix("python:")
+    if load.startswith("python:"):
+        return {**entry, "name": name, "load": f"{TRAIN_PYTHON}:{load.removeprefix('python:')}"}
+    return {**entry, "name": name, "load": f"{TRAIN}:{load.removeprefix(f'{TRAIN}:')}"}
 
 
 def _has_stages(stages: Any) -> bool:

@@ -124,7 +124,12 @@ def _costliest(group: Sequence[Record]) -> list[tuple[str, str]]:
 def _operator_rows(group: Sequence[Record]) -> Iterator[Measurement]:
     ids = {metrics.TIME_OPERATOR.id, metrics.FLOPS.id, metrics.ELEMENT_OPS.id}
     for record in group[:1]:
-        yield from (m for m in record.measurements if m.scope.startswith("op:") and m.metric in ids)
+        yield from (m for m in record.measurements if _is_operator(m.scope) and m.metric in ids)
+
+
+def _is_operator(scope: str) -> bool:
+    """Over all modules: those with a module behind an @ are parts of it."""
+    return scope.startswith("op:") and "@" not in scope
 
 
 def _unknown_shares(group: Sequence[Record]) -> list[tuple[str, float]]:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from speechmeter.analysis.figures import definition
 from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
@@ -14,10 +15,15 @@ from speechmeter.report.arithmetic import coverage, flops, modules, operators, u
 from speechmeter.report.energy import energy
 from speechmeter.report.grids import grids
 from speechmeter.report.lists import cold_start, parameters, stages
-from speechmeter.report.losses import losses, split
+from speechmeter.report.losses import losses
+from speechmeter.report.modules import module_times, timed
+from speechmeter.report.operators import operators_by_module
 from speechmeter.report.overview import cascades, relations, summary
+from speechmeter.report.phases import split, split_rtf
 from speechmeter.report.quality import quality
 from speechmeter.report.tables import Table
+from speechmeter.report.timeline import timeline
+from speechmeter.report.traces import traces
 from speechmeter.report.utterances import utterances
 
 _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
@@ -27,6 +33,7 @@ _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
     "flops": flops,
     "modules": modules,
     "operators": operators,
+    "operators-by-module": operators_by_module,
     "coverage": coverage,
     "utilisation": utilisation,
     "energy": energy,
@@ -37,6 +44,8 @@ _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
     "utterances": utterances,
     "losses": losses,
     "split": split,
+    "trace": traces,
+    "timeline": timeline,
 }
 _MEMORY = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED)
 
@@ -52,6 +61,9 @@ _WORDS = {
     "quality": "quality",
     "agreement": "losses",
     "split": "split",
+    "modules": "modules",
+    "timeline": "timeline",
+    "trace": "trace",
 }
 """What is shown of each built-in meter when nothing is asked for, in this order."""
 _NEEDS = {
@@ -59,10 +71,15 @@ _NEEDS = {
     "flops": ("flops",),
     "modules": ("flops",),
     "operators": ("operators",),
+    "operators-by-module": ("operators",),
     "coverage": ("operators",),
     "utilisation": ("latency", "flops", "peaks"),
     "energy": ("energy",),
     "quality": ("quality",),
+    "split": ("split",),
+    "timeline": ("timeline",),
+    "trace": ("trace",),
+    "beside": ("latency", "split"),
 }
 """The meters behind a table."""
 
@@ -82,13 +99,20 @@ def tables(
     metric: str | None,
     statistic: str = "geomean",
     assumed: Mapping[str, float] | None = None,
+    wanted: str | None = None,
+    *,
+    beside: bool = False,
 ) -> list[Table]:
     """The tables of one metric; without one a table of each meter's first figure, plug-ins last.
 
-    `assumed` are rates that the reader states for figures of energy (see `analysis.assumed`).
+    `assumed` are rates that the reader states for figures of energy (see `analysis.assumed`); `wanted` is a pattern
+    for the modules that are listed. `beside` puts busy time of CPU and GPU beside the wall time of a real-time factor;
+    other metrics have no such form: InputError.
     """
     asked = dict.fromkeys(name for record in records for name in record.case.meters)
     own = _definitions(asked)
+    if beside:
+        return _with_needs(_beside(records, metric, statistic), "beside", asked)
     if metric is None:
         words = _WORDS if _has_audio(records) else {**_WORDS, "latency": "latency"}
         shown = [word for name, word in words.items() if name in asked]
@@ -97,6 +121,8 @@ def tables(
         return _with_needs(energy(records, assumed), "energy", asked)
     if metric == "summary":
         return summary(records, statistic)
+    if metric == "modules" and timed(records):
+        return module_times(records, wanted)
     if metric in _LISTS:
         return _with_needs(_LISTS[metric](records), metric, asked)
     if metric == "memory":
@@ -108,6 +134,12 @@ def tables(
     definition = _metric(records, metric)
     scopes = _scopes(records, definition)
     return [table for scope in scopes for table in grids(records, definition, scope=scope, statistic=statistic)]
+
+
+def _beside(records: Sequence[Record], metric: str | None, statistic: str) -> list[Table]:
+    if metric not in (None, "rtf"):
+        raise InputError(f"{metric} cannot be split", where="--split", fix="use --metric rtf, or --metric split alone")
+    return split_rtf(records, statistic)
 
 
 def _with_needs(found: list[Table], word: str, asked: Iterable[str]) -> list[Table]:
@@ -169,7 +201,7 @@ def _metric(records: Sequence[Record], name: str) -> Metric:
     for record in records:
         for m in record.measurements:
             if name in (m.metric, m.metric.rpartition(".")[0]):
-                return Metric(id=m.metric, unit=m.unit, direction="neither", title=name, formula="see its plug-in")
+                return definition(m.metric, m.unit)
     raise InputError(
         f"there is no metric {name!r} in this run", where="--metric", fix=plugins.nearest(name, names(records))
     )

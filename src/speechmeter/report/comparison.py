@@ -21,15 +21,20 @@ def comparison_table(verdicts: Sequence[Verdict], notes: Sequence[str], min_effe
         metric=None,
         labels=("case",),
         columns=_HEADINGS,
-        rows=tuple(Row(labels=(v.case.label,), cells=tuple(Cell(word=text) for text in _texts(v))) for v in verdicts),
+        rows=tuple(Row(labels=(_label(v),), cells=tuple(Cell(word=text) for text in _texts(v))) for v in verdicts),
         notes=tuple(notes),
     )
+
+
+def _label(v: Verdict) -> str:
+    """The case; nothing for a module, which stands below the call it is part of."""
+    return v.case.label if v.scope in ("total", "everything") else ""
 
 
 def _texts(v: Verdict) -> list[str]:
     interval = f"{v.low:.3f} to {v.high:.3f}" if v.low is not None and v.high is not None else "–"
     return [
-        v.metric.name,
+        _what(v),
         figure(v.base) if v.base else "–",
         figure(v.new) if v.new else "–",
         f"{v.ratio:.3f}" if v.ratio is not None else "–",
@@ -37,6 +42,11 @@ def _texts(v: Verdict) -> list[str]:
         v.word,
         "; ".join(part for part in (_how(v), v.reason) if part),
     ]
+
+
+def _what(v: Verdict) -> str:
+    """The metric, or the part of the call that it was taken of."""
+    return v.metric.name if v.scope == "total" else v.scope.removeprefix("within:").replace("everything", "call")
 
 
 def _how(v: Verdict) -> str:
@@ -50,7 +60,7 @@ def github(table: Table, verdicts: Sequence[Verdict]) -> str:
     worse = [v for v in verdicts if v.regression]
     open_ones = [v for v in verdicts if v.word == "CANNOT TELL"]
     if worse:
-        head = "❌ **Regression:** " + ", ".join(f"{v.case.label} {v.metric.name} {v.word}" for v in worse)
+        head = "❌ **Regression:** " + ", ".join(f"{v.case.label} {_what(v)} {v.word}" for v in worse)
     elif open_ones:
         head = f"❔ **Cannot tell** for {len(open_ones)} of {len(verdicts)}"
     else:
@@ -68,6 +78,7 @@ def _data(v: Verdict) -> dict[str, Any]:
         "case": v.case.label,
         "id": v.case.id,
         "metric": v.metric.id,
+        "scope": v.scope,
         "verdict": v.word,
         "regression": v.regression,
         "base": {"text": figure(v.base), "value": v.base.value} if v.base else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from speechmeter.analysis.quality import score_notes
@@ -40,37 +40,71 @@ _NO_RULE = dict.fromkeys(("samples", "min_samples", "budget_s", "discard", "wait
 Group = list[list[Record]]
 
 
+Beside = Mapping[str, Metric]
+"""Figures that stand side by side in every place of a grid, by the word in their column's heading."""
+
+
 def grids(
-    records: Sequence[Record], metric: Metric, *, scope: str = "total", statistic: str = "geomean"
+    records: Sequence[Record],
+    metric: Metric,
+    *,
+    scope: str = "total",
+    statistic: str = "geomean",
+    beside: Beside | None = None,
 ) -> list[Table]:
-    """One table for each group of cases that differ in seconds and batch alone."""
+    """One table for each group of cases that differ in seconds and batch alone.
+
+    With `beside` every place of the grid has these figures side by side; the metric gives the title.
+    """
+    groups = grid_groups(records)
+    return [grid_table(title, group, metric, scope, statistic, beside) for title, group in groups.items()]
+
+
+def grid_groups(records: Sequence[Record]) -> dict[str, Group]:
+    """Cases that differ in seconds and batch alone, by what they have in common."""
     cases = list(by_case(records).values())
     varying = varying_axes([group[0].case for group in cases])
     groups: dict[str, Group] = {}
     for group in cases:
         groups.setdefault(_title(group[0].case, varying), []).append(group)
-    return [_grid(title, group, metric, scope, statistic) for title, group in groups.items()]
+    return groups
 
 
-def _grid(title: str, group: Group, metric: Metric, scope: str, statistic: str) -> Table:
-    cells = {_position(records[0].case): cell_of(records, metric, scope, statistic) for records in group}
+def grid_table(
+    title: str,
+    group: Group,
+    metric: Metric,
+    scope: str = "total",
+    statistic: str = "geomean",
+    beside: Beside | None = None,
+) -> Table:
+    """The table of one such group."""
+    shown = beside or {"": metric}
+    cells = {
+        (*_position(records[0].case), word): cell_of(records, one, scope, statistic)
+        for records in group
+        for word, one in shown.items()
+    }
     rows = _ordered(position[0] for position in cells)
-    columns = _ordered(position[1] for position in cells)
+    columns = [(column, word) for column in _ordered(position[1] for position in cells) for word in shown]
     heading = metric.title + (f", {scope.partition(':')[2]}" if scope != "total" else "")
     heading += "" if statistic == "geomean" else f" ({_STATISTICS[statistic]})"
     return Table(
         title=f"{title}: {heading}",
         metric=metric,
         labels=(f"{_ROW_AXIS} \\ {_COLUMN_AXIS}",),
-        columns=tuple(_label(column) for column in columns),
+        columns=tuple(f"{_label(column)} {word}".strip() for column, word in columns),
         rows=tuple(
             Row(
                 labels=(_label(row) + (" s" if isinstance(row, float | int) else ""),),
-                cells=tuple(cells.get((row, column), Cell(word=NOT_MEASURED)) for column in columns),
+                cells=tuple(cells.get((row, *column), Cell(word=NOT_MEASURED)) for column in columns),
             )
             for row in rows
         ),
-        notes=tuple(_notes(group, cells, metric)),
+        notes=(
+            *(f"{one.id} [{one.unit}]: {one.formula}." for one in shown.values()),
+            *_notes(group, cells, metric),
+        ),
     )
 
 
@@ -168,14 +202,14 @@ def _place(row: Any, column: Any) -> str:
     return f"{_COLUMN_AXIS} {column}" if isinstance(column, int) else str(column)
 
 
-def _notes(group: Group, cells: dict[tuple[Any, Any], Cell], metric: Metric) -> list[str]:
+def _notes(group: Group, cells: dict[tuple[Any, Any, str], Cell], metric: Metric) -> list[str]:
     first = group[0][0].case
-    notes = [f"{metric.id} [{metric.unit}]: {metric.formula}.", protocol_note(first, group)]
+    notes = [protocol_note(first, group)]
     notes += _real_time_note(cells)
     reasons: dict[str, list[str]] = {}
-    for (row, column), cell in cells.items():
+    for (row, column, word), cell in cells.items():
         if cell.estimate is None and cell.reason:
-            reasons.setdefault(f"{cell.word}: {cell.reason}", []).append(_place(row, column))
+            reasons.setdefault(f"{cell.word}: {cell.reason}", []).append(f"{_place(row, column)} {word}".strip())
     notes += [f"{', '.join(places)}: {what}" for what, places in reasons.items()]
     notes += dict.fromkeys(note for records in group for record in records for note in _told(record, metric))
     if metric.id in RULES:
@@ -214,7 +248,7 @@ def protocol_note(case: Case, group: Group) -> str:
     )
 
 
-def _real_time_note(cells: dict[tuple[Any, Any], Cell]) -> list[str]:
+def _real_time_note(cells: dict[tuple[Any, Any, str], Cell]) -> list[str]:
     verdicts = [cell.verdict for cell in cells.values() if cell.verdict]
     if not verdicts:
         return []
@@ -235,3 +269,14 @@ def summary(records: Sequence[Record]) -> str:
     for record in records:
         counts[record.status] = counts.get(record.status, 0) + 1
     return ", ".join(f"{count:,} {status}" for status, count in counts.items()) or "no records"
+
+
+def cell_names(cases: Sequence[Case]) -> list[str]:
+    """A name for each of these cells without its model and device: `5 s × 4`, and what else varies among them."""
+    varying = [name for name in varying_axes(cases) if name not in ("threads", "cores")]
+    found = []
+    for case in cases:
+        parts = [f"{name} {case.axes[name]}" for name in varying if case.axes.get(name) is not None]
+        parts += [case.workload.name] if WORKLOAD in varying or _CONTENT in varying else []
+        found.append(" · ".join([*_cell_place(case), *parts]) or batching(case) or "all")
+    return found

@@ -1,4 +1,4 @@
-"""Transducer losses side by side, fastest first, the loss alone and the step apart; and where a step's time goes."""
+"""Transducer losses side by side, fastest first, the loss alone and the step apart."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
-from speechmeter.report.grids import batching, case_labels, varying_axes
+from speechmeter.report.grids import batching, varying_axes
 from speechmeter.report.lists import list_table, measured
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
 
 _PARTS = {"loss": "loss alone", "step": "whole step"}
 _MEMORY = (metrics.MEMORY_CUDA_GROWTH, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CPU_PEAK)
-_KINDS = ("kernel", "runtime", "cpu", "idle")
 _MICRO, _MEBI = 1e6, 2**20
 
 Groups = list[list[Record]]
@@ -90,18 +89,3 @@ def _notes(ranked: Groups) -> list[str]:
     waste = next((e for group in ranked if (e := estimate(group, metrics.CELL_WASTE)) is not None), None)
     lines += [f"valid cells: {1 - waste.value:.1%} of the padded lattice."] if waste is not None else []
     return list(dict.fromkeys(lines))
-
-
-def split(records: Sequence[Record]) -> list[Table]:
-    """One row a case: an average call by what was under way."""
-    labels = case_labels(records)
-    rows = tuple(
-        Row(
-            labels=(labels[case_id],),
-            cells=tuple(cell_of(group, metrics.TIME_SPLIT, f"split:{kind}") for kind in _KINDS),
-        )
-        for case_id, group in by_case(records).items()
-        if measured(group, metrics.TIME_SPLIT)
-    )
-    columns = ("kernel", "runtime", "CPU", "idle")
-    return [list_table("time by kind", ("case",), (metrics.TIME_SPLIT,), rows, columns=columns)] if rows else []

@@ -22,7 +22,7 @@ _BETWEEN = "→"
 def summary(records: Sequence[Record], statistic: str = "geomean") -> list[Table]:
     """One row a case: what every meter of the run found, in one figure each."""
     records = _tried(records)
-    shown = _shown(records)
+    shown = summary_metrics(records)
     labels = case_labels(records)
     rows = tuple(
         Row(labels=(labels[case_id],), cells=tuple(_figure(group, metric, statistic) for metric in shown))
@@ -87,7 +87,7 @@ def _tried(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record.status != "skipped"]
 
 
-def _shown(records: Sequence[Record]) -> list[Metric]:
+def summary_metrics(records: Sequence[Record]) -> list[Metric]:
     """The figures that some record holds, in a fixed order."""
     wanted = {
         metrics.PARAMETERS: (metrics.PARAMETERS, metrics.PARAMETERS_TIED),

@@ -62,14 +62,14 @@ def quality(records: Sequence[Record]) -> list[Table]:
 
 def _systems(groups: Groups, labels: dict[str, str]) -> Table:
     shown = [*scores_in(list(groups.values())), *_costs(list(groups.values()))]
-    fronts = _fronts(groups, labels)
+    places = fronts(groups, labels)
     rows = tuple(
         Row(
             labels=(labels[key],),
             cells=(
                 Cell(word=_scored(group)),
                 *(cell_of(group, metric) for metric in shown),
-                _front_cell(fronts.get(key)),
+                _front_cell(places.get(key)),
             ),
         )
         for key, group in groups.items()
@@ -120,17 +120,22 @@ def _ended(group: Sequence[Record]) -> bool:
     return any(record.status == "ok" for record in group)
 
 
-def _fronts(groups: Groups, labels: dict[str, str]) -> dict[str, Standing | None]:
-    """Where each case stands among those with the same input on the same device."""
-    score = best_score(list(groups.values()))
+def front_groups(groups: Groups) -> list[list[str]]:
+    """Keys of the cases that stand beside each other: the same input on the same device."""
     together: dict[str, list[str]] = {}
     for key, group in groups.items():
         case = group[0].case
         together.setdefault(json.dumps([case.workload.to_json(), str(case.axes.get("device"))]), []).append(key)
+    return list(together.values())
+
+
+def fronts(groups: Groups, labels: dict[str, str]) -> dict[str, Standing | None]:
+    """Where each case stands among those with the same input on the same device."""
+    score = best_score(list(groups.values()))
     found: dict[str, Standing | None] = {}
-    for keys in together.values() if score else ():
+    for keys in front_groups(groups) if score else ():
         assert score is not None
-        cost = _front_cost([groups[key] for key in keys])
+        cost = front_cost([groups[key] for key in keys])
         models = [groups[key][0].case.subject.name for key in keys]
         systems = [
             System(
@@ -145,7 +150,8 @@ def _fronts(groups: Groups, labels: dict[str, str]) -> dict[str, Standing | None
     return found
 
 
-def _front_cost(groups: Sequence[Sequence[Record]]) -> Metric:
+def front_cost(groups: Sequence[Sequence[Record]]) -> Metric:
+    """The cost that a front is drawn by: the real-time factor, or the latency where there is no audio."""
     return metrics.RTF if any(estimate(group, metrics.RTF) for group in groups) else metrics.LATENCY
 
 
@@ -157,7 +163,7 @@ def _front_cell(standing: Standing | None) -> Cell:
 
 
 def _notes(groups: Groups) -> list[str]:
-    score, cost = best_score(list(groups.values())), _front_cost(list(groups.values()))
+    score, cost = best_score(list(groups.values())), front_cost(list(groups.values()))
     if score is None:
         return []
     notes = [

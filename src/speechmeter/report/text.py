@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,9 @@ from speechmeter.report.tables import Cell, Table
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "×": r"$\times$", "µ": r"\textmu{}",
-    "≥": r"$\geq$", "–": "--", "·": r"$\cdot$", "Δ": r"$\Delta$", "…": r"\ldots{}",
+    "≥": r"$\geq$", "≤": r"$\leq$", "–": "--", "·": r"$\cdot$", "Δ": r"$\Delta$", "…": r"\ldots{}", "−": "$-$",
+    "→": r"$\rightarrow$", "°": r"\textdegree{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "\n": " ",
 }  # fmt: skip
 
 
@@ -77,7 +80,8 @@ def _latex(table: Table, sci: bool) -> str:
     columns = "l" * len(table.labels) + "r" * len(table.columns)
 
     def row(cells: Sequence[str]) -> str:
-        return " & ".join(_latex_escape(cell) for cell in cells) + r" \\"
+        text = " & ".join(_latex_escape(cell) for cell in cells) + r" \\"
+        return f"{{}}{text}" if text[0] in "[*" else text  # behind the end of a row these would be its options
 
     return "\n".join(
         [
@@ -99,7 +103,9 @@ def _latex(table: Table, sci: bool) -> str:
 
 
 def _latex_escape(text: str) -> str:
-    return "".join(_LATEX.get(char, char) for char in text)
+    """Text as LaTeX prints it, a minus before a number as one."""
+    minus = re.sub(r"(?<!\w)-(?=\d)", "−", text)
+    return "".join(_LATEX.get(char, char) for char in minus)
 
 
 def json_text(tables: Sequence[Table], *, sci: bool = False) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,23 @@ from speechmeter.core.errors import StoreError
 
 def append_line(path: Path, data: Any) -> None:
     """Append one line and see it to the disk before returning."""
-    line = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
     try:
         with path.open("ab") as file:
-            file.write(line.encode())
+            file.write(_line(data))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def write_lines(path: Path, items: Iterable[Any]) -> None:
+    """Write a new file with a line for each item. Raises OSError when it cannot."""
+    with path.open("xb") as file:
+        file.writelines(_line(data) for data in items)
+
+
+def _line(data: Any) -> bytes:
+    return (json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n").encode()
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, Any]]:
@@ -31,6 +40,14 @@ def read_lines(path: Path) -> Iterator[tuple[int, Any]]:
                 return
             if line.strip():
                 yield number, _parse(line, path, number)
+
+
+def ends_whole(path: Path) -> bool:
+    """Whether the file is empty or ends with a line end: no torn last line."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 1))
+        return file.read() in (b"", b"\n")
 
 
 def cut_torn_line(path: Path) -> int:

@@ -37,11 +37,11 @@ class RunDir:
         return run
 
     def records(self) -> list[Record]:
-        """All whole records in the order they were written; of a (case, round) measured again, the last.
+        """All whole records in the order they were written; of a (case, round) measured again on a host, the last.
 
         Raises StoreError naming file and line.
         """
-        latest = {record.key: record for record in self._records()}
+        latest = {(record.key, record.host): record for record in self._records()}
         return sorted(latest.values(), key=lambda record: record.sequence)
 
     def environments(self) -> dict[str, Mapping[str, Any]]:

@@ -39,10 +39,7 @@ class PythonSubject:
 
     def check(self, case: Case) -> None:
         """File and factory must exist; the code is read, not run."""
-        location, factory = _split(case.subject.source)
-        text = _source_text(location)
-        if text is not None:
-            _check_factory(text, location, factory)
+        check_source(case.subject.source)
 
     def unavailable(self, case: Case) -> str | None:
         """Only running it can tell."""
@@ -50,13 +47,28 @@ class PythonSubject:
 
     def prepare(self, case: Case, device: str) -> Prepared:
         """Import the module, call the factory, wrap what it returns."""
-        location, factory = _split(case.subject.source)
-        made = getattr(_import(location), factory)()
+        made = load_factory(case.subject.source)()
         if isinstance(made, Prepared):
             return made
         if not callable(made):
+            factory = case.subject.source.rpartition(":")[2]
             raise TypeError(f"{factory}() returned {type(made).__name__}, which cannot be called")
         return prepare_callable(made, case, device)
+
+
+def check_source(source: str) -> None:
+    """Raise SubjectError unless `path/file.py:factory` or `package.module:factory` exists; nothing of it is run."""
+    location, factory = _split(source)
+    text = _source_text(location)
+    if text is not None:
+        _check_factory(text, location, factory)
+
+
+def load_factory(source: str) -> Callable[..., Any]:
+    """Import the module and return the factory that the source names."""
+    location, factory = _split(source)
+    found: Callable[..., Any] = getattr(_import(location), factory)
+    return found
 
 
 def prepare_callable(made: Callable[..., Any], case: Case, device: str) -> Prepared:

@@ -1,9 +1,15 @@
-"""What a smallest effect may be written as."""
+"""What a smallest effect may be written as, and which records are held against each other."""
 
 import pytest
+from conftest import make_case, make_record
 
-from speechmeter.api.comparing import share
+from speechmeter.api.comparing import compare, select, share
+from speechmeter.api.runs import load
+from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
+from speechmeter.core.types import Environment, Measurement
+from speechmeter.report import choose
+from speechmeter.store.run_dir import RunWriter
 
 
 @pytest.mark.parametrize(("text", "value"), [("5%", 0.05), ("0.05", 0.05), (0.2, 0.2), ("150%", 1.5)])
@@ -21,3 +27,39 @@ def test_a_bare_number_from_one_on_is_refused_with_the_way_out(text):
 def test_what_is_no_share_is_refused(text):
     with pytest.raises(InputError, match="not a share above 0"):
         share(text, "--min-effect")
+
+
+def run_of_two_machines(path):
+    with RunWriter(path) as store:
+        store.begin("models: [log-mel]\n")
+        for sequence, (host, round_) in enumerate((host, n) for n in range(4) for host in ("pi", "orin")):
+            latency_s = {"pi": 2.0, "orin": 1.0}[host] * (1 + round_ / 1000)
+            environment = Environment(facts={"host": host})
+            latency = Measurement.of(metrics.LATENCY, [latency_s])
+            place = {"host": host, "environment": environment.fingerprint}
+            store.append(make_record(make_case(), latency, round=round_, sequence=sequence, **place), environment)
+    return path
+
+
+def test_machines_of_one_run_are_compared_by_host_and_never_by_pairs(tmp_path):
+    run = run_of_two_machines(tmp_path / "run")
+    base, new = select(f"{run}@host=pi"), select(f"{run}@host=orin")
+    with pytest.raises(InputError, match="host: 'pi' in BASE, 'orin' in NEW"):
+        compare(base, new, {"latency": 0.05})
+    (found,) = compare(base, new, {"latency": 0.05}, allow_different=True).verdicts
+    assert (found.word, found.paired, round(found.ratio, 6)) == ("FASTER", False, 0.5)
+
+
+def test_a_run_of_several_machines_is_not_held_against_one(tmp_path):
+    run = run_of_two_machines(tmp_path / "run")
+    with pytest.raises(InputError, match=r"2 machines: orin, pi; choose one: .*@host=orin"):
+        compare(select(str(run)), select(f"{run}@host=pi"), {"latency": 0.05})
+    both = compare(select(str(run)), select(str(run)), {"latency": 0.05})
+    assert [v.word for v in both.verdicts] == ["SAME", "SAME"]
+
+
+def test_tables_tell_machines_apart(tmp_path):
+    made = load(run_of_two_machines(tmp_path / "run"))
+    titles = [table.title for table in choose.tables(made.records, "latency")]
+    assert [("host pi" in title, "host orin" in title) for title in titles] == [(True, False), (False, True)]
+    assert [round(figure.value, 2) for _, figure in made.estimates("latency")] == [2.0, 1.0]

@@ -2,7 +2,7 @@ import platform
 
 import pytest
 
-from speechmeter.core.machine import allocator, allocator_name
+from speechmeter.core.machine import allocator, allocator_name, host_name
 
 MAPS = """55d0c000-55d0d000 r-xp 00000000 fe:00 1234 /usr/bin/python3.11
 7f10a000-7f10b000 r-xp 00000000 fe:00 5678 {library}
@@ -32,3 +32,10 @@ def test_the_thresholds_are_told_with_the_name(monkeypatch):
     monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "65536")
     assert allocator().startswith(allocator_name())
     assert "MALLOC_MMAP_THRESHOLD_=65536" in allocator()
+
+
+def test_the_machine_is_called_as_told_and_by_its_own_name_otherwise(monkeypatch):
+    monkeypatch.setenv("SPEECHMETER_HOST", " orin-1 ")
+    assert host_name() == "orin-1"
+    monkeypatch.setenv("SPEECHMETER_HOST", "")
+    assert host_name() == platform.node()

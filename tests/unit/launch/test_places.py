@@ -6,8 +6,9 @@ import pytest
 from conftest import make_case
 
 from speechmeter.core import metrics
+from speechmeter.core.outputs import Keep
 from speechmeter.core.types import Limits, Measurement
-from speechmeter.engine.measure import Keep, Outcome
+from speechmeter.engine.measure import Outcome
 from speechmeter.launch import places
 from speechmeter.launch.places import SubprocessPlace, processes_of
 

@@ -52,7 +52,8 @@ def profiled(fn, **axes):
 
 
 def rows(found):
-    return {scope: m for (metric, scope), m in found.items() if metric == "time_operator.v1" and scope[:3] == "op:"}
+    rows = {scope: m for (metric, scope), m in found.items() if metric == "time_operator.v1" and scope[:3] == "op:"}
+    return {scope: m for scope, m in rows.items() if "@" not in scope}
 
 
 def shares(found):
@@ -93,7 +94,7 @@ def test_each_operator_has_its_kind_and_the_rows_sum_to_the_total():
 
 def test_shares_are_of_the_whole_time_and_the_longest_row_comes_first(monkeypatch):
     given = [event("aten::clone", 5.0), event("aten::relu", 15.0), event("aten::mm", 60.0), event("aten::mm", 20.0)]
-    monkeypatch.setattr(operators, "_profiled", lambda session, calls: given)
+    monkeypatch.setattr(operators, "_profiled", lambda *_: finished(given))
     matrix = torch.ones(4, 4)
     found, _ = profiled(lambda: torch.relu(matrix @ matrix).clone())
     assert shares(found) == pytest.approx({"moves": 0.05, "elements": 0.15, "matrix": 0.8, "wraps": 0, "unknown": 0})
@@ -113,7 +114,7 @@ def test_a_call_is_profiled_three_times_and_a_slow_one_once(monkeypatch):
 
 
 def test_the_figures_are_of_one_call(monkeypatch):
-    monkeypatch.setattr(operators, "_profiled", lambda session, calls: [event("aten::relu", 30.0 * calls)])
+    monkeypatch.setattr(operators, "_profiled", lambda _, calls, on_cuda: finished([event("aten::relu", 30.0 * calls)]))
     found, _ = profiled(lambda: torch.relu(torch.ones(4)))
     assert found["time_operator.v1", "total"].values == pytest.approx((30e-6,))
     assert found["time_operator.v1", "op:aten::relu"].values == pytest.approx((30e-6,))
@@ -132,14 +133,21 @@ def test_compiled_code_has_no_operators():
 
 
 def test_a_profiler_that_sees_no_time_gives_no_figure(monkeypatch):
-    monkeypatch.setattr(operators, "_profiled", lambda session, calls: [])
+    monkeypatch.setattr(operators, "_profiled", lambda *_: finished([]))
     found, _ = profiled(lambda: torch.ones(4) * 2)
     assert "saw no time" in found["time_operator.v1", "total"].unavailable
 
 
-def event(name, own_us=0.0, *, parent=None, device="CPU", span=(0.0, 0.0), kernel_us=0.0):
+def finished(events):
+    """A profile that saw these, and no raw event."""
+    raw = SimpleNamespace(events=list)
+    return SimpleNamespace(events=lambda: events, profiler=SimpleNamespace(kineto_results=raw))
+
+
+def event(name, own_us=0.0, *, parent=None, device="CPU", span=(0.0, 0.0), kernel_us=0.0, id_=0):
     return SimpleNamespace(
         name=name,
+        id=id_,
         self_cpu_time_total=own_us,
         self_device_time_total=kernel_us,
         cpu_parent=parent,
@@ -149,8 +157,8 @@ def event(name, own_us=0.0, *, parent=None, device="CPU", span=(0.0, 0.0), kerne
 
 
 def credited(events, kinds, on_cuda=False):
-    found = operators._credited(events, kinds, on_cuda)
-    return {name: (row.kind, pytest.approx(row.seconds * 1e6)) for name, row in found.items()}
+    found = operators._credited(events, kinds, on_cuda, {})
+    return {name: (row.kind, pytest.approx(row.seconds * 1e6)) for (name, _), row in found.items()}
 
 
 def test_own_time_goes_to_the_nearest_counted_operator_above():
@@ -169,8 +177,21 @@ def test_own_time_goes_to_the_nearest_counted_operator_above():
 
 
 def test_ranges_backward_nodes_and_the_runtime_are_no_operators():
-    names = ("ProfilerStep#1", "autograd::engine::evaluate_function: AddBackward0", "cudaLaunchKernel")
+    names = (
+        "ProfilerStep#1",
+        "speechmeter.module::net",
+        "autograd::engine::evaluate_function: AddBackward0",
+        "cudaLaunchKernel",
+    )
     assert credited([event(name, 7.0) for name in names], {}) == {}
+
+
+def test_the_same_operator_in_two_modules_has_two_rows_beside_the_sum():
+    events = [event("aten::mm", 4.0, id_=1), event("aten::mm", 6.0, id_=2), event("aten::mm", 1.0, id_=3)]
+    found = operators._rows(operators._credited(events, {"aten::mm": "matrix"}, False, {1: "a", 2: "b"}), calls=1)
+    assert {m.scope: m.values[0] for m in found if m.scope.startswith("op:")} == pytest.approx(
+        {"op:aten::mm": 11e-6, "op:aten::mm@b": 6e-6, "op:aten::mm@a": 4e-6}
+    )
 
 
 def test_an_operator_of_a_library_that_is_not_loaded_is_unknown():

@@ -3,10 +3,10 @@
 import pytest
 from conftest import make_case
 
-from speechmeter.core.outputs import Output, output_of
+from speechmeter.core.outputs import Keep, Output, output_of
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Batch, Speech, Stage
-from speechmeter.engine.measure import Keep, measure
+from speechmeter.engine.measure import measure
 from speechmeter.meters.latency import LatencyMeter
 from speechmeter.meters.quality import QualityMeter, answers_of
 

@@ -5,10 +5,11 @@ import pytest
 from conftest import make_case
 
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.outputs import Keep
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.stages import run_chain
 from speechmeter.core.types import Batch, Spec, Speech, Stage
-from speechmeter.engine.measure import Keep, measure
+from speechmeter.engine.measure import measure
 from speechmeter.meters.latency import LatencyMeter
 from speechmeter.subjects.cascade import CascadeSubject, joined, stage_cases
 from speechmeter.subjects.glue import RATE, next_batch

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from speechmeter.meters.flops import kinds
 from speechmeter.meters.flops.formulas import mappings
@@ -126,15 +126,25 @@ def together(counts: Iterable[Count]) -> Count:
     return Count(tallies=tallies)
 
 
-def count(call: Callable[[], Any], modules: Mapping[str, Any] | None = None) -> Count:
-    """Run the call once and count it. `modules` are root modules by name; without them nothing is split by module."""
-    counter = _Counter()
-    with _following(counter.path, modules or {}), counter:
+def count(call: Callable[[], Any], modules: Mapping[str, Any] | None = None, path: RunningPath | None = None) -> Count:
+    """Run the call once and count it. `modules` are root modules by name; without them nothing is split by module.
+
+    Several calls that share a `path` may hold the forward and the backward pass of one graph.
+    """
+    with counting(modules or {}, path) as counted:
         call()
-    return Count(tallies=counter.tallies)
+    return counted
 
 
-class _Path:
+@contextmanager
+def counting(modules: Mapping[str, Any], path: RunningPath | None = None) -> Iterator[Count]:
+    """The same for what runs while this is open; the count is whole when it is closed."""
+    counter = _Counter(path or RunningPath())
+    with _following(counter.path, modules), counter:
+        yield Count(tallies=counter.tallies)
+
+
+class RunningPath:
     """Which module is running, and which ran when an autograd node was made."""
 
     def __init__(self) -> None:
@@ -143,9 +153,11 @@ class _Path:
         self.by_node: dict[int, str] = {}
 
     def enter(self, module: Any, inputs: Any) -> None:
+        """The hook before a module's call."""
         self.stack.append(self.names.get(id(module), self.stack[-1] if self.stack else OUTSIDE))
 
     def leave(self, module: Any, inputs: Any, output: Any) -> None:
+        """The hook after it."""
         self.stack.pop()
 
     def now(self) -> tuple[Phase, str]:
@@ -176,10 +188,10 @@ class _Tracker:
 class _Counter(FlopCounterMode):  # type: ignore[misc]
     """Torch's counter with our formulas, which also keeps what it has no formula for."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: RunningPath) -> None:
         super().__init__(display=False, custom_mapping=_formulas())
         self.mod_tracker = _Tracker()
-        self.path = _Path()
+        self.path = path
         self.tallies: dict[tuple[Phase, str, str], Tally] = {}
 
     def _count_flops(self, func_packet: Any, out: Any, args: Any, kwargs: Any) -> Any:
@@ -195,6 +207,11 @@ class _Counter(FlopCounterMode):  # type: ignore[misc]
             tally = self.tallies[key] = Tally(kind=kind)
         tally.add(flops, element_ops, 0 if _free(func_packet) else _bytes(args) + _bytes((out,)))
         return out
+
+
+def has_formula(packet: Any) -> bool:
+    """Whether the FLOPs of an operator are known: it is matrix arithmetic."""
+    return packet in _formulas() or packet in flop_registry
 
 
 @cache
@@ -239,7 +256,7 @@ def _free(packet: Any) -> bool:
 
 
 @contextmanager
-def _following(path: _Path, modules: Mapping[str, Any]) -> Iterator[None]:
+def _following(path: RunningPath, modules: Mapping[str, Any]) -> Iterator[None]:
     for root, module in modules.items():
         for name, part in module.named_modules() if hasattr(module, "named_modules") else ():
             path.names.setdefault(id(part), f"{root}.{name}" if name else root)

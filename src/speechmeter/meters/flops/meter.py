@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import NeedsValuesError
+from speechmeter.core.metrics import Metric
 from speechmeter.core.protocols import Session
 from speechmeter.core.stages import made_by, step
 from speechmeter.core.types import Batch, Case, Measurement, Stage
@@ -49,10 +50,22 @@ class FlopsMeter:
         return [
             *_totals(session.stages, stages, how),
             *_stages(session.stages, stages),
-            *_module_rows([_modules(_clocked(session.stages, s)) for s in stages]),
+            *_module_rows(metrics.FLOPS, [_modules(_clocked(session.stages, s)) for s in stages]),
+            *_module_rows(metrics.FLOPS_BACKWARD, [_modules_backward(_clocked(session.stages, s)) for s in stages]),
             *_operator_rows([_operators(_clocked(session.stages, s)) for s in stages]),
             *made_by(session.stages, [outputs for _, outputs in counts]),
         ]
+
+
+def count_rows(counted: Count) -> list[Measurement]:
+    """What the meter would record of one call that somebody else has counted."""
+    stage = Stage(name="call", fn=lambda state: state)
+    return [
+        *_totals((stage,), [[counted]], {"counted on": "a real run"}),
+        *_module_rows(metrics.FLOPS, [_modules([counted])]),
+        *_module_rows(metrics.FLOPS_BACKWARD, [_modules_backward([counted])]),
+        *_operator_rows([_operators([counted])]),
+    ]
 
 
 def _how(session: Session) -> dict[str, Any]:
@@ -70,13 +83,14 @@ def _how(session: Session) -> dict[str, Any]:
 
 
 def _count_stages(session: Session, batch: Batch) -> tuple[list[Count], list[Any]]:
-    from speechmeter.meters.flops.count import count
+    from speechmeter.meters.flops.count import RunningPath, count
 
     counts: list[Count] = []
+    path = RunningPath()  # of all stages: backward is one, and forward another
     outputs: list[Any] = [batch]
     for stage in session.stages:
         session.progress(f"flops: {stage.name}")
-        counts.append(count(partial(step, stage, outputs), session.prepared.modules))
+        counts.append(count(partial(step, stage, outputs), session.prepared.modules, path))
     session.sync()
     return counts, outputs[1:]
 
@@ -153,7 +167,14 @@ def _stages(stages: Sequence[Stage], counts: Sequence[Sequence[Count]]) -> list[
 
 
 def _modules(counts: Iterable[Count]) -> dict[str, Tally]:
-    rows = _together(counts).by_module()
+    return _shown(_together(counts).by_module())
+
+
+def _modules_backward(counts: Iterable[Count]) -> dict[str, Tally]:
+    return _shown(_together(counts).by_module_backward())
+
+
+def _shown(rows: Mapping[str, Tally]) -> dict[str, Tally]:
     shown = {path: t for path, t in rows.items() if path and t.flops and path.count(".") < _DEEPEST_MODULE}
     ran = {path: place for place, path in enumerate(shown)}
     return {path: shown[path] for path in sorted(shown, key=lambda path: [ran.get(outer, 0) for outer in _outer(path)])}
@@ -175,10 +196,10 @@ def _together(counts: Iterable[Count]) -> Count:
     return together(counts)
 
 
-def _module_rows(batches: Sequence[Mapping[str, Tally]]) -> list[Measurement]:
+def _module_rows(metric: Metric, batches: Sequence[Mapping[str, Tally]]) -> list[Measurement]:
     """One row for each module, the mean over the batches."""
     return [
-        Measurement.of(metrics.FLOPS, [sum(t.flops for t in tallies) / len(batches)], scope=f"module:{path}")
+        Measurement.of(metric, [sum(t.flops for t in tallies) / len(batches)], scope=f"module:{path}")
         for path, tallies in _by_name(batches).items()
     ]
 

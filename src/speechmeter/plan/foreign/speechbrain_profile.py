@@ -60,6 +60,7 @@ class _Recipe:
         self._draft.put("meters", ["latency", "memory"])
         if not self._draft.flagged("repeats"):
             self._draft.put("schedule", dict(_SCHEDULE))
+        self._trace()
         self._left_over()
         return self._draft.translation()
 
@@ -124,15 +125,18 @@ class _Recipe:
         else:
             self._draft.put("audio", value, origin)
 
+    def _trace(self) -> None:
+        """`export_logs`: the recipe writes a Chrome trace and stacks for flame graphs; so does `trace`."""
+        logs, origin = self._dimension("export_logs")
+        if logs is not None:
+            self._draft.put("trace", logs, origin)
+
     def _found(self, name: str) -> Path | None:
         """A file or folder, seen from the recipe's folder or from here."""
         return next((path for path in (self._base / name, Path(name)) if path.exists()), None)
 
     def _left_over(self) -> None:
         """A line for each key that says something we do not do."""
-        logs, origin = self._dimension("export_logs")
-        if logs:
-            self._draft.note("export_logs: no trace is written; the meter `operators` tells time by operator", origin)
         inner = self._draft.foreign.data.get(_DIMENSIONS)
         paths: list[KeyPath] = [(_DIMENSIONS, str(key)) for key in (inner if isinstance(inner, dict) else ())]
         paths += [(str(key),) for key in self._draft.foreign.data if str(key) not in self._values.used]

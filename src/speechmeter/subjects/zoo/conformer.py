@@ -104,7 +104,7 @@ class RelativeAttention(nn.Module):  # type: ignore[misc]
         query, key, value = (split_heads(part(states), _HEADS) for part in (self.query, self.key, self.value))
         far = split_heads(self.distance(distances)[None], _HEADS)
         by_distance = torch.matmul(query + self.distance_bias[:, None], far.transpose(-2, -1))
-        bias = _aligned(by_distance) / math.sqrt(_WIDTH // _HEADS)
+        bias = aligned(by_distance) / math.sqrt(_WIDTH // _HEADS)
         attended = functional.scaled_dot_product_attention(
             query + self.content_bias[:, None], key, value, attn_mask=bias if mask is None else bias + mask
         )
@@ -139,7 +139,7 @@ def _distances(states: torch.Tensor) -> torch.Tensor:
     return sinusoids(steps, _WIDTH).to(states.dtype)
 
 
-def _aligned(scores: torch.Tensor) -> torch.Tensor:
+def aligned(scores: torch.Tensor) -> torch.Tensor:
     """(…, queries, distances) → (…, queries, keys): row by row the window of distances moves by one."""
     *outer, frames, distances = scores.shape
     shifted = functional.pad(scores, (1, 0)).reshape(*outer, distances + 1, frames)

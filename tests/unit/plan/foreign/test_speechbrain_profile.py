@@ -76,11 +76,18 @@ def test_what_has_no_counterpart_is_a_line_each(folder):
     place = f"{folder}/profile.yaml"
     assert found.notes == (
         f"{place}:8: example_audio 'absent.wav' is not here: the speech of the package stands in",
-        f"{place}:10: export_logs: no trace is written; the meter `operators` tells time by operator",
         f"{place}:11: 'save_logs' has no counterpart and is left out",
         f"{place}:12: 'seed' has no counterpart and is left out",
     )
     assert found.source.data["audio"] == "sample"
+
+
+def test_exported_logs_are_a_trace(folder):
+    (folder / "profile.yaml").write_text(RECIPE + "  export_logs: True\n")
+    study = study_from_file(folder / "profile.yaml", [from_flag("models", "log-mel")])
+    assert study.plan.trace is True
+    assert {case.meters for case in study.cells.cases} == {("latency", "memory", "trace")}
+    assert "trace" not in translated(folder, RECIPE).source.data
 
 
 def test_a_download_of_the_recipe_is_used(folder):
@@ -117,6 +124,7 @@ def test_what_cannot_be_understood_is_one_line(folder, text, line, what):
         (("[1, 3]", "[1, -3]"), ":6: ", "seconds must be greater than 0"),
         (("[1, 2, 4]", "[1, many]"), ":7: ", "batch takes a whole number"),
         (("triangle_only: False", "triangle_only: half"), ":9: ", "triangle takes true or false"),
+        (("triangle_only: False", "export_logs: half"), ":9: ", "trace"),
     ],
 )
 def test_wrong_values_are_refused_at_their_line(folder, change, line, what):
@@ -145,10 +153,10 @@ def test_repeats_take_the_place_of_the_recipes_schedule(folder):
 
 
 def test_the_stored_plan_is_ours_and_says_what_was_lost(folder):
-    (folder / "profile.yaml").write_text(RECIPE + "  export_logs: True\n")
+    (folder / "profile.yaml").write_text(RECIPE + "  save_logs: here\n")
     study = study_from_file(folder / "profile.yaml", [from_flag("models", "log-mel")])
     (folder / "plan.yaml").write_text(study.plan_text())
     again = study_from_file(folder / "plan.yaml")
     assert [case.id for case in again.cells.cases] == [case.id for case in study.cells.cases]
-    assert study.plan_text().startswith(f"# {folder}/profile.yaml:10: export_logs: ")
+    assert study.plan_text().startswith(f"# {folder}/profile.yaml:10: 'save_logs' ")
     assert again.notes == ()

@@ -1,0 +1,168 @@
+"""Times of modules put together: rolled up, folded over repeated layers, by class, by the rows that a plan names.
+
+A record holds the own time of every module. Scopes that are made from it, `*` standing for one part of a path:
+`within:encoder.layers.*` all modules that fit and what is inside them, `own:…` only those that fit, `class:Linear`,
+`row:attention` as the subject's option `rows` says, `all rows` of those, `everything`. `@forward`, `@backward` and
+`@recompute` at the end of any scope take one direction of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import BATCHES, Measurement, Record
+
+WITHIN, OWN, CLASS, ROW, EVERYTHING, ALL_ROWS = "within:", "own:", "class:", "row:", "everything", "all rows"
+MODULE, LABEL, STAGE, UNATTRIBUTED = "module:", "label:", "stage:", "unattributed"
+DIRECTIONS = ("forward", "backward", "recompute")
+_INCLUSIVE: dict[str, Callable[[Sequence[float]], float]] = {
+    metrics.FLOPS.id: sum,
+    metrics.FLOPS_BACKWARD.id: sum,
+    metrics.PARAMETERS.id: sum,
+    metrics.MEMORY_MODULE.id: max,
+}
+"""Metrics whose rows hold what is inside a module already, and how those of repeated layers go together."""
+_TIMES = (metrics.TIME_GPU, metrics.TIME_MODULE)
+
+Fits = Callable[[str, str], bool]
+"""Whether the time of a scope, opened inside a module of that path, belongs to it."""
+
+
+def is_made(scope: str) -> bool:
+    """Whether a scope is put together from the rows of modules."""
+    base, direction = parted(scope)
+    return bool(direction) or base in (EVERYTHING, ALL_ROWS) or base.startswith((WITHIN, OWN, CLASS, ROW))
+
+
+def parted(scope: str) -> tuple[str, str]:
+    """(scope, direction); the direction is empty where all are meant."""
+    base, _, direction = scope.rpartition("@")
+    return (base, direction) if direction in DIRECTIONS else (scope, "")
+
+
+def time_metric(records: Sequence[Record]) -> Metric:
+    """What the time of modules is told in: the GPU's where it was measured, else the CPU's."""
+    held = {m.metric for record in records for m in record.measurements if m.scope.startswith(MODULE) and m.values}
+    return next((metric for metric in _TIMES if metric.id in held), metrics.TIME_MODULE)
+
+
+def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
+    """The measurement of a made scope, one value a call; None where no row belongs to it."""
+    base, direction = parted(scope)
+    if metric.id in _INCLUSIVE:
+        return _inclusive(record, metric, base)
+    rows = list(_belonging(record, metric, base, direction))
+    if not rows:
+        return next((m for m in record.measurements if m.metric == metric.id and m.unavailable), None)
+    calls = max(map(len, rows))
+    values = [sum(row[call] for row in rows if row) for call in range(calls)]
+    batches = next((m.notes[BATCHES] for m in _rows(record, metric) if BATCHES in m.notes), None)
+    return Measurement.of(metric, values, scope=scope, notes={} if batches is None else {BATCHES: batches})
+
+
+def calls(record: Record, scope: str) -> float | None:
+    """How often in one call the modules or labels of a scope are entered; None for what is not entered."""
+    if not scope.startswith((WITHIN, OWN, MODULE, LABEL)):
+        return None
+    fits = _fitting(record, scope.replace(WITHIN, OWN, 1))
+    entered = [float(m.notes["calls"]) for m in _rows(record, metrics.TIME_MODULE) if fits(m.scope, "")]
+    return sum(entered) if entered else None
+
+
+def _inclusive(record: Record, metric: Metric, scope: str) -> Measurement | None:
+    pattern = scope.partition(":")[2]
+    values = [
+        m.values[0]
+        for m in record.measurements
+        if m.metric == metric.id and m.values and m.scope.startswith(MODULE) and fits_pattern(_path(m.scope), pattern)
+    ]
+    return Measurement.of(metric, [_INCLUSIVE[metric.id](values)], scope=scope) if values else None
+
+
+def _rows(record: Record, metric: Metric) -> Iterator[Measurement]:
+    """Those of the modules meter: the operators' meter has the same GPU time in total."""
+    prefixes = (MODULE, LABEL, STAGE, UNATTRIBUTED)
+    return (m for m in record.measurements if m.metric == metric.id and m.values and m.scope.startswith(prefixes))
+
+
+def _belonging(record: Record, metric: Metric, scope: str, direction: str) -> Iterator[Sequence[float]]:
+    """Values of every row, or part of one, that belongs to a scope; empty ones where it has none in a direction."""
+    fits = _fitting(record, scope)
+    for m in _rows(record, metric):
+        inside: Mapping[str, Mapping[str, Sequence[float]]] = m.notes.get("inside", {})
+        if fits(m.scope, ""):
+            yield m.notes.get(direction, ()) if direction else m.values
+        else:
+            for path, apart in inside.items():
+                if fits(m.scope, path):
+                    yield apart.get(direction, ()) if direction else _summed(apart)
+
+
+def _summed(apart: Mapping[str, Sequence[float]]) -> list[float]:
+    return [sum(values) for values in zip(*apart.values(), strict=True)]
+
+
+def _fitting(record: Record, scope: str) -> Fits:
+    what = scope.partition(":")[2]
+    if scope == EVERYTHING:
+        return lambda one, inside: not inside
+    if scope.startswith(WITHIN):
+        return lambda one, inside: within(inside or _path(one), what)
+    if scope.startswith(OWN):
+        return lambda one, inside: not inside and one.startswith(MODULE) and fits_pattern(_path(one), what)
+    if scope.startswith(CLASS):
+        classes = class_of(record)
+        return lambda one, inside: not inside and classes.get(_path(one)) == what
+    rows = rows_of(record)
+    if scope == ALL_ROWS:
+        return lambda one, inside: row_of(one, inside, rows) is not None
+    if scope.startswith(ROW):
+        return lambda one, inside: row_of(one, inside, rows) == what
+    return lambda one, inside: not inside and one == scope
+
+
+def _path(scope: str) -> str:
+    return scope.removeprefix(MODULE) if scope.startswith(MODULE) else ""
+
+
+def class_of(record: Record) -> dict[str, str]:
+    """Path → class of every module that has a row."""
+    rows = (m for m in _rows(record, metrics.TIME_MODULE) if m.scope.startswith(MODULE))
+    return {_path(m.scope): str(m.notes.get("class", "")) for m in rows}
+
+
+def rows_of(record: Record) -> dict[str, tuple[str, ...]]:
+    """Row → patterns, as the subject's option `rows` has them; empty where it has none."""
+    given: Mapping[str, Any] = record.case.subject.options.get("rows", {})
+    return {name: (one,) if isinstance(one, str) else tuple(one) for name, one in given.items()}
+
+
+def row_of(scope: str, inside: str, rows: Mapping[str, Sequence[str]]) -> str | None:
+    """The first row that has a pattern for this scope: of a path, or `label:x` and `stage:x` as they are."""
+    path = inside or _path(scope)
+    for name, patterns in rows.items():
+        if any(pattern == scope or (path and within(path, pattern)) for pattern in patterns):
+            return name
+    return None
+
+
+def fits_pattern(path: str, pattern: str) -> bool:
+    """Whether every part of a path is that of the pattern; `*` is any one part."""
+    parts, wanted = path.split("."), pattern.split(".")
+    return len(parts) == len(wanted) and all(w in ("*", part) for part, w in zip(parts, wanted, strict=True))
+
+
+def within(path: str, pattern: str) -> bool:
+    """Whether a path fits a pattern or lies inside one that does."""
+    parts = path.split(".")
+    return bool(path) and fits_pattern(".".join(parts[: pattern.count(".") + 1]), pattern)
+
+
+def published_shares(record: Record) -> dict[str, float]:
+    """Row → per cent of the forward pass, from the milliseconds that the subject's option `published` has."""
+    given: Mapping[str, float] = record.case.subject.options.get("published", {}).get("forward_ms", {})
+    whole = sum(given.values())
+    return {row: 100 * float(value) / whole for row, value in given.items()} if whole > 0 else {}

@@ -1,0 +1,115 @@
+"""Two traces held against each other: which operators and kernels changed, in number or in time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from speechmeter.core.traces import ANNOTATION, COPIES, KERNEL, OPERATOR, STEP, Slice, Trace, nested
+
+Kind = Literal["operator", "kernel"]
+_KINDS: dict[str, Kind] = {OPERATOR: "operator", KERNEL: "kernel", **dict.fromkeys(COPIES, "kernel")}
+_MICROSECOND = 1e-6
+_OUTSIDE = "(outside modules)"
+LEAST_SHARE = 0.001
+"""A change of time counts from this share of a step on: everything else is noise of one sample."""
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """How often something ran in all steps together, how long by itself, and in which modules."""
+
+    calls: int = 0
+    own_s: float = 0.0
+    modules: Counter[str] = field(default_factory=Counter)
+
+    def add(self, one: Slice) -> None:
+        """Count a slice."""
+        self.calls += 1
+        self.own_s += one.own_us * _MICROSECOND
+        self.modules[one.module or _OUTSIDE] += 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """Calls and own seconds of one step in both traces; `where` are modules whose calls changed, with their change."""
+
+    kind: Kind
+    name: str
+    calls: tuple[float, float]
+    own_s: tuple[float, float]
+    where: tuple[tuple[str, float], ...]
+
+    @property
+    def more_s(self) -> float:
+        """How much longer the second takes."""
+        return self.own_s[1] - self.own_s[0]
+
+    @property
+    def counted(self) -> bool:
+        """Whether the number of calls changed."""
+        return self.calls[0] != self.calls[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceDiff:
+    """What changed: in number of calls first, then in time alone, each by how much; seconds of a step in both."""
+
+    changes: tuple[Change, ...]
+    steps: tuple[int, int]
+    step_s: tuple[float, float]
+
+
+def trace_diff(first: Trace, second: Trace, *, min_effect: float = 0.1) -> TraceDiff:
+    """The changes of a step from the first trace to the second.
+
+    Time alone counts as changed from `min_effect` of the longer on, and from a thousandth of a step.
+    """
+    one, other = _Read(first), _Read(second)
+    floor_s = LEAST_SHARE * max(one.step_s, other.step_s)
+    found = [_change(key, one, other) for key in dict.fromkeys([*one.tallies, *other.tallies])]
+    kept = [c for c in found if c.counted or abs(c.more_s) >= max(floor_s, min_effect * max(c.own_s))]
+    kept.sort(key=lambda c: (not c.counted, -abs(c.more_s)))
+    return TraceDiff(changes=tuple(kept), steps=(one.steps, other.steps), step_s=(one.step_s, other.step_s))
+
+
+class _Read:
+    """A trace's tallies, and how many steps they are of."""
+
+    def __init__(self, trace: Trace) -> None:
+        slices = nested(trace.events)
+        self.tallies = tallies(slices)
+        marks = [one for one in slices if one.name.startswith(STEP) and one.category == ANNOTATION]
+        self.steps = max(1, len(marks))
+        self.step_s = _seconds(marks or slices) / self.steps
+
+
+def tallies(slices: Iterable[Slice]) -> dict[tuple[Kind, str], Tally]:
+    """(kind, name) → what its slices add up to."""
+    found: dict[tuple[Kind, str], Tally] = {}
+    for one in slices:
+        kind = _KINDS.get(one.category)
+        if kind is not None:
+            found.setdefault((kind, one.name), Tally()).add(one)
+    return found
+
+
+def _seconds(slices: Sequence[Slice]) -> float:
+    return sum(one.duration_us for one in slices if one.parent is None) * _MICROSECOND
+
+
+def _change(key: tuple[Kind, str], one: _Read, other: _Read) -> Change:
+    before, after = one.tallies.get(key, Tally()), other.tallies.get(key, Tally())
+    moved = {
+        path: after.modules[path] / other.steps - before.modules[path] / one.steps
+        for path in dict.fromkeys([*before.modules, *after.modules])
+    }
+    return Change(
+        kind=key[0],
+        name=key[1],
+        calls=(before.calls / one.steps, after.calls / other.steps),
+        own_s=(before.own_s / one.steps, after.own_s / other.steps),
+        where=tuple(sorted(((p, n) for p, n in moved.items() if n), key=lambda item: -abs(item[1]))),
+    )

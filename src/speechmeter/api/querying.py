@@ -1,0 +1,66 @@
+"""SQL over runs, with the figures that tables show as a table of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from speechmeter.analysis.figures import Figures
+from speechmeter.core.errors import InputError, RunDirError
+from speechmeter.core.hosts import as_stored, hosts_apart
+from speechmeter.report.tables import by_case
+from speechmeter.store import query as store
+from speechmeter.store.columns import ESTIMATES
+from speechmeter.store.query import FILES, Result
+from speechmeter.store.run_dir import RunDir
+
+
+def query(runs: Sequence[str | Path], sql: str) -> Result:
+    """Run one SELECT over the records of run directories: the names of its columns, and its rows.
+
+    Raises RunDirError for what is no run, InputError for SQL that cannot be run.
+    """
+    return store.query(_existing(runs), sql, estimate_rows)
+
+
+def export(runs: Sequence[str | Path], sql: str, output: str | Path, *, force: bool = False) -> int:
+    """Write what a SELECT gives to `output`, a `.parquet` or `.csv` file; the number of rows.
+
+    An existing file is refused unless `force`.
+    """
+    path = Path(output)
+    if path.suffix not in FILES:
+        raise InputError(f"a result is not written as {path.suffix or 'a file without a suffix'}", where="-o",
+                         fix=f"end the name with {' or '.join(FILES)}")  # fmt: skip
+    if path.exists() and not force:
+        raise RunDirError("this exists already", where=str(path), fix="add --force, or choose another -o")
+    if not path.absolute().parent.is_dir():
+        raise RunDirError("there is no such folder", where=str(path.parent), fix="make it, or choose another -o")
+    return store.export(_existing(runs), sql, estimate_rows, path)
+
+
+def estimate_rows(name: str, run: RunDir) -> Iterator[dict[str, Any]]:
+    """The figures of every case of a run, a row each, as the table `estimates` has them."""
+    figures = Figures()
+    for group in by_case(hosts_apart(run.records())).values():
+        case = as_stored(group[0].case)
+        labels = {column.name: case.axes.get(column.name) for column in ESTIMATES}
+        labels |= {"run": name, "case_id": case.id, "subject": case.subject.name, "workload": case.workload.name}
+        labels |= {"host": group[0].host, "axes": dict(case.axes)}
+        for scope, found in figures.of(group):
+            yield labels | {
+                "metric": found.metric.id,
+                "unit": found.metric.unit,
+                "scope": scope,
+                "value": found.value,
+                "low": found.low,
+                "high": found.high,
+                "rounds": found.rounds,
+                "samples": found.samples_per_round,
+                "statistic": found.statistic,
+            }
+
+
+def _existing(runs: Sequence[str | Path]) -> list[RunDir]:
+    return [RunDir.existing(path) for path in dict.fromkeys(map(Path, runs))]

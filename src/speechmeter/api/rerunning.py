@@ -1,0 +1,160 @@
+"""One case of a run measured again with its own protocol: does its figure hold here and now?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from speechmeter.analysis.compare import environment_differences
+from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.stopping import Rounds
+from speechmeter.api.comparing import Comparison, Selection, compare, metric_named, select
+from speechmeter.core import plugins
+from speechmeter.core.errors import InputError, RunDirError, SubjectError
+from speechmeter.core.hosts import as_stored
+from speechmeter.core.outputs import Keep
+from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Limits, Record, Spec
+from speechmeter.launch.places import SubprocessPlace, all_exact
+from speechmeter.launch.preflight import preflight
+from speechmeter.launch.sweep import Sweep, Watcher, run_sweep
+from speechmeter.plan.build import plugin_of
+from speechmeter.plan.expand import content_hashes
+from speechmeter.store.run_dir import RunWriter, is_free
+
+Reproduced = Literal["reproduced", "not reproduced", "cannot tell"]
+
+METRICS = ("latency", "memory", "flops", "parameters", "wer", "bleu")
+"""What is held against the record unless told otherwise, as far as it has them."""
+_LEAST_ROUNDS = 2
+_LIMITS = Limits(time_s=600)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rerun:
+    """A case measured again: where its records are, how they compare, and every difference between the environments."""
+
+    path: Path
+    case: Case
+    comparison: Comparison
+    differences: tuple[str, ...]
+
+    @property
+    def outcome(self) -> Reproduced:
+        """One word for all metrics: a change in any is one, and what cannot be told is not reproduced yet."""
+        words = {v.word for v in self.comparison.verdicts}
+        if words <= {"SAME"}:
+            return "reproduced"
+        return "cannot tell" if words <= {"SAME", "CANNOT TELL"} else "not reproduced"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Again:
+    """How a case is measured again. `rounds` None: as many as the run has of it, and at least two."""
+
+    metrics: Sequence[str] = ()
+    min_effect: float = 0.05
+    rounds: int | None = None
+    output: Path | None = None
+    trust: bool = False
+
+
+def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda event: None) -> Rerun:
+    """Measure a case of `base` again, in fresh processes of this interpreter, and compare.
+
+    `wanted` is the case's id or the beginning of it. Raises InputError where the case cannot be had here: another
+    input, a device that is missing, code that was not trusted. Nothing is then written.
+    """
+    group = _chosen(base, wanted)
+    case = group[0].case
+    _check_trust(case.subject, base.path, how.trust)
+    _check_input(case.workload)
+    thresholds = dict.fromkeys(how.metrics or _held(group), how.min_effect)
+    preflight([case], _LIMITS)
+    output = _free_output(how.output, case)
+    _measure(case, _rounds(case, group, how), output, base.path, watch)
+    fresh = select(str(output))
+    found = compare(replace(base, groups=(group,), filters={}), fresh, thresholds, allow_different=True)
+    return Rerun(path=output, case=case, comparison=found, differences=tuple(_differences(base, group, fresh)))
+
+
+def _chosen(base: Selection, wanted: str) -> tuple[Record, ...]:
+    """The rounds of the one case that is meant, under the id that its run stored."""
+    stored = [(as_stored(group[0].case), group) for group in base.groups]
+    fitting = [(case, group) for case, group in stored if wanted and case.id.startswith(wanted)]
+    if len(fitting) != 1:
+        what = (
+            f"{len(fitting)} cases begin with {wanted!r}" if fitting else f"no case of this run begins with {wanted!r}"
+        )
+        some = ", ".join(f"{case.id} ({group[0].case.label})" for case, group in (fitting or stored)[:4])
+        raise InputError(what, where=str(base.path), fix=f"name one: {some}{', …' if len(stored) > 4 else ''}")
+    case, group = fitting[0]
+    plain = replace(case, axes={name: value for name, value in case.axes.items() if name != VARIANT})
+    return tuple(replace(record, case=plain) for record in group)
+
+
+def _check_trust(subject: Spec, run: Path, trusted: bool) -> None:
+    """Code that a record names runs only where the user says so."""
+    named = [subject.plugin, *(plugin_of(str(stage.get("load", ""))) for stage in subject.options.get("stages", ()))]
+    if not trusted and any(plugins.subject(name).runs_code for name in named):
+        raise SubjectError(
+            f"{subject.name} runs code that the record names", where=str(run), fix="read that code, then add --trust"
+        )
+
+
+def _check_input(workload: Spec) -> None:
+    """A file that changed is another input, and its figures are no repetition."""
+    known = {key: value for key, value in workload.options.items() if key in CONTENT_HASHES}
+    if known and content_hashes(Path(workload.source)) != known:
+        there = Path(workload.source).exists()
+        raise InputError(
+            "this is not the input that was measured: its content changed" if there else "the input is not here",
+            where=workload.source,
+            fix="start where the run was started, with the same file" if not there else "bring the old file back",
+        )
+
+
+def _held(group: Sequence[Record]) -> list[str]:
+    found = [name for name in METRICS if estimate(group, metric_named(name, group)) is not None]
+    if not found:
+        raise InputError(
+            f"{group[0].case.label} has no figure to hold against: {group[-1].status}", fix="name one with --metric"
+        )
+    return found
+
+
+def _rounds(case: Case, group: Sequence[Record], how: Again) -> int:
+    if all_exact(case.meters):
+        return 1
+    return how.rounds or max(_LEAST_ROUNDS, sum(record.status == "ok" for record in group))
+
+
+def _free_output(output: Path | None, case: Case) -> Path:
+    if output is None:
+        return Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-rerun-{case.id[:6]}"
+    if not is_free(output):
+        raise RunDirError("something stands here already", where=str(output), fix="choose another -o")
+    return output
+
+
+def _measure(case: Case, rounds: int, output: Path, run: Path, watch: Watcher) -> None:
+    """As a study of this one case. The plan that is stored is only a note: the case itself is in every record."""
+    with RunWriter(output) as store:
+        store.begin(f"# {case.id} of {run.resolve().name}, measured again: {case.label}\n")
+        place = SubprocessPlace(_LIMITS, Keep(folder=store.artifacts_path.resolve()))
+        run_sweep(Sweep(cases=[case], rounds=Rounds(least=rounds, most=rounds)), place, store, watch)
+
+
+def _differences(base: Selection, group: Sequence[Record], fresh: Selection) -> Iterator[str]:
+    old = _facts(base, group)
+    new = _facts(fresh, fresh.groups[0])
+    machine, code = environment_differences(old, new)
+    yield from machine
+    yield from code
+
+
+def _facts(side: Selection, group: Sequence[Record]) -> Mapping[str, Any]:
+    known = (side.environments.get(record.environment, {}).get("facts", {}) for record in group)
+    return next((facts for facts in known if facts), {})

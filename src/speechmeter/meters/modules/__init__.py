@@ -1,0 +1,1 @@
+"""Which module a call's time goes to, forward and backward, without an edit of the model."""

@@ -1,0 +1,162 @@
+"""Open a named range around every call of every module while a profiler runs, and leave the model as it was.
+
+Forward hooks alone: full backward hooks lose modules whose input takes no gradient, which is the usual case for sound.
+Imports torch.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatchcase
+from typing import Any
+
+import torch
+from torch.profiler import record_function
+
+from speechmeter.meters.modules.names import MODULE, PARAMETER
+
+Range = Callable[[str], Any]
+OPEN: Range = getattr(torch._C._profiler, "_RecordFunctionFast", record_function)
+"""Opens a range. The fast one is private to torch and halves what the hooks cost; the public one does the same."""
+
+
+def named_modules(roots: Mapping[str, Any]) -> dict[str, torch.nn.Module]:
+    """Path → module, of the roots and all that is inside them; one that has several paths is under the first.
+
+    What is inside a compiled module has no path: hooks there would change what was compiled, or be ignored.
+    """
+    found: dict[str, torch.nn.Module] = {}
+    seen: set[int] = set()
+    for name, root in roots.items():
+        if isinstance(root, torch.nn.Module):
+            _walk(name, root, found, seen)
+    return found
+
+
+def _walk(path: str, module: torch.nn.Module, found: dict[str, torch.nn.Module], seen: set[int]) -> None:
+    if id(module) in seen:
+        return
+    seen.add(id(module))
+    found[path] = module
+    if not is_compiled(module):
+        for name, child in module.named_children():
+            _walk(f"{path}.{name}", child, found, seen)
+
+
+def is_compiled(module: Any) -> bool:
+    """Whether torch.compile runs this module: wrapped by it, or told to by `module.compile()`."""
+    return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def class_name(module: Any) -> str:
+    """What kind of module it is; of a compiled one, what was compiled."""
+    return type(getattr(module, "_orig_mod", module)).__name__
+
+
+@contextmanager
+def module_ranges(
+    roots: Mapping[str, Any], patterns: Sequence[str] = (), open_range: Range = OPEN
+) -> Iterator[dict[str, str]]:
+    """Ranges for every module while this is open; gives path → class. Hooks that are there keep working.
+
+    With patterns only for modules that fit one of them, `*` standing for anything; the time of the others is that of
+    the module around them. Afterwards the tables of hooks are as they were, whatever was raised.
+    """
+    everything = named_modules(roots)
+    modules = {path: module for path, module in everything.items() if _wanted(path, patterns)}
+    opened = _Opened(open_range)
+    with ExitStack() as undo:
+        for path, module in modules.items():
+            _follow(path, module, opened, undo)
+        for path, parameter in _owned_parameters(everything):
+            if owner := _nearest(path, modules):
+                _mark_gradient(owner, parameter, open_range, undo)
+        yield {path: class_name(module) for path, module in modules.items()}
+
+
+def _wanted(path: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def _nearest(path: str, modules: Mapping[str, Any]) -> str:
+    """The path itself or the nearest one around it that has a range; empty where none has."""
+    while path and path not in modules:
+        path = path.rpartition(".")[0]
+    return path
+
+
+def _follow(path: str, module: torch.nn.Module, opened: _Opened, undo: ExitStack) -> None:
+    if module._compiled_call_impl is not None:
+        _wrap_compiled(path, module, opened.open_range, undo)
+    else:
+        before = module.register_forward_pre_hook(opened.enter(path), prepend=True)
+        undo.callback(before.remove)
+        after = module.register_forward_hook(opened.leave, always_call=True)
+        undo.callback(after.remove)
+
+
+def _owned_parameters(modules: Mapping[str, torch.nn.Module]) -> list[tuple[str, torch.nn.Parameter]]:
+    """Those that take a gradient, each with the path of its module; a tied one with the first."""
+    owned: dict[int, tuple[str, torch.nn.Parameter]] = {}
+    for path, module in modules.items():
+        for parameter in module.parameters(recurse=is_compiled(module)):
+            if parameter.requires_grad and parameter.is_leaf:
+                owned.setdefault(id(parameter), (path, parameter))
+    return list(owned.values())
+
+
+def _wrap_compiled(path: str, module: torch.nn.Module, open_range: Range, undo: ExitStack) -> None:
+    """`module.compile()` calls its hooks from compiled code, where no range can be opened: go around that call."""
+    compiled = module._compiled_call_impl
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with open_range(MODULE + path):
+            return compiled(*args, **kwargs)
+
+    module._compiled_call_impl = call
+    undo.callback(setattr, module, "_compiled_call_impl", compiled)
+
+
+def _mark_gradient(path: str, parameter: torch.nn.Parameter, open_range: Range, undo: ExitStack) -> None:
+    """A mark inside the node that adds up a parameter's gradient: nothing else tells whose it is."""
+    name, before = PARAMETER + path, parameter._post_accumulate_grad_hooks
+
+    def mark(_: Any) -> None:
+        with open_range(name):
+            pass
+
+    handle = parameter.register_post_accumulate_grad_hook(mark)
+    if before is None:  # torch leaves an empty table where there was none
+        undo.callback(setattr, parameter, "_post_accumulate_grad_hooks", None)
+    undo.callback(handle.remove)
+
+
+class _Opened(threading.local):
+    """The ranges that are open in this thread, the innermost last."""
+
+    def __init__(self, open_range: Range) -> None:
+        self.open_range = open_range
+        self.stack: list[tuple[int, Any]] = []
+
+    def enter(self, path: str) -> Callable[..., None]:
+        """The hook before a call."""
+        name = MODULE + path
+
+        def hook(module: Any, _: Any) -> None:
+            opened = self.open_range(name)
+            opened.__enter__()
+            self.stack.append((id(module), opened))
+
+        return hook
+
+    def leave(self, module: Any, _: Any, __: Any) -> None:
+        """The hook after a call, also of one that raised. Closes what is still open inside, and nothing outside."""
+        if not any(key == id(module) for key, _ in self.stack):
+            return  # its call began before the ranges did, or a hook before ours raised
+        while True:
+            key, opened = self.stack.pop()
+            opened.__exit__(None, None, None)
+            if key == id(module):
+                return

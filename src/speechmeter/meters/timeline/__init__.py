@@ -1,0 +1,1 @@
+"""Memory through a step, and who held it at the peak."""

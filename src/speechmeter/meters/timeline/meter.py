@@ -1,0 +1,72 @@
+"""The meter `timeline`: torch's memory through one step, and what held it at the peak. Imports torch late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from types import MappingProxyType
+
+from speechmeter.core import metrics
+from speechmeter.core.memory_timeline import FILE, Held, MemoryTimeline, write_timeline
+from speechmeter.core.protocols import ORDINARY, PROFILED, Session
+from speechmeter.core.types import Case, Measurement
+
+_OUTSIDE = "(outside)"
+"""The row of what was allocated outside of all modules."""
+
+
+class TimelineMeter:
+    """Bytes of tensors at the peak of a step, by module; over time in an artifact."""
+
+    name = "timeline"
+    metrics = (metrics.MEMORY_TENSORS_PEAK, metrics.MEMORY_AT_PEAK)
+    environ: Mapping[str, str] = MappingProxyType({})
+    ways = ORDINARY
+
+    def process(self, case: Case) -> str:
+        """A process with other profilers: none of them is ever active where latency is taken."""
+        return PROFILED
+
+    def unavailable(self, case: Case) -> str | None:
+        """Needs torch, whose allocators tell the profiler what they do."""
+        return "allocations are torch's, and torch is not installed" if find_spec("torch") is None else None
+
+    def measure(self, session: Session) -> list[Measurement]:
+        """Record one step with its allocations; add them up."""
+        from speechmeter.meters.modules.meter import chosen_roots
+        from speechmeter.meters.timeline.follow import followed
+        from speechmeter.meters.traces.record import on_cuda, record, steps_of
+
+        trace = record(steps_of(session, 1), chosen_roots(session), cuda=on_cuda(session))
+        timeline = followed(trace.events, str(session.case.axes["device"]))
+        if timeline is None:
+            return [Measurement.absent(metrics.MEMORY_TENSORS_PEAK, "no tensor was allocated")]
+        if session.keep.folder is not None:
+            write_timeline(session.keep.folder / FILE, timeline)
+        return rows(timeline)
+
+
+def rows(timeline: MemoryTimeline) -> list[Measurement]:
+    """The peak, and what each module held then."""
+    notes = {"start_bytes": timeline.start_bytes, "operators": _costliest(timeline.held)}
+    return [
+        Measurement.of(
+            metrics.MEMORY_TENSORS_PEAK, [float(timeline.growth_bytes)], source="torch.profiler", notes=notes
+        ),
+        *(
+            Measurement.of(metrics.MEMORY_AT_PEAK, [float(size)], scope=f"module:{path}")
+            for path, size in by_module(timeline.held).items()
+        ),
+    ]
+
+
+def by_module(held: Iterable[Held]) -> dict[str, int]:
+    """Path → bytes, the largest first."""
+    found: dict[str, int] = {}
+    for one in held:
+        found[one.module or _OUTSIDE] = found.get(one.module or _OUTSIDE, 0) + one.bytes
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _costliest(held: Iterable[Held], most: int = 5) -> list[list[str | int]]:
+    return [[one.operator, one.module or _OUTSIDE, one.bytes] for one in list(held)[:most]]

@@ -1,0 +1,97 @@
+"""The command that measures a case again: flags from which `speechmeter run` makes the very same case."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from speechmeter.core.axes import CORE_AXES, SHARED_AXES
+from speechmeter.core.naming import default_name
+from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY
+from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Spec
+
+_FLAGS = ("seconds", "batch", "device", "dtype", "threads", "cores", "compile", "deterministic", "boundary")
+_DEFAULTS = {axis.name: axis.default for axis in (*CORE_AXES, *SHARED_AXES)}
+_STEADY = {"warmup": 30, "samples": 10, "min_samples": 2, "budget_s": 20.0}
+"""What a plan that is silent asks for; `tests/unit/report/test_again.py` holds this to the plan's own defaults."""
+_WORD = re.compile(r"\+?[a-z]{2,}[a-z0-9:-]*[a-z0-9](?<!null)(?<!true)(?<!false)(?<!yes)(?<!no)(?<!on)(?<!off)")
+"""Text that YAML reads as itself; the library is asked about any other, which takes long for thousands of cases."""
+_SCHEDULE = ("wait", "warmup", "active", "repeat")
+
+
+def command(case: Case, rounds: int) -> str:
+    """One line for a shell. Paths are as the plan gave them: relative ones start where the run was started."""
+    words = ["speechmeter", "run", *_model(case.subject), *_workload(case.workload), *_axes(case.axes)]
+    words += [*_protocol(case.protocol), "--meters", ",".join(case.meters), "--rounds", str(max(1, rounds))]
+    return shlex.join(words)
+
+
+def _model(subject: Spec) -> list[str]:
+    load = f"{subject.plugin}:{subject.source}" if subject.source else subject.plugin
+    if not subject.options and default_name(load) == subject.name:
+        return ["--model", load]
+    return ["--set", _setting("models", [{"name": subject.name, "load": load, **subject.options}])]
+
+
+def _workload(workload: Spec) -> Iterator[str]:
+    options = {key: value for key, value in workload.options.items() if key not in CONTENT_HASHES}
+    if workload.plugin == "audio" and workload.source != "noise":
+        yield from ("--audio", workload.source)
+    if workload.plugin != "audio" or options:
+        yield from ("--set", _setting("workload", {"name": workload.plugin, **options}))
+
+
+def _axes(axes: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in axes.items():
+        if value is None or name == VARIANT or (name in _DEFAULTS and value == _DEFAULTS[name]):
+            continue
+        if name in _FLAGS:
+            yield from (f"--{name}", _plain(value))
+        else:
+            yield from ("--set", _setting(name, [value]))
+
+
+def _protocol(protocol: Mapping[str, Any]) -> Iterator[str]:
+    mode = protocol.get("mode")
+    settings: dict[str, Any] = {}
+    if mode == "repeats":
+        settings = {"repeats": protocol["samples"], "discard": protocol["discard"]}
+    elif mode == "schedule":
+        settings = {"schedule": {key: protocol[key] for key in _SCHEDULE}}
+    elif mode == "steady":
+        settings = {key: protocol[key] for key, usual in _STEADY.items() if protocol.get(key, usual) != usual}
+    if protocol.get("seed"):
+        settings["seed"] = protocol["seed"]
+    if protocol.get("power_log"):
+        settings["power_log"] = protocol["power_log"]
+    if QUALITY in protocol:
+        settings[QUALITY] = _quality(protocol[QUALITY])
+    for key, value in settings.items():
+        yield from ("--set", _setting(key, value))
+
+
+def _quality(asked: Mapping[str, Any]) -> dict[str, Any]:
+    if IMPORT in asked:
+        return {IMPORT: asked[IMPORT]}
+    names = {versioned: name for name, versioned in NORMALISERS.items()}
+    return {"normaliser": names.get(asked["normaliser"], asked["normaliser"]), "scores": list(asked["scores"])}
+
+
+def _setting(key: str, value: Any) -> str:
+    return f"{key}={_plain(value)}"
+
+
+def _plain(value: Any) -> str:
+    """The value in one line of YAML, as flags take it."""
+    import yaml
+
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return f"{value:.0f}"
+    if isinstance(value, str) and _WORD.fullmatch(value):
+        return value
+    text = yaml.safe_dump(value, default_flow_style=True, width=float("inf"), allow_unicode=True, sort_keys=False)
+    return text.removesuffix("\n").removesuffix("\n...")

@@ -1,0 +1,106 @@
+"""Memory through one step: allocated and reserved over time, and what was held at the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from speechmeter.core import metrics
+from speechmeter.core.errors import InputError
+from speechmeter.core.memory_timeline import FILE, MemoryTimeline, read_timeline
+from speechmeter.report.charts.dots import dots
+from speechmeter.report.charts.figure import Figure, Rows, Unit, drawn, six, unit_of
+from speechmeter.report.numbers import number
+from speechmeter.report.sources import Source
+from speechmeter.store.artifacts import artifacts_of
+
+_HEIGHT = 240
+_MOST_HELD = 12
+_ALLOCATED, _RESERVED = "allocated", "reserved"
+_OUTSIDE = "outside of modules"
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """Two figures for each case with a timeline: the line, and the largest holders at its peak."""
+    for key, label in source.labels.items():
+        timeline = _read(source, key)
+        if timeline is None or not timeline.time_s:
+            continue
+        unit = unit_of(metrics.MEMORY_CPU_PEAK, [*timeline.allocated_bytes, *timeline.reserved_bytes], "memory")
+        yield _line(label, timeline, unit)
+        if timeline.held:
+            yield _held(label, timeline)
+
+
+def _read(source: Source, key: str) -> MemoryTimeline | None:
+    if source.artifacts is None:
+        return None
+    path = artifacts_of(source.artifacts, source.cases[key][0]) / FILE
+    if path.is_symlink() or not path.is_file():
+        return None
+    try:
+        return read_timeline(path)
+    except InputError:  # a broken artifact does not take the records with it
+        return None
+
+
+def _line(label: str, timeline: MemoryTimeline, unit: Unit) -> Figure:
+    series = {_ALLOCATED: timeline.allocated_bytes, _RESERVED: timeline.reserved_bytes}
+    rows: Rows = [
+        {"time": six(time), "kind": kind, "value": six(size / unit.factor), "text": number(size, "bytes")}
+        for kind, sizes in series.items()
+        for time, size in zip(timeline.time_s, sizes, strict=False)
+    ]
+    grown = "" if timeline.start_bytes else " above the start"
+    peak = f"{number(timeline.peak_bytes, 'bytes')}{grown} at {number(timeline.peak_s, 's')}"
+    return Figure(
+        title=f"{label}: memory over the step, {timeline.device}",
+        caption=f"One step under a profiler; the peak is {peak}.",
+        spec=drawn(_chart(rows, unit), rows, _HEIGHT),
+        columns=(("time", "time [s]"), ("kind", "memory"), ("text", "size")),
+    )
+
+
+def _chart(rows: Rows, unit: Unit) -> Any:
+    import altair as alt
+
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    legend = {"legend": None} if len(kinds) == 1 else {}
+    time = unit_of(metrics.LATENCY, [], "time in the step").axis([], grid=False)
+    colour = alt.Color("kind:N", title=None, sort=kinds, scale=alt.Scale(domain=kinds), **legend)
+    base = alt.Chart().encode(
+        x=alt.X("time:Q", axis=time, scale=alt.Scale(nice=False)),
+        y=alt.Y("value:Q", axis=unit.axis([]), stack=None),
+        color=colour,
+        tooltip=[alt.Tooltip("kind:N", title="memory"), alt.Tooltip("text:N", title="size")],
+    )
+    return alt.layer(
+        base.mark_area(interpolate="step-after", opacity=0.2, line=False),
+        base.mark_line(interpolate="step-after", strokeWidth=1.5),
+    )
+
+
+def _held(label: str, timeline: MemoryTimeline) -> Figure:
+    held = timeline.held[:_MOST_HELD]
+    unit = unit_of(metrics.MEMORY_CPU_PEAK, [one.bytes for one in held], "held at the peak")
+    rows: Rows = [
+        {
+            "label": f"{one.operator} · {_end(one.module)}",
+            "module": one.module or _OUTSIDE,
+            "value": six(one.bytes / unit.factor),
+            "text": number(one.bytes, "bytes"),
+            "count": one.count,
+        }
+        for one in held
+    ]
+    return Figure(
+        title=f"{label}: what holds the peak",
+        caption="Allocated in the step and alive at its peak, by module and operator, the largest first.",
+        spec=dots(rows, unit),
+        columns=(("label", "operator"), ("module", "module"), ("count", "allocations"), ("text", "size")),
+    )
+
+
+def _end(module: str) -> str:
+    """The last parts of a path, which tell modules apart; the table has the whole."""
+    return ".".join(module.split(".")[-2:]) if module else _OUTSIDE

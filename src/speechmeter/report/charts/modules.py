@@ -1,0 +1,106 @@
+"""Shares of modules as an icicle: a block is as wide as its share of the call, what is inside it stands below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.module_tree import Line, tree
+from speechmeter.analysis.modules import DIRECTIONS, EVERYTHING, LABEL
+from speechmeter.core import metrics
+from speechmeter.core.types import Record
+from speechmeter.report.charts.figure import Figure, Rows, drawn, six
+from speechmeter.report.charts.style import TINTS
+from speechmeter.report.lists import measured
+from speechmeter.report.numbers import figure
+from speechmeter.report.sources import Source
+
+_ROW_HEIGHT = 26
+_LEAST_SHARE = 0.3
+"""Per cent of the call: a narrower block is not drawn."""
+_NARROWEST_PX = 240
+_LETTER_PX = 6.6
+_MOST_CLASSES = len(TINTS) - 1
+_OTHER, _WAY = "other", "direction"
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """One figure for each case whose modules were timed, forward and backward side by side."""
+    for key, group in source.cases.items() if measured(source.records, metrics.TIME_MODULE) else ():
+        lines = [line for line in tree(group) if not line.scope.startswith(LABEL)]
+        rows = _grouped([row for way in _blocks(group, lines) for row in way])
+        if rows:
+            yield Figure(
+                title=f"{source.labels[key]}: shares of the call",
+                caption="Forward, backward and recomputed parts of a call from left to right; repeated layers are one "
+                "block. A block without text is too narrow for its name: point at it, or read the table.",
+                spec=drawn(_chart(rows), rows, _ROW_HEIGHT * (max(row["depth"] for row in rows) + 1)),
+                columns=(("name", "module"), ("way", "direction"), ("kind", "class"), ("text", "share of the call")),
+                definitions=(metrics.MODULE_SHARE,),
+            )
+
+
+def _blocks(group: Sequence[Record], lines: Sequence[Line]) -> Iterator[Rows]:
+    """The blocks of each direction; a block begins where its elder sibling ends, the first where its parent begins."""
+    edge = 0.0
+    for way in DIRECTIONS:
+        whole = estimate(group, metrics.MODULE_SHARE, f"{EVERYTHING}@{way}")
+        if whole is None:
+            continue
+        rows = [_block(Line(name=way, scope=EVERYTHING, kind=_WAY), way, edge, 0, whole)]
+        cursors = {0: edge}
+        for line in lines:
+            share = estimate(group, metrics.MODULE_SHARE, f"{line.scope}@{way}")
+            start = cursors.get(line.depth, edge)
+            cursors[line.depth + 1] = start
+            if share is not None:
+                cursors[line.depth] = start + share.value
+                rows.append(_block(line, way, start, line.depth + 1, share))
+        yield [row for row in rows if row["end"] - row["start"] >= _LEAST_SHARE]
+        edge += whole.value
+
+
+def _block(line: Line, way: str, start: float, depth: int, share: Estimate) -> dict[str, Any]:
+    letters = int(share.value / 100 * _NARROWEST_PX / _LETTER_PX)
+    label = line.name if len(line.name) <= letters else f"{line.name[: letters - 1]}…" if letters >= 4 else ""
+    return {
+        "name": line.pattern or line.name,
+        "label": label,
+        "way": way,
+        "kind": line.kind or _OTHER,
+        "depth": depth,
+        "start": six(start),
+        "end": six(start + share.value),
+        "middle": six(start + share.value / 2),
+        "text": figure(share),
+    }
+
+
+def _grouped(rows: Rows) -> Rows:
+    """The classes with the widest blocks keep their colour, the others share one."""
+    widths: dict[str, float] = {}
+    for row in rows:
+        widths[row["kind"]] = widths.get(row["kind"], 0.0) + row["end"] - row["start"]
+    ranked = sorted((kind for kind in widths if kind not in (_WAY, _OTHER)), key=lambda kind: -widths[kind])
+    kept = {_WAY, *ranked[: _MOST_CLASSES - 1]}
+    return [{**row, "colour": row["kind"] if row["kind"] in kept else _OTHER} for row in rows]
+
+
+def _chart(rows: Rows) -> Any:
+    import altair as alt
+
+    kinds = list(dict.fromkeys(row["colour"] for row in rows))
+    fields = {"name": "module", "kind": "class", "way": "direction", "text": "share"}
+    told = [alt.Tooltip(f"{field}:N", title=title) for field, title in fields.items()]
+    axis = alt.Axis(title="share of the call", labelExpr="datum.value + ' %'", grid=False)
+    y = alt.Y("depth:O", title=None, axis=None, scale=alt.Scale(padding=0.04))
+    edge = max(row["end"] for row in rows)
+    x = alt.X("start:Q", axis=axis, scale=alt.Scale(domain=[0, max(100.0, edge)], nice=False))
+    colour = alt.Color("colour:N", title="class", sort=kinds, scale=alt.Scale(domain=kinds, range=TINTS[: len(kinds)]))
+    blocks = alt.Chart().mark_rect(stroke="#59636e", strokeWidth=0.5)
+    names = alt.Chart().transform_filter("datum.label != ''").mark_text(color="#000000", fontSize=11, tooltip=None)
+    return alt.layer(
+        blocks.encode(x=x, x2="end:Q", y=y, color=colour, tooltip=told),
+        names.encode(x=alt.X("middle:Q", axis=axis), y=y, text="label:N"),
+    )

@@ -1,0 +1,70 @@
+"""Where the time of a call goes, stage by stage: the models of a cascade, the stages of a plain model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.parts import PART, part_names
+from speechmeter.core import metrics
+from speechmeter.core.types import Record
+from speechmeter.report.charts.dots import SERIES, cut
+from speechmeter.report.charts.figure import STEP, Figure, Rows, drawn, reading, shortened, unit_of
+from speechmeter.report.sources import Source
+
+_STAGE = "stage:"
+
+
+def figures(source: Source) -> list[Figure]:
+    """One figure with a bar a case, of the stages inside the clock."""
+    labels = shortened(source.labels)
+    rows, left_out = cut(
+        {"label": labels[key], SERIES: name, "place": place, **reading(found)}
+        for key, group in source.cases.items()
+        for place, (name, scope) in enumerate(_parts(group))
+        if (found := estimate(group, metrics.LATENCY, scope)) is not None
+    )
+    if not rows:
+        return []
+    return [
+        Figure(
+            title="time of a call by stage",
+            caption=f"Stages inside the clock, in the order of the chain; their intervals are in the table.{left_out}",
+            spec=drawn(_chart(rows), rows, STEP * len({row["label"] for row in rows})),
+            columns=(("label", "case"), (SERIES, "stage"), ("text", "latency")),
+            definitions=(metrics.LATENCY,),
+        )
+    ]
+
+
+def _parts(group: Sequence[Record]) -> list[tuple[str, str]]:
+    """(name, scope) of the models of a cascade; of a plain model, of its stages inside the clock."""
+    roles = part_names(group)
+    if roles:
+        return [(role, f"{PART}{role}") for role in roles]
+    timed = [m for record in group for m in record.measurements if m.metric == metrics.LATENCY.id]
+    scopes = dict.fromkeys(m.scope for m in timed if m.scope.startswith(_STAGE) and m.notes.get("clocked", True))
+    return [(scope.removeprefix(_STAGE), scope) for scope in scopes]
+
+
+def _chart(rows: Rows) -> Any:
+    import altair as alt
+
+    names = list(dict.fromkeys(row["label"] for row in rows))
+    stages = list(dict.fromkeys(row[SERIES] for row in sorted(rows, key=lambda row: int(row["place"]))))
+    return (
+        alt.Chart()
+        .mark_bar(height=14)
+        .encode(
+            x=alt.X("value:Q", axis=unit_of(metrics.LATENCY, []).axis([]), stack="zero"),
+            y=alt.Y("label:N", title=None, sort=names, axis=alt.Axis(ticks=False, domain=False)),
+            color=alt.Color(f"{SERIES}:N", title="stage", sort=stages, scale=alt.Scale(domain=stages)),
+            order=alt.Order("place:Q"),
+            tooltip=[
+                alt.Tooltip("label:N", title="case"),
+                alt.Tooltip(f"{SERIES}:N", title="stage"),
+                alt.Tooltip("text:N", title="latency"),
+            ],
+        )
+    )

@@ -1,0 +1,48 @@
+"""Where the time of a call goes: by kind of work, and busy time beside wall time over a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from speechmeter.core import metrics
+from speechmeter.core.types import Record
+from speechmeter.report.grids import case_labels, grids
+from speechmeter.report.lists import list_table, measured
+from speechmeter.report.tables import Row, Table, by_case, cell_of
+
+_KINDS = {"kernel": "kernel", "memcpy": "copies", "runtime": "runtime", "cpu": "CPU", "idle": "idle"}
+_RATIOS = (metrics.GPU_IDLE, metrics.LAUNCH_BOUND)
+_BESIDE = {"wall": metrics.RTF, "CPU": metrics.RTF_CPU, "GPU": metrics.RTF_GPU}
+
+
+def split(records: Sequence[Record]) -> list[Table]:
+    """One row a case: an average call by what was under way, how long the GPU was idle, and latency over its work."""
+    labels = case_labels(records)
+    on_gpu = _on_gpu(records)
+    kinds, ratios = (_KINDS, _RATIOS) if on_gpu else ({kind: _KINDS[kind] for kind in ("cpu", "idle")}, ())
+    rows = tuple(
+        Row(
+            labels=(labels[case_id],),
+            cells=(
+                *(cell_of(group, metrics.TIME_SPLIT, f"split:{kind}") for kind in kinds),
+                *(cell_of(group, metric) for metric in ratios),
+            ),
+        )
+        for case_id, group in by_case(records).items()
+        if measured(group, metrics.TIME_SPLIT)
+    )
+    columns = (*kinds.values(), *(metric.title for metric in ratios))
+    shown = (metrics.TIME_SPLIT, *ratios)
+    return [list_table("time by kind", ("case",), shown, rows, columns=columns)] if rows else []
+
+
+def split_rtf(records: Sequence[Record], statistic: str = "geomean") -> list[Table]:
+    """Grids of the real-time factor: by wall time, by busy time of the CPU and of the GPU, side by side."""
+    beside = (
+        _BESIDE if _on_gpu(records) else {word: metric for word, metric in _BESIDE.items() if metric != metrics.RTF_GPU}
+    )
+    return grids(records, metrics.RTF, statistic=statistic, beside=beside)
+
+
+def _on_gpu(records: Sequence[Record]) -> bool:
+    return any(str(record.case.axes.get("device", "")).startswith("cuda") for record in records)

@@ -1,0 +1,102 @@
+"""Figures as files for a paper: SVG, PDF and PNG from the page's own chart definitions."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from speechmeter.core.errors import InputError
+from speechmeter.core.plugins import nearest
+from speechmeter.report.charts.figure import Figure
+from speechmeter.report.charts.kinds import KINDS
+from speechmeter.report.charts.style import PAPER
+from speechmeter.report.sources import Source
+
+FORMATS = (".png", ".svg", ".pdf")
+COLUMN_IN = 3.3
+"""Width of a column of a two-column paper, in inches."""
+_PIXELS_PER_IN = 96
+_PRINT_PPI = 300
+_POINTS_PER_PIXEL = 0.75
+_GAP = 14
+_LETTER_PX, _SYMBOL_PX = 7.2, 24
+_MOST_LABEL = 0.42
+"""Of the width: what names of lines may take."""
+_SIZE = re.compile(r'<svg[^>]*?width="([\d.]+)"[^>]*?height="([\d.]+)"')
+
+
+def check_kind(kind: str) -> None:
+    """Raise InputError for a kind that there is not."""
+    if kind not in KINDS:
+        raise InputError(f"there is no kind {kind!r}", where="--kind", fix=nearest(kind, list(KINDS)))
+
+
+def check_name(path: Path) -> None:
+    """Raise InputError for a file whose name does not say png, svg or pdf."""
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"{path} names no format", where="-o", fix=f"end it in {', '.join(FORMATS)}")
+
+
+def plot(sources: Sequence[Source], kind: str, suffix: str, width_in: float = COLUMN_IN) -> bytes:
+    """The figures of one kind, one below the other, as the content of a file with this suffix.
+
+    Raises InputError where the runs hold nothing for it.
+    """
+    check_kind(kind)
+    figures = list(KINDS[kind].draw(sources))
+    if not figures:
+        names = ", ".join(source.name for source in sources)
+        held = "" if any(source.records for source in sources) else " (it holds no records)"
+        raise InputError(
+            f"nothing to draw of the kind {kind}{held}", where=names, fix=f"this kind needs {KINDS[kind].needs}"
+        )
+    return _encoded([svg(figure, width_in) for figure in figures], suffix.lower())
+
+
+def specification(figure: Figure, width_in: float) -> dict[str, Any]:
+    """The whole Vega-Lite specification of a figure on paper."""
+    width_px = width_in * _PIXELS_PER_IN
+    lines = textwrap.wrap(figure.title, width=int(width_px / _LETTER_PX), max_lines=3, placeholder=" …")
+    look = {**PAPER, "axis": {**PAPER["axis"], "labelLimit": round(_MOST_LABEL * width_px)}}
+    return {
+        **figure.spec,
+        "title": lines or [figure.title],
+        "width": width_px,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "config": {**look, "legend": {**PAPER["legend"], "labelLimit": round(width_px / 2 - _SYMBOL_PX)}},
+    }
+
+
+def svg(figure: Figure, width_in: float) -> str:
+    """A figure as SVG of this width."""
+    import vl_convert
+
+    text: str = vl_convert.vegalite_to_svg(specification(figure, width_in))
+    return text
+
+
+def stacked(drawings: Sequence[str], scale: float = 1.0) -> str:
+    """Drawings one below the other, their ids kept apart; `scale` changes the size of the whole."""
+    sizes = [tuple(map(float, found.groups())) for text in drawings if (found := _SIZE.search(text)) is not None]
+    parts, top = [], 0.0
+    for place, (text, (_, height)) in enumerate(zip(drawings, sizes, strict=True)):
+        own = re.sub(r'(id="|url\(#)', rf"\g<1>f{place}-", text)
+        parts.append(own.replace("<svg ", f'<svg y="{top:g}" ', 1))
+        top += height + _GAP
+    wide, high = max(width for width, _ in sizes), top - _GAP
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide * scale:g}" height="{high * scale:g}" '
+    ground = '<rect width="100%" height="100%" fill="white"/>'
+    return f'{head}viewBox="0 0 {wide:g} {high:g}">{ground}{"".join(parts)}</svg>'
+
+
+def _encoded(drawings: Sequence[str], suffix: str) -> bytes:
+    import vl_convert
+
+    if suffix == ".svg":
+        return stacked(drawings).encode()
+    if suffix == ".pdf":
+        return bytes(vl_convert.svg_to_pdf(stacked(drawings, _POINTS_PER_PIXEL)))
+    return bytes(vl_convert.svg_to_png(stacked(drawings), scale=_POINTS_PER_PIXEL, ppi=_PRINT_PPI))

@@ -1,0 +1,68 @@
+"""What a query gave, in every format that `show` has."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from speechmeter.report import text
+from speechmeter.report.tables import Cell, Row, Table
+
+Values = Sequence[Any]
+
+
+def result_table(title: str, columns: Sequence[str], rows: Sequence[Values]) -> Table:
+    """A table of plain values: columns on the left that hold words are labels, the rest stand on the right."""
+    labels = next((place for place in range(len(columns)) if _numeric([row[place] for row in rows])), len(columns))
+    return Table(
+        title=title,
+        metric=None,
+        labels=tuple(columns[:labels]),
+        columns=tuple(columns[labels:]),
+        rows=tuple(
+            Row(labels=tuple(map(_text, row[:labels])), cells=tuple(Cell(word=_text(value)) for value in row[labels:]))
+            for row in rows
+        ),
+    )
+
+
+def result_csv(title: str, columns: Sequence[str], rows: Sequence[Values]) -> str:
+    """A line for the names and one a row, numbers unrounded; lists as JSON."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_plain(value) for value in row] for row in rows)
+    return out.getvalue()
+
+
+def result_json(title: str, columns: Sequence[str], rows: Sequence[Values]) -> str:
+    """A list of objects, one a row."""
+    data = [dict(zip(columns, row, strict=True)) for row in rows]
+    return json.dumps(data, ensure_ascii=False, indent=2, default=str)
+
+
+def _numeric(values: Values) -> bool:
+    numbers = [value for value in values if value is not None]
+    return bool(numbers) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in numbers)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else value
+
+
+FORMATS: dict[str, Callable[[str, Sequence[str], Sequence[Values]], str]] = {
+    "markdown": lambda *result: text.markdown([result_table(*result)]),
+    "csv": result_csv,
+    "latex": lambda *result: text.latex([result_table(*result)]),
+    "json": result_json,
+}
+"""Text formats of a result by name; `table` is the terminal's."""

@@ -1,0 +1,108 @@
+"""Where the records of a report come from: each run by machine, so that no figure mixes two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from speechmeter.core.types import Record
+from speechmeter.report.grids import case_labels
+from speechmeter.report.selecting import fits, nothing_fits, parse
+from speechmeter.report.tables import by_case
+from speechmeter.store.run_dir import RunDir
+
+Environments = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Records of one run from one machine: within them a case's id names one group of rounds."""
+
+    name: str
+    host: str
+    records: tuple[Record, ...]
+    environments: Environments
+    artifacts: Path | None = None
+
+    @cached_property
+    def cases(self) -> dict[str, list[Record]]:
+        """The rounds of each case by its id."""
+        return by_case(self.records)
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """A name for each case that tells it from the others of this source."""
+        return case_labels(self.records)
+
+    def facts(self, record: Record) -> Mapping[str, Any]:
+        """What is known of the machine a record was taken on; empty where nothing is."""
+        facts: Mapping[str, Any] = self.environments.get(record.environment, {}).get("facts", {})
+        return facts
+
+    def device(self, record: Record) -> str:
+        """The name of what computed: the GPU's, else the processor's, else the host's."""
+        facts = self.facts(record)
+        on_gpu = str(record.case.axes.get("device", "")).startswith("cuda")
+        return str(facts.get("gpu" if on_gpu else "cpu") or record.host or self.name)
+
+
+def read_sources(selections: Iterable[str]) -> list[Source]:
+    """The runs, or parts of them (`RUN@model=a`), in order, each machine of a run apart.
+
+    Raises RunDirError for what is no run, InputError for a part that holds nothing.
+    """
+    return _told_apart([source for text in selections for source in _read(text)])
+
+
+def _read(text: str) -> list[Source]:
+    path, filters = parse(text)
+    run = RunDir.existing(path)
+    records, environments = run.records(), run.environments()
+    chosen = [record for record in records if fits(record, filters)]
+    if filters and not chosen:
+        raise nothing_fits(text, records)
+    hosts: dict[str, list[Record]] = {}
+    for record in chosen:
+        hosts.setdefault(record.host, []).append(record)
+    name = path.resolve().name
+    return [
+        Source(
+            name=f"{name} · {host}" if len(hosts) > 1 else name,
+            host=host,
+            records=tuple(those),
+            environments=environments,
+            artifacts=run.artifacts_path,
+        )
+        for host, those in (hosts or {"": []}).items()
+    ]
+
+
+def _told_apart(sources: Sequence[Source]) -> list[Source]:
+    """Runs of one name get a number behind it."""
+    names = [source.name for source in sources]
+    return [
+        replace(source, name=f"{source.name} ({names[: place + 1].count(source.name)})")
+        if names.count(source.name) > 1
+        else source
+        for place, source in enumerate(sources)
+    ]
+
+
+def by_machine(sources: Sequence[Source]) -> dict[str, list[list[Record]]]:
+    """The cases of all sources by what computed them; hosts and runs are named where devices are called alike."""
+    places: dict[tuple[str, str, str], list[list[Record]]] = {}
+    for source in sources:
+        for group in source.cases.values():
+            if group[0].status != "skipped":
+                places.setdefault((source.device(group[0]), source.host, source.name), []).append(group)
+    devices = [device for device, _, _ in places]
+    hosts = [(device, host) for device, host, _ in places]
+    named: dict[str, list[list[Record]]] = {}
+    for (device, host, run), groups in places.items():
+        parts = [device, *([host] if devices.count(device) > 1 and hosts.count((device, host)) == 1 else [])]
+        parts += [run] if hosts.count((device, host)) > 1 else []
+        named[" · ".join(parts)] = groups
+    return named

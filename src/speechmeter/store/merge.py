@@ -1,0 +1,84 @@
+"""Runs of several machines as one run directory."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+
+from speechmeter.core.errors import RunDirError
+from speechmeter.store.artifacts import copy_artifacts
+from speechmeter.store.gather import Gathered, gather
+from speechmeter.store.lines import write_lines
+from speechmeter.store.run_dir import RunDir, is_free
+
+_PLANS = "plans"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merged:
+    """A run that was put together: its place, what it holds, and the artifacts that were left out."""
+
+    path: Path
+    gathered: Gathered
+    left_out: tuple[str, ...]
+
+
+def merge(paths: Sequence[Path], output: Path) -> Merged:
+    """Write the records, environments, plans and artifacts of all runs into `output`, which must be free.
+
+    Raises RunDirError where it is taken, a run is none, or two runs contradict each other; nothing is then written.
+    """
+    if not is_free(output):
+        raise RunDirError("something stands here already", where=str(output), fix="choose another -o")
+    runs = [RunDir.existing(path) for path in paths]
+    gathered = gather(runs)
+    try:
+        output.absolute().parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(mkdtemp(prefix=f".{output.name}-", dir=output.absolute().parent))
+    except OSError as error:
+        raise _unwritable(output, error) from error
+    try:
+        left_out = _write(RunDir(draft), runs, gathered)
+        draft.chmod(0o755)
+        draft.replace(output)
+    except OSError as error:
+        raise _unwritable(output, error) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return Merged(path=output, gathered=gathered, left_out=tuple(left_out))
+
+
+def _unwritable(output: Path, error: OSError) -> RunDirError:
+    return RunDirError(f"cannot be written: {error.strerror}", where=str(output), fix="choose another place with -o")
+
+
+def _write(target: RunDir, runs: Sequence[RunDir], gathered: Gathered) -> list[str]:
+    write_lines(target.records_path, (record.to_json() for record in gathered.records))
+    write_lines(target.environments_path, gathered.environments.values())
+    target.artifacts_path.mkdir()
+    left_out: list[str] = []
+    for run, hosts in zip(runs, gathered.hosts, strict=True):
+        left_out += copy_artifacts(run.artifacts_path, target.artifacts_path, _host_of(run, hosts))
+    _write_plans(target, runs)
+    return left_out
+
+
+def _host_of(run: RunDir, names: Mapping[str, str]) -> Callable[[str], str]:
+    """From a case's id to the name that its host has in the merged run."""
+    hosts = {record.case.id: names[record.host] for record in run.records()}
+    return lambda case_id: hosts.get(case_id, run.path.resolve().name)
+
+
+def _write_plans(target: RunDir, runs: Sequence[RunDir]) -> None:
+    """One plan for all is the plan; different ones are kept among the artifacts."""
+    plans = [(run.path.resolve().name, run.plan_path.read_bytes()) for run in runs if run.plan_path.is_file()]
+    if len({text for _, text in plans}) == 1:
+        target.plan_path.write_bytes(plans[0][1])
+        return
+    folder = target.artifacts_path / _PLANS
+    for number, (name, text) in enumerate(plans):
+        folder.mkdir(exist_ok=True)
+        (folder / f"{number}-{name}.yaml").write_bytes(text)

@@ -1,0 +1,230 @@
+"""SQL over records: DuckDB with declared columns, shut off from files, network and Python before a query is run.
+
+`records` and `measurements` are read from the lines themselves; `estimates` are rows that the caller computes, since
+figures are made in `analysis` alone. A table that the query does not name is not read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from speechmeter.core.errors import InputError, StoreError
+from speechmeter.core.types import SCHEMA
+from speechmeter.store.columns import ENVIRONMENTS, LINE, LINE_MEASUREMENTS, TABLES
+from speechmeter.store.lines import ends_whole, write_lines
+from speechmeter.store.run_dir import RunDir
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection as Connection
+
+Rows = Iterable[Mapping[str, Any]]
+Estimates = Callable[[str, RunDir], Rows]
+"""From a run and its name to the rows of its figures."""
+
+FILES = (".parquet", ".csv")
+"""What a result can be written as."""
+_LARGEST_LINE = 16 * 2**20
+_WAY_OUT = "`speechmeter query RUN` lists the tables and their columns"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a query gave: the names of its columns, and its rows as plain values."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+def query(runs: Sequence[RunDir], sql: str, estimates: Estimates) -> Result:
+    """Run one SELECT over the records of the runs. Raises InputError for SQL that cannot be run or is no SELECT."""
+    with _loaded(runs, sql, estimates) as database, _clear_errors():
+        answer = database.execute(sql)
+        names, kinds = zip(*((column[0], str(column[1])) for column in answer.description or ()), strict=True)
+        return Result(columns=names, rows=tuple(tuple(map(_value, row, kinds)) for row in answer.fetchall()))
+
+
+def _value(value: Any, kind: str) -> Any:
+    """JSON as what it says, everything else as it is."""
+    return json.loads(value) if kind == "JSON" and value is not None else value
+
+
+def export(runs: Sequence[RunDir], sql: str, estimates: Estimates, output: Path) -> int:
+    """Write what a SELECT gives to a Parquet or CSV file, whole or not at all; the number of rows."""
+    draft = output.absolute().with_name(f".{output.name}.part")
+    with _loaded(runs, sql, estimates, writable=draft) as database, _clear_errors():
+        try:
+            kind = "(FORMAT parquet)" if output.suffix == ".parquet" else "(FORMAT csv, HEADER)"
+            copied = database.execute(f"COPY ({sql.strip().rstrip(';')}\n) TO {_quoted(str(draft))} {kind}").fetchone()
+            draft.replace(output)
+        except OSError as error:
+            raise StoreError(f"{output}: cannot be written: {error.strerror or error}") from error
+        finally:
+            draft.unlink(missing_ok=True)
+    return int(copied[0]) if copied else 0
+
+
+@contextmanager
+def _loaded(
+    runs: Sequence[RunDir], sql: str, estimates: Estimates, writable: Path | None = None
+) -> Iterator[Connection]:
+    """A database in memory that holds the tables which the query names, and can reach nothing else."""
+    duckdb = _duckdb()
+    with duckdb.connect(":memory:", config={"python_enable_replacements": False}) as database:
+        _check(database, sql)
+        named = {name for name in TABLES if re.search(rf"\b{name}\b", sql, re.IGNORECASE)}
+        with TemporaryDirectory(prefix="speechmeter-") as folder:
+            _load(database, _names(runs), named, estimates, Path(folder))
+        _shut(database, writable)
+        yield database
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise InputError("queries need DuckDB", fix="pip install 'speechmeter[query]'") from None
+    return duckdb
+
+
+def _check(database: Connection, sql: str) -> None:
+    """One statement that only reads."""
+    with _clear_errors():
+        statements = database.extract_statements(sql)
+    kinds = [str(statement.type).rpartition(".")[2] for statement in statements]
+    if kinds not in (["SELECT"], ["EXPLAIN"]):
+        found = ", ".join(kinds) or "none"
+        raise InputError(f"a query is one SELECT, not {found}", where="SQL", fix="records are never changed by it")
+
+
+def _names(runs: Sequence[RunDir]) -> dict[str, RunDir]:
+    """The runs by their names; by their paths where two have one name."""
+    short = [run.path.resolve().name for run in runs]
+    return {name if short.count(name) == 1 else str(run.path): run for name, run in zip(short, runs, strict=True)}
+
+
+def _load(
+    database: Connection, runs: Mapping[str, RunDir], named: set[str], estimates: Estimates, folder: Path
+) -> None:
+    if named & {"records", "measurements"}:
+        columns = {**LINE, **(LINE_MEASUREMENTS if "measurements" in named else {})}
+        _read_lines(database, runs, columns, folder)
+    if "records" in named:
+        database.execute(f"CREATE VIEW records AS SELECT {_selected('records')} FROM lines")
+    if "measurements" in named:
+        flat = "(SELECT * EXCLUDE measurements, unnest(measurements) AS m FROM lines)"
+        database.execute(f"CREATE VIEW measurements AS SELECT {_selected('measurements')} FROM {flat}")
+    if "estimates" in named:
+        rows = (row for name, run in runs.items() for row in estimates(name, run))
+        _from_rows(database, "estimates", rows, folder)
+    if "environments" in named:
+        _from_rows(database, "environments", _environments(runs), folder)
+
+
+def _selected(table: str) -> str:
+    return ", ".join(f'{column.sql} AS "{column.name}"' for column in TABLES[table])
+
+
+def _read_lines(database: Connection, runs: Mapping[str, RunDir], columns: Mapping[str, str], folder: Path) -> None:
+    """All whole lines; of a (case, round) measured again on a host the last, as `RunDir.records` has it."""
+    declared = ", ".join(f'"{name}" {type_}' for name, type_ in columns.items())
+    database.execute(f"CREATE TABLE lines (run VARCHAR, {declared})")
+    for name, run in runs.items():
+        if run.records_path.is_file() and not _read_fast(database, name, run, columns):
+            _read_upgraded(database, name, run, columns, folder)
+    database.execute(
+        "DELETE FROM lines WHERE rowid IN (SELECT rowid FROM lines "
+        "QUALIFY row_number() OVER (PARTITION BY run, id, round, host ORDER BY rowid DESC) > 1)"
+    )
+
+
+def _read_fast(database: Connection, name: str, run: RunDir, columns: Mapping[str, str]) -> bool:
+    """Let DuckDB parse the file. False, and nothing read, where a line is torn, broken or of another schema."""
+    duckdb = _duckdb()
+    if not ends_whole(run.records_path):
+        return False
+    try:
+        _insert(database, name, run.records_path, columns, _LARGEST_LINE)
+    except duckdb.Error:
+        return False
+    other = database.execute(
+        "SELECT count(*) FROM lines WHERE run = ? AND schema IS DISTINCT FROM ?", [name, SCHEMA]
+    ).fetchone()
+    if other and other[0]:
+        database.execute("DELETE FROM lines WHERE run = ?", [name])
+        return False
+    return True
+
+
+def _read_upgraded(database: Connection, name: str, run: RunDir, columns: Mapping[str, str], folder: Path) -> None:
+    """By way of records in Python: torn lines left out, old ones lifted, broken ones named."""
+    duckdb = _duckdb()
+    copy = folder / "lines.jsonl"
+    write_lines(copy, (record.to_json() for record in run.records()))
+    try:
+        _insert(database, name, copy, columns, max(_LARGEST_LINE, copy.stat().st_size))
+    except duckdb.Error as error:
+        raise StoreError(f"{run.records_path}: {_first_part(error)}") from error
+    finally:
+        copy.unlink()
+
+
+def _insert(database: Connection, name: str, path: Path, columns: Mapping[str, str], largest: int) -> None:
+    source = _reader(path, columns, largest)
+    database.execute(f"INSERT INTO lines SELECT {_quoted(name)}, * FROM {source}")
+
+
+def _reader(path: Path, columns: Mapping[str, str], largest: int = _LARGEST_LINE) -> str:
+    declared = ", ".join(f"{_quoted(name)}: {_quoted(type_)}" for name, type_ in columns.items())
+    options = f"format = 'newline_delimited', maximum_object_size = {largest}, columns = {{{declared}}}"
+    return f"read_json({_quoted(str(path.resolve()))}, {options})"
+
+
+def _from_rows(database: Connection, table: str, rows: Rows, folder: Path) -> None:
+    """A table from rows that were computed here."""
+    path = folder / f"{table}.jsonl"
+    write_lines(path, rows)
+    columns = {column.name: column.type for column in TABLES[table]}
+    database.execute(f"CREATE TABLE {table} AS SELECT * FROM {_reader(path, columns)}")
+
+
+def _environments(runs: Mapping[str, RunDir]) -> Iterator[dict[str, Any]]:
+    for name, run in runs.items():
+        for fingerprint, data in run.environments().items():
+            facts = data.get("facts", {})
+            known = {column.name: facts.get(column.name) for column in ENVIRONMENTS}
+            yield {**known, "run": name, "environment": fingerprint, "facts": facts, "state": data.get("state")}
+
+
+def _shut(database: Connection, writable: Path | None) -> None:
+    """From here on no file, no network, no extension and no other setting, but for the one file to be written."""
+    allowed = "" if writable is None else _quoted(str(writable))
+    database.execute(f"SET allowed_paths = [{allowed}]")
+    for setting in ("autoinstall_known_extensions", "autoload_known_extensions", "enable_external_access"):
+        database.execute(f"SET {setting} = false")
+    database.execute("SET lock_configuration = true")
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    """What DuckDB has against a query, as one line."""
+    duckdb = _duckdb()
+    try:
+        yield
+    except duckdb.Error as error:
+        raise InputError(_first_part(error), where="SQL", fix=_WAY_OUT) from error
+
+
+def _first_part(error: Exception) -> str:
+    """The message without the excerpt of the query below it."""
+    return " ".join(str(error).partition("\n\nLINE ")[0].split())
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

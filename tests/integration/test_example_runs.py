@@ -1,0 +1,74 @@
+"""The run directories that ship as examples: small, readable, free of traces of the machine they were made on."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from speechmeter.api.querying import query
+from speechmeter.api.runs import load
+from speechmeter.report import choose
+from speechmeter.report.text import FORMATS
+from speechmeter.store.merge import merge
+from speechmeter.store.run_dir import RunDir
+
+EXAMPLES = Path(__file__).parents[2] / "examples/runs"
+RUNS = sorted(path for path in EXAMPLES.iterdir() if path.is_dir())
+LARGEST_BYTES = 300_000
+OF_A_MACHINE = re.compile(
+    r"(?<![\w.:/])/(tmp|home|root|work|mnt|Users|opt|var)/|\.pyenv|site-packages|@[\w-]+\.(com|org|net)"
+)
+
+
+def named(path):
+    return path.name
+
+
+def test_there_are_examples():
+    assert {"cpu-grid", "accuracy-vs-cost"} <= set(map(named, RUNS))
+
+
+@pytest.mark.parametrize("run", RUNS, ids=named)
+def test_an_example_has_records_and_every_format_of_its_tables(run):
+    made = load(run)
+    assert any(record.status == "ok" for record in made.records)
+    tables = choose.tables(made.records, None)
+    assert any(cell.estimate is not None for table in tables for row in table.rows for cell in row.cells)
+    assert all(render(tables) for render in FORMATS.values())
+
+
+@pytest.mark.parametrize("run", RUNS, ids=named)
+def test_every_record_names_an_environment_that_is_there(run):
+    store = RunDir(run)
+    measured = {record.environment for record in store.records() if record.status == "ok"}
+    assert measured <= set(store.environments())
+
+
+@pytest.mark.parametrize("run", RUNS, ids=named)
+def test_an_example_is_small_and_tells_nothing_of_its_machine_but_what_it_is(run):
+    files = [path for path in run.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < LARGEST_BYTES
+    found = {str(path): OF_A_MACHINE.search(path.read_text(errors="replace")) for path in files}
+    assert {path: match.group() for path, match in found.items() if match} == {}
+
+
+def test_all_examples_merge_and_nothing_is_lost(tmp_path):
+    made = merge(RUNS, tmp_path / "all")
+    assert made.left_out == ()
+    assert len(RunDir(tmp_path / "all").records()) == sum(len(RunDir(run).records()) for run in RUNS)
+    assert choose.tables(load(tmp_path / "all").records, "summary")[0].rows
+
+
+def test_examples_are_asked_together():
+    pytest.importorskip("duckdb")
+    counted = dict(query(RUNS, "SELECT run, count(*) FROM records GROUP BY run").rows)
+    assert counted == {run.name: len(RunDir(run).records()) for run in RUNS}
+
+
+def test_the_outputs_of_recognisers_are_kept_utterance_by_utterance():
+    files = list((EXAMPLES / "accuracy-vs-cost/artifacts").glob("*/utterances.jsonl"))
+    assert len(files) == len({record.case.id for record in load(EXAMPLES / "accuracy-vs-cost").records})
+    for file in files:
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        assert len(lines) == 28

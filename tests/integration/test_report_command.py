@@ -1,0 +1,76 @@
+"""`report` and `plot` as a user runs them: what is written, what is refused, and that nothing is lost."""
+
+import pytest
+import report_runs
+
+pytest.importorskip("vl_convert", reason="vl-convert is not installed: pip install 'speechmeter[report]'")
+
+
+@pytest.fixture
+def run(workshop):
+    return report_runs.write(workshop / "run", report_runs.grid("alpha"), report_runs.CPU)
+
+
+def test_a_report_is_written_and_not_overwritten_without_being_told(cli, run, workshop):
+    first = cli("report", "run", "-o", "page.html")
+    assert (first.returncode, first.stdout) == (0, "written: page.html\n")
+    page = (workshop / "page.html").read_text()
+    assert page.startswith("<!doctype html>") and "alpha" in page
+    again = cli("report", "run", "-o", "page.html")
+    assert again.returncode == 2 and "is there already" in again.stderr
+    assert (workshop / "page.html").read_text() == page
+    assert cli("report", "run", "-o", "page.html", "--force").returncode == 0
+    assert not list(workshop.glob(".*.new"))
+
+
+def test_a_missing_run_leaves_nothing_behind(cli, workshop):
+    found = cli("report", "nowhere", "-o", "page.html")
+    assert found.returncode == 2 and "nowhere: there is no such directory" in found.stderr
+    assert not (workshop / "page.html").exists()
+
+
+def test_a_broken_record_is_named_by_file_and_line(cli, run, workshop):
+    with (run / "records.jsonl").open("a") as file:
+        file.write('{"schema": 1}\n')
+    found = cli("report", "run", "-o", "page.html")
+    assert found.returncode == 2 and "records.jsonl:13" in found.stderr
+    assert not (workshop / "page.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--kind", "grids", "-o", "f.png"], "did you mean 'grid'"),
+        (["--kind", "grid", "-o", "f.jpeg"], "end it in .png, .svg, .pdf"),
+        (["--kind", "front", "-o", "f.png"], "this kind needs systems with a score"),
+        (["--kind", "grid", "-o", "no/where/f.png"], "there is no directory"),
+    ],
+)
+def test_a_plot_that_cannot_be_made_says_why(cli, run, workshop, words, said):
+    found = cli("plot", "run", *words)
+    assert found.returncode == 2 and said in found.stderr
+    assert not list(workshop.glob("f.*"))
+
+
+def test_a_plot_of_a_part_of_a_run(cli, run, workshop):
+    assert cli("plot", "run@batch=1", "--kind", "scaling", "-o", "f.svg", "--width", "5").returncode == 0
+    svg = (workshop / "f.svg").read_text()
+    assert "against seconds" in svg and "against batch" not in svg
+
+
+def test_without_the_extra_the_way_to_it_is_named(cli, run, workshop):
+    (workshop / "sitecustomize.py").write_text(
+        "import importlib.util as u\n"
+        "real = u.find_spec\n"
+        "u.find_spec = lambda name, *rest: None if name == 'altair' else real(name, *rest)\n"
+    )
+    found = cli("report", "run", PYTHONPATH=str(workshop))
+    assert found.returncode == 2 and "charts need altair; pip install 'speechmeter[report]'" in found.stderr
+
+
+def test_the_tour_ends_with_its_page(cli, workshop):
+    small = ["--seconds", "1", "--batch", "1", "--meters", "parameters", "-o", "made"]
+    found = cli("run", *small)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.rstrip().splitlines()[-1] == "report: made/report.html"
+    assert "wav2vec2-tiny" in (workshop / "made" / "report.html").read_text()

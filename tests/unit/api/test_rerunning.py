@@ -1,0 +1,77 @@
+"""What `rerun` chooses, and refuses before anything is measured."""
+
+import hashlib
+
+import pytest
+from conftest import make_case, make_record
+
+from speechmeter.api.comparing import Comparison, select
+from speechmeter.api.rerunning import Again, Rerun, rerun
+from speechmeter.core import metrics
+from speechmeter.core.errors import InputError
+from speechmeter.core.types import Measurement, Spec
+from speechmeter.store.run_dir import RunWriter
+
+
+def write(path, *records):
+    with RunWriter(path) as store:
+        store.begin("models: [log-mel]\n")
+        for record in records:
+            store.append(record)
+    return select(str(path))
+
+
+def fed(source, sha256):
+    workload = Spec(
+        plugin="data", name="x.tsv", source=str(source), options={"manifest": str(source), "sha256": sha256}
+    )
+    subject = Spec(plugin="log-mel", name="log-mel")
+    return make_record(make_case(subject=subject, workload=workload), Measurement.of(metrics.LATENCY, [1.0]))
+
+
+def test_an_input_that_changed_is_no_repetition(tmp_path):
+    data = tmp_path / "x.tsv"
+    data.write_text("old")
+    digest = hashlib.sha256(b"old").hexdigest()[:16]
+    base = write(tmp_path / "run", fed(data, digest))
+    wanted = base.groups[0][0].case.id
+    data.write_text("new")
+    with pytest.raises(InputError, match="its content changed"):
+        rerun(base, wanted, Again(output=tmp_path / "again"))
+    data.unlink()
+    with pytest.raises(InputError, match="the input is not here"):
+        rerun(base, wanted, Again(output=tmp_path / "again"))
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_beginning_that_several_cases_share_is_refused_with_their_ids(tmp_path):
+    records = [make_record(make_case(seconds=float(n)), Measurement.of(metrics.LATENCY, [1.0])) for n in range(1, 40)]
+    base = write(tmp_path / "run", *records)
+    first = {record.case.id[0] for record in records}
+    shared = next(digit for digit in first if sum(r.case.id.startswith(digit) for r in records) > 1)
+    with pytest.raises(InputError, match=f"cases begin with '{shared}'"):
+        rerun(base, shared, Again(trust=True))
+
+
+def test_a_case_without_a_figure_has_nothing_to_hold_against(tmp_path):
+    base = write(tmp_path / "run", make_record(make_case(), status="oom"))
+    with pytest.raises(InputError, match="no figure to hold against: oom"):
+        rerun(base, make_case().id, Again(trust=True))
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        (("SAME", "SAME"), "reproduced"),
+        (("SAME", "CANNOT TELL"), "cannot tell"),
+        (("CANNOT TELL", "FASTER"), "not reproduced"),
+        (("SAME", "FAILED"), "not reproduced"),
+    ],
+)
+def test_one_word_for_all_metrics(words, outcome, tmp_path):
+    class Judged:
+        def __init__(self, word):
+            self.word = word
+
+    found = Comparison(verdicts=tuple(map(Judged, words)), notes=())
+    assert Rerun(path=tmp_path, case=make_case(), comparison=found, differences=()).outcome == outcome

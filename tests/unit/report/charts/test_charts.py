@@ -1,0 +1,212 @@
+"""What charts say: cells without a figure, both intervals, blocks that fit, ratios."""
+
+from itertools import pairwise
+
+import pytest
+import report_runs
+from conftest import make_case, make_record
+
+pytest.importorskip("altair", reason="altair is not installed: pip install 'speechmeter[report]'")
+
+from speechmeter.core import metrics
+from speechmeter.core.types import Measurement
+from speechmeter.report.charts import (
+    arithmetic,
+    cold_start,
+    energy,
+    front,
+    grid,
+    losses,
+    machines,
+    memory,
+    modules,
+    scaling,
+    stages,
+)
+from speechmeter.report.charts.dots import cut
+from speechmeter.report.charts.figure import MOST_LINES, shortened, ticks, unit_of
+from speechmeter.report.charts.style import CATEGORIES, TINTS, text_on
+from speechmeter.report.sources import Source, read_sources
+
+
+def source(records, **fields):
+    return Source(name="run", host="desk", records=tuple(records), environments={}, **fields)
+
+
+def test_a_cell_that_ran_out_of_memory_is_drawn_as_such():
+    rows = next(grid.figures(source(report_runs.grid("alpha")))).rows
+    assert {(row["row"], row["column"]): row["text"] for row in rows}["5 s", "4"] == "oom"
+    (gap,) = [row for row in rows if row.get("word")]
+    assert gap["why"] == "needs 30 GiB" and "value" not in gap
+
+
+def test_shades_go_from_the_least_to_the_most():
+    rows = [row for row in next(grid.figures(source(report_runs.grid("alpha")))).rows if "value" in row]
+    ordered = sorted(rows, key=lambda row: row["value"])
+    assert ordered[0]["shade"] == 0 and ordered[-1]["shade"] == 1
+
+
+def test_a_single_record_gives_a_single_cell():
+    records = report_runs.grid("alpha")[:1]
+    (rtf, rtfx, memory_grid) = list(grid.figures(source(records)))
+    assert len(rtf.rows) == len(rtfx.rows) == len(memory_grid.rows) == 1
+    assert rtf.rows[0]["interval"] == ""
+
+
+def test_models_are_side_by_side_where_they_share_a_batch():
+    made = list(scaling.figures(source([*report_runs.grid("alpha"), *report_runs.grid("beta", 2.5)])))
+    assert made[0].title == "models side by side: latency against seconds, batch 1"
+    assert {row["line"] for row in made[0].rows} == {"alpha", "beta"}
+
+
+def test_cold_start_has_three_figures_a_case():
+    (figure,) = cold_start.figures(source(report_runs.grid("alpha")))
+    assert [row["series"] for row in figure.rows[:3]] == ["load", "first call", "steady call"]
+    assert figure.rows[0]["value"] == 1.5
+
+
+def test_energy_is_per_hour_of_audio():
+    (figure,) = energy.figures(source(report_runs.grid("alpha")))
+    first = next(row for row in figure.rows if row["label"].startswith("1 s × 1") and row["series"] == "net of idle")
+    mean_time = 0.02 * (1.0 * 1.04 * 0.98) ** (1 / 3)
+    assert first["value"] == pytest.approx(mean_time * 40 * 3600, rel=1e-4)
+
+
+def test_without_a_sensor_there_is_no_picture_of_energy():
+    assert energy.figures(source(report_runs.systems())) == []
+
+
+def test_stages_of_a_case_make_up_its_latency():
+    (figure,) = stages.figures(source(report_runs.grid("alpha")))
+    parts = {row["series"]: row["value"] for row in figure.rows if row["label"] == "1 s × 1"}
+    assert parts["features"] / parts["model"] == pytest.approx(1 / 9, rel=1e-4)
+
+
+def test_the_front_marks_who_is_dominated_and_claims_nothing_where_intervals_overlap():
+    (figure,) = front.figures(source(report_runs.systems()))
+    standing = {row["label"]: row["standing"] for row in figure.rows}
+    assert standing == {
+        "exact": "on the front", "quick": "not resolvable", "beaten": "dominated", "alike": "not resolvable",
+    }  # fmt: skip
+    for row in figure.rows:
+        assert row["low"] < row["value"] < row["high"] and row["cost_low"] < row["cost_value"] < row["cost_high"]
+
+
+def test_losses_are_ordered_by_time_and_absent_ones_named():
+    made = losses.figures(source(report_runs.losses()))
+    assert [figure.title for figure in made][:2] == ["loss alone: latency", "loss alone: latency / floor"]
+    assert [row["label"] for row in made[0].rows] == ["ours", "other", "absent"]
+    assert made[0].rows[2]["word"] == "unavailable"
+
+
+def test_blocks_of_modules_lie_inside_their_parents_and_not_on_each_other():
+    (figure,) = modules.figures(source(report_runs.training()))
+    by_depth = {}
+    for row in figure.rows:
+        by_depth.setdefault(row["depth"], []).append(row)
+    for depth, rows in by_depth.items():
+        ordered = sorted(rows, key=lambda row: row["start"])
+        assert all(second["start"] >= first["end"] - 1e-3 for first, second in pairwise(ordered))
+        for row in rows if depth else ():
+            assert any(p["start"] - 1e-3 <= row["start"] and row["end"] <= p["end"] + 1e-3 for p in by_depth[depth - 1])
+
+
+def test_shares_of_modules_are_those_of_the_times_put_in():
+    (figure,) = modules.figures(source(report_runs.training()))
+    forward, backward = 0.115, 0.258
+    wide = {(row["name"], row["way"]): row["end"] - row["start"] for row in figure.rows}
+    assert wide["forward", "forward"] == pytest.approx(100 * forward / (forward + backward), rel=1e-3)
+    assert wide["net.layers.*.attention", "backward"] == pytest.approx(100 * 0.12 / (forward + backward), rel=1e-3)
+
+
+def test_memory_is_drawn_from_the_artifact_and_a_broken_one_is_passed_over(tmp_path):
+    runs = report_runs.full(tmp_path)
+    (training,) = read_sources([str(runs[-1])])
+    line, held = memory.figures(training)
+    assert max(row["value"] for row in line.rows) == pytest.approx(10**9 / 2**20, rel=1e-4)
+    assert "the peak is 858 MiB at 200 ms" in line.caption
+    assert held.rows[0]["label"] == "aten::bmm · 0.attention"
+    next(runs[-1].glob("artifacts/*/memory.json")).write_text("{")
+    assert list(memory.figures(training)) == []
+
+
+def test_machines_stand_side_by_side_with_their_ratio(tmp_path):
+    (figure,) = machines.figures(read_sources(map(str, report_runs.full(tmp_path)[:2])))
+    assert [row["series"] for row in figure.rows[:2]] == ["Some CPU 3000", "NVIDIA H200"]
+    assert figure.rows[1]["ratio"].startswith("0.05 [") and figure.rows[1]["ratio"].endswith("FASTER")
+    assert figure.rows[0]["ratio"] == "1"
+
+
+def test_a_long_list_is_cut_and_says_so_without_looking_at_the_rest():
+    looked = []
+
+    def rows():
+        for place in range(1000):
+            looked.append(place)
+            yield {"label": f"case {place}"}
+
+    kept, told = cut(rows())
+    assert len(kept) == MOST_LINES and "first 40" in told and len(looked) == MOST_LINES + 1
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 9], [1, 2, 5, 10]),
+        ([0.001, 0.5], [0.001, 0.003, 0.01, 0.03, 0.1, 0.3]),
+        ([1e-6, 10], [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1, 10]),
+    ],
+)
+def test_ticks_are_round_and_few(values, expected):
+    assert ticks(values) == pytest.approx(expected)
+
+
+def test_memory_is_told_in_the_unit_of_the_largest():
+    unit = unit_of(metrics.MEMORY_CPU_PEAK, [5e6, 3e9])
+    assert unit.heading == "peak memory growth [GiB]" and unit.factor == 2**30
+
+
+def test_labels_lose_what_all_of_them_have():
+    labels = {"a": "one · cpu · 1 s × 1", "b": "two · cpu · 1 s × 4"}
+    assert shortened(labels) == {"a": "one · 1 s × 1", "b": "two · 1 s × 4"}
+    assert shortened({"a": "one · cpu"}) == {"a": "one · cpu"}
+
+
+@pytest.mark.parametrize("colour", [*CATEGORIES, *TINTS])
+def test_text_on_a_colour_has_a_contrast_of_at_least_four_and_a_half(colour):
+    def luminance(hexadecimal):
+        parts = [int(hexadecimal[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    low, high = sorted([luminance(colour), luminance(text_on(colour))])
+    assert (high + 0.05) / (low + 0.05) >= 4.5
+
+
+def test_nothing_is_drawn_of_a_case_without_figures():
+    records = [make_record(make_case(), status="crashed", reason="gone")]
+    for kind in (grid, scaling, cold_start, energy, stages, front, losses, modules, memory):
+        assert list(kind.figures(source(records))) == []
+    assert machines.figures([source(records)]) == []
+
+
+def test_one_round_has_no_interval_to_draw():
+    record = make_record(
+        make_case(), Measurement.of(metrics.LATENCY, [0.1]), Measurement.of(metrics.LATENCY_LOAD, [1.0])
+    )
+    (figure,) = cold_start.figures(source([record]))
+    assert all(layer["mark"]["type"] != "rule" for layer in figure.spec["layer"])
+
+
+def test_too_many_systems_are_drawn_and_not_compared(monkeypatch):
+    monkeypatch.setattr(front, "MOST_SYSTEMS", 3)
+    (figure,) = front.figures(source(report_runs.systems()))
+    assert len(figure.rows) == 4 and {row["standing"] for row in figure.rows} == {"not resolvable"}
+    assert "drawn and not compared" in figure.caption
+
+
+def test_a_scatter_of_some_cases_says_so(monkeypatch):
+    monkeypatch.setattr(arithmetic, "_MOST_POINTS", 2)
+    made = {figure.title: figure for figure in arithmetic.figures(source(report_runs.grid("beta")))}
+    assert len(made["FLOPs against latency"].rows) == 2
+    assert made["FLOPs against latency"].caption.endswith("Of 4 cases the first 2.")

@@ -1,0 +1,56 @@
+"""Golden files of the specification of every kind of chart, each held to the schema of Vega-Lite."""
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import report_runs
+from golden_files import check_golden
+
+from speechmeter.report.charts import arithmetic, samples
+from speechmeter.report.charts.kinds import KINDS
+from speechmeter.report.sources import read_sources
+
+alt = pytest.importorskip("altair", reason="altair is not installed: pip install 'speechmeter[report]'")
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    return read_sources(map(str, report_runs.full(tmp_path_factory.mktemp("runs"))))
+
+
+@pytest.fixture(scope="module")
+def drawn(sources):
+    """The first figures of every kind."""
+    return {name: list(islice(kind.draw(sources), 6)) for name, kind in KINDS.items()}
+
+
+def text(specs):
+    return json.dumps(specs, indent=1, ensure_ascii=False) + "\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_golden(kind, drawn):
+    assert drawn[kind]
+    check_golden(GOLDEN / f"{kind}.json", text({figure.title: figure.spec for figure in drawn[kind][:4]}))
+
+
+def test_golden_of_what_only_the_page_shows(sources):
+    figures = arithmetic.figures(sources[1])
+    check_golden(GOLDEN / "page.json", text({**{f.title: f.spec for f in figures}, "samples": samples.strip()}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_specification_is_valid(kind, drawn):
+    for figure in drawn[kind][:2]:
+        plain = {**figure.spec, "data": {"values": figure.rows[:1]}}
+        (alt.LayerChart if "layer" in plain else alt.Chart).from_dict(plain, validate=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_column_of_a_figures_table_is_a_field_of_its_rows(kind, drawn):
+    for figure in drawn[kind]:
+        for field, heading in figure.columns:
+            assert heading and any(field in row for row in figure.rows), (figure.title, field)

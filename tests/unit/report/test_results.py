@@ -1,0 +1,63 @@
+"""What a query gave, in every format."""
+
+import csv
+import datetime
+import io
+import json
+from pathlib import Path
+
+import pytest
+from golden_files import check_golden
+from rich.console import Console
+
+from speechmeter.report.results import FORMATS, result_table
+from speechmeter.report.terminal import draw
+
+GOLDEN = Path(__file__).parent / "golden"
+RESULT = (
+    "SELECT * FROM x",
+    ("subject", "axes", "value", "rounds", "when"),
+    (
+        ("a_b | <c> [d]", {"beam": 1}, 0.123456789, 3, datetime.datetime(2026, 11, 15, 9, 30)),
+        ("语音", {"values": [1.0, 2.5]}, -2e-9, 12_000, None),
+        ("[first]", None, None, None, None),
+    ),
+)
+
+
+@pytest.mark.parametrize("format", ["table", *FORMATS])
+def test_golden(format):
+    if format != "table":
+        text = FORMATS[format](*RESULT)
+    else:
+        console = Console(file=io.StringIO(), width=140)
+        draw([result_table(*RESULT)], console)
+        text = console.file.getvalue()
+    check_golden(GOLDEN / f"result.{format}.txt", text)
+
+
+def test_csv_and_json_keep_every_digit():
+    rows = list(csv.DictReader(io.StringIO(FORMATS["csv"](*RESULT))))
+    assert float(rows[0]["value"]) == 0.123456789
+    assert json.loads(rows[1]["axes"]) == {"values": [1.0, 2.5]}
+    data = json.loads(FORMATS["json"](*RESULT))
+    assert [row["value"] for row in data] == [0.123456789, -2e-9, None]
+
+
+def test_words_stand_left_and_numbers_right():
+    table = result_table(*RESULT)
+    assert (table.labels, table.columns) == (("subject", "axes"), ("value", "rounds", "when"))
+
+
+@pytest.mark.parametrize("rows", [(), (("x",),), ((1,),)])
+def test_a_result_of_any_size_has_every_format(rows):
+    for render in FORMATS.values():
+        assert "only" in render("t", ("only",), rows) or rows == ()
+
+
+def test_in_latex_no_row_begins_with_a_bracket_and_no_character_is_special():
+    text = FORMATS["latex"](*RESULT)
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert [row[:8] for row in rows if "first" in row] == ["{}[first"]
+    assert r"a\_b \textbar{} \textless{}c\textgreater{} [d]" in text
+    assert "$-$2e" in text
