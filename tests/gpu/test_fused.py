@@ -116,12 +116,8 @@ def pruned(encoder, predictor, weight, bias, targets, frames, labels, **options)
 
 PRECISIONS = {
     "float32": (torch.float32, "float32", 1e-6, 1e-5),
-    "tf32": (
-        torch.float32,
-        "float16",
-        3e-5,
-        2e-3,
-    ),  # its loss is as far away as rounding the weight to 11 bits takes it
+    # the loss is as far away as rounding the weight to 11 bits takes it: see below
+    "tf32": (torch.float32, "float16", 3e-5, 2e-3),
     "bfloat16": (torch.bfloat16, None, 1e-6, 1e-2),
 }
 
@@ -135,7 +131,7 @@ def test_with_the_joiner(loss, vocabulary, dtype, precision, far, off):
     with engines.only(engines.TORCH):
         truth = computed(loss, [tensor.double() for tensor in given], labels)
     errors = [relative_error(a[None], b[None]) for a, b in zip(found, truth, strict=True)]
-    print(dtype, precision, vocabulary, ["%.1e" % error for error in errors])
+    print(dtype, precision, vocabulary, [f"{error:.1e}" for error in errors])
     assert errors[0] <= far
     assert max(errors[1:]) <= off
 

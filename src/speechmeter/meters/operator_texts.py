@@ -37,14 +37,17 @@ def all_operators(finished: Any) -> str:
 
 
 def ranges(finished: Any) -> str:
-    """The same of named ranges alone: modules, labels, and what `record_function` opened."""
+    """The named ranges alone, what ran inside them included: modules, labels, and what `record_function` opened."""
     found = []
     for event in finished.key_averages():
         prefix = next((one for one in _PLAIN if event.key.startswith(one)), "")
         if prefix or (event.is_user_annotation and not event.key.startswith((*names.OURS, STEP))):
-            event.key = event.key.removeprefix(prefix)
-            found.append(event)
-    return _table(found, finished)
+            times = event.cpu_time_total, event.device_time_total
+            found.append((times, event.count, event.key.removeprefix(prefix)))
+    rows = [
+        (f"{cpu:.1f}", f"{device:.1f}", str(calls), name) for (cpu, device), calls, name in sorted(found, reverse=True)
+    ]
+    return "\n".join([*_aligned([("CPU µs", "GPU µs", "calls", "range"), *rows]), ""]) if rows else "nothing ran\n"
 
 
 def _table(rows: Sequence[Any], finished: Any) -> str:
@@ -87,10 +90,13 @@ def _lines(heads: tuple[str, ...], sums: Mapping[tuple[str, ...], tuple[float, i
     ordered = sorted(sums.items(), key=lambda item: -item[1][0])[:_MOST]
     rows = [("own µs", "share", "calls", *heads)]
     rows += [(f"{time:.1f}", f"{time / whole:.1%}", str(calls), *key) for key, (time, calls) in ordered]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    lines = [_line(row, widths) for row in rows]
     left = len(sums) - len(ordered)
-    return "\n".join([*lines, *([f"{left} more with less"] if left else []), ""])
+    return "\n".join([*_aligned(rows), *([f"{left} more with less"] if left else []), ""])
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    return [_line(row, widths) for row in rows]
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

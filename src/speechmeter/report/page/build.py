@@ -31,7 +31,7 @@ def build_page(sources: Sequence[Source], version: str, watch: Watch = lambda do
         title=html.escape(f"Speechmeter: {names}"),
         style=_part("page.css"),
         data=embedded(page_data(sources, version, watch)),
-        runtime=vl_convert.javascript_bundle(snippet=None).replace("</script", r"<\/script"),
+        runtime=vl_convert.javascript_bundle().replace("</script", r"<\/script"),
         script="".join(_part(name) for name in ("dom.js", "charts.js", "table.js", "detail.js", "page.js")),
     )
 

@@ -18,7 +18,7 @@ from speechmeter.transducer.differentiable import Options, delay
 from speechmeter.transducer.fused import joiner, lattice, tiles
 from speechmeter.transducer.fused.launching import Launch
 
-SCRATCH_BYTES = 576 * 2**20
+SCRATCH_BYTES = 704 * 2**20
 """What hidden units and gradients of logits of one chunk may take."""
 
 
