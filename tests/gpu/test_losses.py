@@ -9,7 +9,7 @@ if not torch.cuda.is_available():
 
 from speechmeter.core.stages import run_chain  # noqa: E402
 from speechmeter.core.types import Batch  # noqa: E402
-from speechmeter.subjects.losses import agreement, loading, step  # noqa: E402
+from speechmeter.subjects.losses import agreement, joiner_agreement, loading, step  # noqa: E402
 from speechmeter.subjects.losses.known import ALL, BY_NAME, CUDA  # noqa: E402
 
 HERE = [known for known in ALL if known.missing() is None and CUDA in known.devices]
@@ -25,7 +25,7 @@ def test_every_exact_loss_that_is_here_agrees(known):
 
 @pytest.mark.parametrize("known", [k for k in HERE if k.pruned], ids=lambda known: known.name)
 def test_every_pruned_loss_that_is_here_agrees_with_all_states_in_range(known):
-    agreement.check(agreement.pruned_deviations(known, loading.pruned(known), "cuda", torch.float32, 0, 5))
+    agreement.check(joiner_agreement.pruned_deviations(known, loading.pruned(known), "cuda", torch.float32, 0, 5))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

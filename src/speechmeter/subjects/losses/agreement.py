@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
 
@@ -12,38 +11,12 @@ import torch
 from speechmeter.core import metrics
 from speechmeter.core.errors import DisagreementError
 from speechmeter.core.types import Measurement
-from speechmeter.subjects.losses.call import BLANK, Exact, Labels, Pruned, packed
+from speechmeter.subjects.losses.call import BLANK, Exact, Labels, packed
 from speechmeter.subjects.losses.known import LARGE, PACKED, Known
 from speechmeter.subjects.losses.trials import TRIALS, Trial, laid_out
 from speechmeter.transducer import oracle_loss
 
 _TOLD = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Joint:
-    """Uniform outputs of encoder and predictor and a joiner's weight, distributed as in the step that is measured."""
-
-    name: str
-    sizes: tuple[tuple[int, int], ...]
-    width: int
-    vocabulary: int
-
-    def draw(
-        self, seed: int, dtype: torch.dtype, integers: str
-    ) -> tuple[Labels, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Labels, encoder, predictor, weight; on the CPU."""
-        generator = torch.Generator().manual_seed(seed)
-        labels = Labels.drawn(self.sizes, self.vocabulary, integers, generator)
-        items, frames, states = labels.padded
-        shapes = (items, frames, self.width), (items, states, self.width), (self.width, self.vocabulary)
-        encoder, predictor, weight = (torch.rand(shape, generator=generator) for shape in shapes)
-        weight = (2 * weight - 1) / self.width**0.5
-        return labels, encoder.to(dtype), predictor.to(dtype), weight.to(dtype)
-
-
-_SMALL = _Joint(name="all states in range", sizes=((60, 14), (43, 9)), width=32, vocabulary=23)
-_LARGE = _Joint(name="{states} states in range, original size", sizes=((343, 80),), width=512, vocabulary=500)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,29 +48,6 @@ def deviations(
 ) -> list[Deviation]:
     """An exact loss against the oracle on every trial that it takes; on all of them, unless told."""
     return [_deviation(known, loss, device, dtype, seed, trial) for trial in (TRIALS if trials is None else trials)]
-
-
-def pruned_deviations(
-    known: Known, pruned: Pruned, device: str, dtype: torch.dtype, seed: int, states: int
-) -> list[Deviation]:
-    """A pruned loss against the oracle: with all states in range it must agree, with fewer the deviation is shown."""
-    everything = max(labels for _, labels in _SMALL.sizes) + 1
-    with _without_tf32():
-        return [
-            _pruned_deviation(known, pruned, device, dtype, seed, _SMALL, everything),
-            _pruned_deviation(known, pruned, device, dtype, seed, _LARGE, states),
-        ]
-
-
-@contextmanager
-def _without_tf32() -> Iterator[None]:
-    """The joiner that a pruned loss is tried with multiplies in full: it is the loss that is judged."""
-    allowed = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = allowed
 
 
 def check(found: Iterable[Deviation]) -> None:
@@ -146,10 +96,10 @@ def _deviation(known: Known, loss: Exact, device: str, dtype: torch.dtype, seed:
     losses = loss(given, labels.to(device))
     losses.sum().backward()
     assert leaf.grad is not None
-    return _judged(known, trial.name, dtype, (losses.detach(), leaf.grad), (truth, true_gradient))
+    return judged_deviation(known, trial.name, dtype, (losses.detach(), leaf.grad), (truth, true_gradient))
 
 
-def _judged(
+def judged_deviation(
     known: Known,
     name: str,
     dtype: torch.dtype,
@@ -157,6 +107,7 @@ def _judged(
     truth: tuple[torch.Tensor, torch.Tensor],
     judged: bool = True,
 ) -> Deviation:
+    """How far a loss and its gradient, by utterance, are from the truth, beside what the loss is allowed."""
     allowed = known.tolerance
     gradient = allowed.large_gradient if name == LARGE else allowed.gradient
     return Deviation(
@@ -193,38 +144,6 @@ def _distance(found: torch.Tensor, truth: torch.Tensor) -> float:
     """The largest relative L2 distance of the rows; NaN when there is one anywhere."""
     found, truth = found.double().cpu(), truth.double().cpu()
     return float(((found - truth).norm(dim=1) / truth.norm(dim=1).clamp(min=1e-30)).max())
-
-
-def _pruned_deviation(
-    known: Known, pruned: Pruned, device: str, dtype: torch.dtype, seed: int, joint: _Joint, states: int
-) -> Deviation:
-    """Loss, and gradient with respect to the encoder's outputs."""
-    labels, *drawn = joint.draw(seed, dtype, known.integers[0])
-    encoder, predictor, weight = (tensor.to(device) for tensor in drawn)
-    leaf, there = encoder.detach().requires_grad_(), labels.to(device)
-    ranges, _ = pruned.ranges(leaf, predictor, there, states)
-    logits = torch.tanh(pruned.join(leaf, predictor, ranges, states)) @ weight
-    losses = pruned.loss(logits, there, ranges)
-    losses.sum().backward()
-    assert leaf.grad is not None
-
-    exact = drawn[0].detach().double().requires_grad_()
-    truth = _pruned_truth(exact, drawn[1].double(), drawn[2].double(), labels)
-    (gradient,) = torch.autograd.grad(truth.sum(), exact)
-    both = (losses.detach(), leaf.grad), (truth.detach(), gradient)
-    # half precision makes logits of its own, so that not even all states can agree
-    return _judged(
-        known,
-        joint.name.format(states=states),
-        dtype,
-        *both,
-        judged=joint is _SMALL and dtype == torch.float32,
-    )
-
-
-def _pruned_truth(encoder: torch.Tensor, predictor: torch.Tensor, weight: torch.Tensor, labels: Labels) -> torch.Tensor:
-    logits = torch.tanh(encoder.unsqueeze(2) + predictor.unsqueeze(1)) @ weight
-    return oracle_loss(logits, labels.targets, labels.frames, labels.labels, blank=BLANK, reduction="none")
 
 
 def _said(value: float) -> str:

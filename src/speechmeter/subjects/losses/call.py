@@ -65,6 +65,21 @@ class Pruned:
     loss: Callable[[torch.Tensor, Labels, Any], torch.Tensor]
 
 
+Sides = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+"""Outputs of encoder and predictor, weight and bias of the joiner."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joint:
+    """A loss that computes the joiner itself: `loss(sides, labels, ranges, states)` is the loss of each utterance.
+
+    `ranges` is that of `Pruned`, and None for one that is exact; its loss is then called with ranges of None.
+    """
+
+    loss: Callable[[Sides, Labels, Any, int], torch.Tensor]
+    ranges: Callable[[torch.Tensor, torch.Tensor, Labels, int], tuple[Any, Any]] | None = None
+
+
 def packed(padded: torch.Tensor, labels: Labels) -> torch.Tensor:
     """The true cells of (B, T, U + 1, V), utterance after utterance: (Σ T · (U + 1), V)."""
     rows = zip(padded.unbind(0), labels.sizes, strict=True)

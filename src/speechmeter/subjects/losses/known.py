@@ -11,7 +11,7 @@ from types import MappingProxyType
 from speechmeter.core.protocols import Choice
 
 PADDED, PACKED = "padded", "packed"
-LOGITS, LOG_PROBS = "logits", "log-probs"
+LOGITS, LOG_PROBS, SIDES = "logits", "log-probs", "encoder, predictor, weight"
 CPU, CUDA = "cpu", "cuda"
 INT32, INT64 = "int32", "int64"
 
@@ -41,6 +41,8 @@ class Tolerance:
 
 CLOSE = Tolerance(loss=1e-6, gradient=1e-5, large_gradient=1e-5)
 """Of our own, which keep α and β in float64."""
+ROUNDED = Tolerance(loss=3e-5, gradient=2e-3, large_gradient=2e-3)
+"""Of a joiner that multiplies factors of 11 significant bits, as TF32 does."""
 SINGLE = Tolerance(loss=1e-4, gradient=5e-3, large_gradient=5e-2)
 """Of those that keep α and β in float32: at a loss of 2,000 a step is 2.4e-4, and that error goes into the gradient."""
 
@@ -49,9 +51,10 @@ SINGLE = Tolerance(loss=1e-4, gradient=5e-3, large_gradient=5e-2)
 class Known:
     """One implementation and its conventions.
 
-    `load` is `module:function`, the function returning an `Exact` or a `Pruned`. `integers` are the kinds that targets
-    and lengths may have, the preferred one first. `blank` is the implementation's own default; it is always called with
-    0. `cannot` names the trials that it cannot take, with the reason. `experimental` is why it is.
+    `load` is `module:function`, the function returning an `Exact`, a `Pruned` or (takes `SIDES`) a `Joint`. `integers`
+    are the kinds that targets and lengths may have, the preferred one first. `blank` is the implementation's own
+    default; it is always called with 0. `cannot` names the trials that it cannot take, with the reason. `experimental`
+    is why it is.
     """
 
     name: str
@@ -72,6 +75,11 @@ class Known:
     cannot: Mapping[str, str] = field(default_factory=dict)
     traps: tuple[str, ...] = ()
     experimental: str = ""
+
+    @property
+    def joint(self) -> bool:
+        """Whether it computes the joiner itself."""
+        return self.takes == SIDES
 
     def choice(self) -> Choice:
         """The row of `speechmeter models`."""
@@ -146,6 +154,48 @@ ALL: tuple[Known, ...] = (
         integers=(INT64, INT32),
         blank="last id",
         pruned=True,
+        tolerance=CLOSE,
+    ),
+    Known(
+        name="ours-in-place",
+        summary="the same over the logits, lengths and targets trusted",
+        load=f"{_OURS}:in_place",
+        package="triton",
+        distribution="triton",
+        get="comes with a CUDA build of torch",
+        dtypes=_HALVES,
+        integers=(INT64, INT32),
+        blank="last id",
+        devices=(CUDA,),
+        in_place=True,
+        tolerance=CLOSE,
+        traps=("the logits are gone after backward", "wrong lengths or targets are not refused"),
+    ),
+    Known(
+        name="ours-joint",
+        summary="speechmeter.transducer.joint_rnnt_loss, the joiner inside; lengths and targets trusted",
+        load=f"{_OURS}:joint",
+        package="speechmeter",
+        distribution="speechmeter",
+        get="pip install speechmeter",
+        dtypes=_HALVES,
+        integers=(INT64, INT32),
+        blank="last id",
+        takes=SIDES,
+        tolerance=CLOSE,
+    ),
+    Known(
+        name="ours-pruned-joint",
+        summary="speechmeter.transducer.pruned_joint_rnnt_loss, the joiner inside; option states (5)",
+        load=f"{_OURS}:pruned_joint",
+        package="speechmeter",
+        distribution="speechmeter",
+        get="pip install speechmeter",
+        dtypes=_HALVES,
+        integers=(INT64, INT32),
+        blank="last id",
+        pruned=True,
+        takes=SIDES,
         tolerance=CLOSE,
     ),
     Known(

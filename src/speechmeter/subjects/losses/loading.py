@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from speechmeter.subjects.losses.call import Exact, Pruned
+from speechmeter.subjects.losses.call import Exact, Joint, Pruned
 from speechmeter.subjects.losses.known import Known
 
 
@@ -19,6 +19,12 @@ def exact(known: Known) -> Exact:
 def pruned(known: Known) -> Pruned:
     """The loss of a declaration that is pruned."""
     made: Pruned = _loader(known)()
+    return made
+
+
+def joint(known: Known) -> Joint:
+    """The loss of a declaration that computes the joiner itself."""
+    made: Joint = _loader(known)()
     return made
 
 

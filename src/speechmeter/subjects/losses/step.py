@@ -14,7 +14,7 @@ import torch
 
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.types import Batch, Stage
-from speechmeter.subjects.losses.call import Exact, Labels, Pruned
+from speechmeter.subjects.losses.call import Exact, Joint, Labels, Pruned
 from speechmeter.subjects.losses.known import PACKED, Known
 
 WIDTH = 512
@@ -123,15 +123,6 @@ def pruned_stages(
     `simple` projects both sides to the vocabulary; without it the simple loss takes them as they are.
     """
 
-    def prune(call: Call) -> Call:
-        encoder, predictor = call.sides
-        if simple is not None:
-            encoder, predictor = simple["encoder"](encoder), simple["predictor"](predictor)
-        call.ranges, found = pruned.ranges(encoder, predictor, call.labels, recipe.states)
-        if recipe.keep:
-            call.kept.append(found)
-        return call
-
     def join(call: Call) -> torch.Tensor:
         return pruned.join(*call.sides, call.ranges, recipe.states)
 
@@ -139,14 +130,40 @@ def pruned_stages(
         call.loss = pruned.loss(call.take_logits(), call.labels, call.ranges)
         return call
 
-    extra = {} if simple is None else {"simple": simple}
     return (
         _input(recipe, output),
-        Stage(name="prune", fn=prune, modules=extra),
+        _prune(recipe, simple, pruned.ranges),
         _joiner(recipe, output, join),
         Stage(name="loss", fn=loss),
         _BACKWARD,
     )
+
+
+def joint_stages(
+    recipe: Recipe, output: torch.nn.Linear, simple: torch.nn.ModuleDict | None, joint: Joint
+) -> tuple[Stage, ...]:
+    """Ranges where the loss is pruned, then joiner and loss at once, and backward."""
+
+    def loss(call: Call) -> Call:
+        sides = (*call.sides, output.weight, output.bias)
+        call.loss = joint.loss(sides, call.labels, call.ranges, recipe.states)
+        return call
+
+    prune = () if joint.ranges is None else (_prune(recipe, simple, joint.ranges),)
+    return (_input(recipe, output), *prune, Stage(name="loss", fn=loss, modules={"joiner": output}), _BACKWARD)
+
+
+def _prune(recipe: Recipe, simple: torch.nn.ModuleDict | None, ranges: Callable[..., tuple[Any, Any]]) -> Stage:
+    def prune(call: Call) -> Call:
+        encoder, predictor = call.sides
+        if simple is not None:
+            encoder, predictor = simple["encoder"](encoder), simple["predictor"](predictor)
+        call.ranges, found = ranges(encoder, predictor, call.labels, recipe.states)
+        if recipe.keep:
+            call.kept.append(found)
+        return call
+
+    return Stage(name="prune", fn=prune, modules={} if simple is None else {"simple": simple})
 
 
 def _input(recipe: Recipe, output: torch.nn.Module) -> Stage:

@@ -109,8 +109,10 @@ def _refusal(known: Known, case: Case) -> str | None:
         return f"{known.name} takes {', '.join(known.dtypes)}, not {axes['dtype']}"
     if axes["compile"]:
         return "a loss is measured as it is called: torch.compile is not applied to it"
-    if axes["part"] == LOSS and known.pruned:
-        return f"{known.name} has no loss alone: its ranges and its joiner are part of it; use part step"
+    if axes["part"] == LOSS and (known.pruned or known.joint):
+        return f"{known.name} has no loss alone: the joiner is part of it; use part step"
+    if known.joint and axes["keep"] != NONE:
+        return f"keep {axes['keep']} is about logits, which {known.name} never makes"
     if axes["part"] == LOSS and axes["keep"] != NONE:
         return f"keep {axes['keep']} is about the step: the loss alone makes nothing that a caller could hold"
     return None
@@ -128,11 +130,13 @@ def _agreement(recipe: Recipe) -> list[Measurement]:
 
 
 def _tried(recipe: Recipe) -> list[Measurement]:
-    from speechmeter.subjects.losses import agreement, loading
+    from speechmeter.subjects.losses import agreement, joiner_agreement, loading
 
     known, where = recipe.known, (recipe.device, recipe.dtype, recipe.seed)
-    if known.pruned:
-        found = agreement.pruned_deviations(known, loading.pruned(known), *where, recipe.states)
+    if known.joint:
+        found = joiner_agreement.joint_deviations(known, loading.joint(known), *where, recipe.states)
+    elif known.pruned:
+        found = joiner_agreement.pruned_deviations(known, loading.pruned(known), *where, recipe.states)
     else:
         found = agreement.deviations(known, loading.exact(known), *where)
     agreement.check(found)
@@ -147,12 +151,16 @@ def _chain(recipe: Recipe, part: str) -> tuple[tuple[Stage, ...], dict[str, Any]
     if part == LOSS:
         return step.loss_stages(recipe, loading.exact(recipe.known)), {}
     output = _linear(recipe)
-    if not recipe.known.pruned:
+    if not recipe.known.pruned and not recipe.known.joint:
         return step.step_stages(recipe, output, loading.exact(recipe.known)), {"joiner": output}
     simple = None
-    if recipe.vocabulary > step.WIDTH:  # else the simple loss takes both sides as they are, as in the original study
+    if (
+        recipe.known.pruned and recipe.vocabulary > step.WIDTH
+    ):  # else the simple loss takes both sides as they are, as in the original study
         simple = torch.nn.ModuleDict({"encoder": _linear(recipe), "predictor": _linear(recipe)})
     modules = {"joiner": output} if simple is None else {"joiner": output, "simple": simple}
+    if recipe.known.joint:
+        return step.joint_stages(recipe, output, simple, loading.joint(recipe.known)), modules
     return step.pruned_stages(recipe, output, simple, loading.pruned(recipe.known)), modules
 
 

@@ -7,8 +7,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 
 from speechmeter.core.errors import DisagreementError  # noqa: E402
-from speechmeter.subjects.losses import agreement, loading  # noqa: E402
-from speechmeter.subjects.losses.call import Pruned  # noqa: E402
+from speechmeter.subjects.losses import agreement, joiner_agreement, loading  # noqa: E402
+from speechmeter.subjects.losses.call import Joint, Pruned  # noqa: E402
 from speechmeter.subjects.losses.known import (  # noqa: E402
     ALL,
     BY_NAME,
@@ -110,13 +110,13 @@ def test_a_packed_loss_that_gives_only_the_sum_is_judged_on_it():
 @pytest.fixture
 def short(monkeypatch):
     """The pruned loss at a size whose oracle takes no seconds."""
-    monkeypatch.setattr(agreement, "_LARGE", replace(agreement._LARGE, sizes=((80, 20),)))
+    monkeypatch.setattr(joiner_agreement, "_LARGE", replace(joiner_agreement._LARGE, sizes=((80, 20),)))
 
 
 @pytest.mark.usefixtures("short")
 def test_a_pruned_loss_is_judged_with_all_states_and_shown_with_few():
     known = BY_NAME["ours-pruned"]
-    everything, few = agreement.pruned_deviations(known, loading.pruned(known), "cpu", torch.float32, 0, 5)
+    everything, few = joiner_agreement.pruned_deviations(known, loading.pruned(known), "cpu", torch.float32, 0, 5)
     assert everything.judged
     assert everything.loss <= 1e-6
     assert not few.judged
@@ -126,7 +126,7 @@ def test_a_pruned_loss_is_judged_with_all_states_and_shown_with_few():
 @pytest.mark.usefixtures("short")
 def test_a_pruned_loss_in_half_precision_is_shown_and_not_judged():
     known = BY_NAME["ours-pruned"]
-    deviations = agreement.pruned_deviations(known, loading.pruned(known), "cpu", torch.bfloat16, 0, 5)
+    deviations = joiner_agreement.pruned_deviations(known, loading.pruned(known), "cpu", torch.bfloat16, 0, 5)
     agreement.check(deviations)
     rows = {(m.metric, m.scope): m for m in agreement.measurements(deviations)}
     everything, few = (d.loss for d in deviations)
@@ -147,7 +147,7 @@ def test_the_joiner_of_a_trial_uses_no_tf32_and_the_setting_is_put_back():
     setting.allow_tf32 = True
     try:
         spied = Pruned(ranges=ours.ranges, join=ours.join, loss=loss)
-        agreement.pruned_deviations(known, spied, "cpu", torch.float32, 0, 5)
+        joiner_agreement.pruned_deviations(known, spied, "cpu", torch.float32, 0, 5)
         assert seen == [False, False]
         assert setting.allow_tf32
     finally:
@@ -159,10 +159,41 @@ def test_a_pruned_loss_with_a_fault_is_refused():
     known, ours = BY_NAME["ours-pruned"], loading.pruned(BY_NAME["ours-pruned"])
     faulty = Pruned(ranges=ours.ranges, join=ours.join, loss=lambda *given: 1.01 * ours.loss(*given))
     with pytest.raises(DisagreementError, match="all states in range"):
-        agreement.check(agreement.pruned_deviations(known, faulty, "cpu", torch.float32, 0, 5))
+        agreement.check(joiner_agreement.pruned_deviations(known, faulty, "cpu", torch.float32, 0, 5))
 
 
 @pytest.mark.parametrize("known", [k for k in ALL if not k.pruned and k.missing() is None and "cpu" in k.devices
                                    and not k.name.startswith("ours")], ids=lambda known: known.name)  # fmt: skip
 def test_every_other_loss_that_is_installed_agrees(known):
     agreement.check(found(loading.exact(known), known))
+
+
+@pytest.mark.usefixtures("short")
+def test_a_loss_with_its_joiner_is_judged_by_all_its_gradients():
+    known = BY_NAME["ours-joint"]
+    found = joiner_agreement.joint_deviations(known, loading.joint(known), "cpu", torch.float32, 0, 5)
+    assert [deviation.name for deviation in found] == ["random", "original size"]
+    agreement.check(found)
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("share", [0.999, 1.001])
+def test_a_joiner_with_a_fault_in_its_weight_is_refused(share):
+    known = BY_NAME["ours-joint"]
+    right = loading.joint(known)
+
+    def wrong(sides, labels, ranges, states):
+        encoder, predictor, weight, bias = sides
+        return right.loss((encoder, predictor, weight * share, bias), labels, ranges, states)
+
+    with pytest.raises(DisagreementError, match="on random"):
+        agreement.check(joiner_agreement.joint_deviations(known, Joint(loss=wrong), "cpu", torch.float32, 0, 5))
+
+
+@pytest.mark.usefixtures("short")
+def test_a_pruned_joiner_is_judged_with_all_states_in_range():
+    known = BY_NAME["ours-pruned-joint"]
+    all_states, few = joiner_agreement.joint_deviations(known, loading.joint(known), "cpu", torch.float32, 0, 5)
+    assert all_states.judged and not few.judged
+    assert few.gradient > all_states.gradient
+    agreement.check([all_states, few])
