@@ -39,6 +39,7 @@ FIRST = 20
 DISCARDED = 2
 VOCABULARY, LARGE_VOCABULARY = 500, 4096
 MIB = 2**20
+MOST = 1024
 LOSSES = ("torchaudio", "ours", "ours-in-place")
 STEPS = (
     ("torchaudio", "float32", "tf32"),
@@ -105,9 +106,10 @@ def largest(workloads: dict[str, Groups]) -> None:
         try:
             found, tries = search(lambda count, way=way: fits(way, [longest] * count))
         except torch.AcceleratorError as fault:  # the device is of no use to this process any more
-            print(f"{loss:16}{dtype:10} stopped: {str(fault).splitlines()[0]}")
+            print(f"\n{loss:16}{dtype:10} stopped: {str(fault).splitlines()[0]}")
             return
-        print(f"{loss:16}{dtype:10}{found:8,}   in {tries} tries", flush=True)
+        more = " or more" if found >= MOST else ""
+        print(f"\n{loss:16}{dtype:10}{found:8,}{more}   in {tries} tries", flush=True)
 
 
 def curve(workloads: dict[str, Groups]) -> None:
@@ -224,14 +226,16 @@ def fits(way: Callable[[Any], Any], sizes: list[tuple[int, ...]]) -> bool:
         torch.cuda.empty_cache()
 
 
-def search(works: Callable[[int], bool], most: int = 4096) -> tuple[int, int]:
-    """The largest number that works, given that smaller ones do, and how many were tried; 0 when one does not."""
+def search(works: Callable[[int], bool], most: int = MOST) -> tuple[int, int]:
+    """The largest number up to `most` that works, given that smaller ones do, and how many were tried."""
     good, bad, tries = 0, 1, 0
-    while bad <= most:
+    while good < most:
         tries += 1
         if not works(bad):
             break
         good, bad = bad, 2 * bad
+    if good >= most:
+        return good, tries
     while bad - good > 1:
         middle = (good + bad) // 2
         tries += 1
