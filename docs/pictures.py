@@ -15,7 +15,6 @@ PLOTS = {
     "front": ("accuracy-vs-cost", "front"),
     "losses": ("h200-losses", "losses"),
     "modules": ("h200-conformer-modules", "modules"),
-    "memory": ("h200-conformer-modules", "memory"),
 }
 WINDOW = "1280,1500"
 

@@ -52,8 +52,8 @@ class Estimate:
         return replace(self, metric=metric, value=self.value * factor, low=low, high=high)
 
 
-STATISTICS = ("geomean", "mean-sd", "mean+3sd", "p50", "p90", "p95", "p99")
-"""What a figure may be: our own over rounds, the classic ones over all samples, or a percentile of all samples."""
+STATISTICS = ("geomean", "mean-sd", "mean+3sd", "p50", "p90", "p95", "p99", "max")
+"""What a figure may be: our own over rounds, the classic ones over all samples, a percentile or the largest of them."""
 
 
 def estimate(
@@ -64,7 +64,7 @@ def estimate(
         raise ValueError("an estimate is made of the rounds of one case")
     if metric.id in scores.RULES:
         return _score(records, metric) if scope == "total" else None
-    if statistic != "geomean" and not metric.exact:
+    if statistic == "max" or (statistic != "geomean" and not metric.exact):
         return _pooled(records, metric, scope, statistic)
     found = [pair for record in records if (pair := round_value(record, metric, scope, records)) is not None]
     if not found:
@@ -108,7 +108,7 @@ def _score(records: Sequence[Record], metric: Metric) -> Estimate | None:
 def samples_needed(statistic: str) -> int:
     """How many samples a percentile needs to be bounded at 95 %: 29 for p90, 59 for p95, 299 for p99."""
     if not statistic.startswith("p"):
-        return 2
+        return 1 if statistic == "max" else 2
     tail = int(statistic[1:]) / 100
     return 1 if tail == 0.5 else math.ceil(math.log(0.05) / math.log(tail))
 
@@ -122,6 +122,8 @@ def _pooled(records: Sequence[Record], metric: Metric, scope: str, statistic: st
     low = high = None
     if statistic.startswith("p"):
         value = values[min(len(values) - 1, math.ceil(int(statistic[1:]) / 100 * len(values)) - 1)]
+    elif statistic == "max":
+        value = values[-1]
     else:
         spread = stdev(values)
         value = fmean(values) + (3 * spread if statistic == "mean+3sd" else 0)

@@ -23,7 +23,7 @@ def show(
     ),
     format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
     statistic: str = typer.Option(
-        "geomean", "--stat", help="geomean over rounds; mean-sd, mean+3sd, p50, p90, p95 or p99 of all samples."
+        "geomean", "--stat", help="geomean over rounds; mean-sd, mean+3sd, p50, p90, p95, p99 or max of all samples."
     ),
     sci: bool = typer.Option(False, "--sci", help="Exponent notation."),
     split: bool = typer.Option(

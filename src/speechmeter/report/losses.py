@@ -73,7 +73,7 @@ def _published(records: Sequence[Record]) -> bool:
 
 def _as_published(group: Sequence[Record]) -> tuple[Cell, Cell]:
     mean = estimate(group, metrics.LATENCY, statistic="mean-sd")
-    peak = next((e for metric in _MEMORY[1:] if (e := estimate(group, metric)) is not None), None)
+    peak = next((e for metric in _MEMORY[1:] if (e := estimate(group, metric, statistic="max")) is not None), None)
     return (
         Cell(word=NOT_MEASURED if mean is None else f"{mean.value * _MICRO:,.0f}"),
         Cell(word=NOT_MEASURED if peak is None else f"{peak.value / _MEBI:,.0f}"),

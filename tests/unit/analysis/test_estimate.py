@@ -92,6 +92,11 @@ def test_the_classic_statistics_are_over_all_samples():
     assert three.value == pytest.approx(values.mean() + 3 * values.std(ddof=1))
 
 
+def test_the_largest_is_of_all_samples():
+    found = estimate(rounds([1.0, 9.0, 3.0], [4.0]), metrics.LATENCY, statistic="max")
+    assert (found.value, found.low, found.rounds) == (9.0, None, 2)
+
+
 @pytest.mark.parametrize(("statistic", "needed"), [("p90", 29), ("p95", 59), ("p99", 299)])
 def test_a_percentile_needs_enough_samples(statistic, needed):
     assert samples_needed(statistic) == needed

@@ -99,12 +99,12 @@ def unit_of(metric: Metric, values: Sequence[float], title: str = "") -> Unit:
 
 
 def scale_of(values: Sequence[float], **changes: Any) -> Any:
-    """A logarithmic scale where values are far apart, else a linear one."""
+    """A logarithmic scale where values are far apart, else a linear one from 0."""
     import altair as alt
 
     if far_apart(values):
         return alt.Scale(type="log", nice=False, padding=8, **changes)
-    return alt.Scale(zero=False, padding=8, **changes)
+    return alt.Scale(zero=True, **changes)
 
 
 def far_apart(values: Sequence[float]) -> bool:
