@@ -14,6 +14,7 @@ warmup: 0
 meters: [latency]
 limits: {{time_s: 20, memory_gib: 3}}
 """
+MARK = "STARTED_BY_THE_TEST_IN"
 BAD = ["hungry", "segfault", "sleeper", "quitter", "exiting", "raiser", "parent", "not_callable", "loud"]
 
 
@@ -22,19 +23,18 @@ def records(path):
     return {line["case"]["subject"]["name"].partition(":")[2]: line for line in lines}
 
 
-def leftovers():
-    """Processes that carry the launcher's mark or are one of the fakes' sleepers."""
+def leftovers(folder):
+    """Processes that were started from a run in this folder: they inherit its mark, whatever they became."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                command = (entry / "cmdline").read_bytes()
-                marked = b"SPEECHMETER_PROCESS=" in (entry / "environ").read_bytes()
+                marked = f"{MARK}={folder}".encode() in (entry / "environ").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if marked or b"\x009876" in command:
-                found.append((int(entry.name), command))
-    return [pid for pid, _ in found if pid != os.getpid()]
+            if marked:
+                found.append(int(entry.name))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,6 @@ def run_of_failures(tmp_path_factory):
     names = ["nothing", *BAD, "slow"]
     text = PLAN.format(", ".join(f"'python:fakes.py:{name}'" for name in names)).replace("time_s: 20", "time_s: 6")
     (folder / "plan.yaml").write_text(text)
-    before = leftovers()
     done = subprocess.run(
         [sys.executable, "-m", "speechmeter", "run", "plan.yaml", "--trust", "-o", "run"],
         cwd=folder,
@@ -56,8 +55,9 @@ def run_of_failures(tmp_path_factory):
         text=True,
         timeout=200,
         check=False,
+        env={**os.environ, MARK: str(folder)},
     )
-    return done, records(folder / "run"), [pid for pid in leftovers() if pid not in before], folder
+    return done, records(folder / "run"), leftovers(folder), folder
 
 
 @pytest.mark.parametrize(
