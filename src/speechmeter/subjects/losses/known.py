@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from types import MappingProxyType
+from typing import Any
 
 from speechmeter.core.protocols import Choice
 
@@ -118,85 +119,60 @@ _K2_TRAPS = (
 _K2_GET = "wheels by torch and CUDA version at https://k2-fsa.github.io/k2/installation, or build it from source"
 _FAST_GET = "build it from source: https://github.com/k2-fsa/fast_rnnt"
 
+
+def _ours(load: str, **own: Any) -> Known:
+    """One of our own: they differ in what they take and where they run."""
+    usual = {"package": "speechmeter", "distribution": "speechmeter", "get": "pip install speechmeter"}
+    return Known(
+        load=f"{_OURS}:{load}",
+        dtypes=_HALVES,
+        integers=(INT64, INT32),
+        blank="last id",
+        tolerance=CLOSE,
+        **(usual | own),
+    )
+
+
 ALL: tuple[Known, ...] = (
-    Known(
+    _ours(
         name="ours",
         summary="speechmeter.transducer.rnnt_loss by its fastest engine here",
-        load=f"{_OURS}:fastest",
-        package="speechmeter",
-        distribution="speechmeter",
-        get="pip install speechmeter",
-        dtypes=_HALVES,
-        integers=(INT64, INT32),
-        blank="last id",
-        tolerance=CLOSE,
+        load="fastest",
     ),
-    Known(
+    _ours(
         name="ours-torch",
         summary="speechmeter.transducer.rnnt_loss by plain torch",
-        load=f"{_OURS}:plain_torch",
-        package="speechmeter",
-        distribution="speechmeter",
-        get="pip install speechmeter",
-        dtypes=_HALVES,
-        integers=(INT64, INT32),
-        blank="last id",
-        tolerance=CLOSE,
+        load="plain_torch",
     ),
-    Known(
+    _ours(
         name="ours-pruned",
         summary="speechmeter.transducer.pruned_rnnt_loss, option states (5)",
-        load=f"{_OURS}:pruned",
-        package="speechmeter",
-        distribution="speechmeter",
-        get="pip install speechmeter",
-        dtypes=_HALVES,
-        integers=(INT64, INT32),
-        blank="last id",
+        load="pruned",
         pruned=True,
-        tolerance=CLOSE,
     ),
-    Known(
+    _ours(
         name="ours-in-place",
-        summary="the same over the logits, lengths and targets trusted",
-        load=f"{_OURS}:in_place",
+        summary="speechmeter.transducer.rnnt_loss, gradient over the logits; lengths and targets trusted",
+        load="in_place",
         package="triton",
         distribution="triton",
         get="comes with a CUDA build of torch",
-        dtypes=_HALVES,
-        integers=(INT64, INT32),
-        blank="last id",
         devices=(CUDA,),
         in_place=True,
-        tolerance=CLOSE,
         traps=("the logits are gone after backward", "wrong lengths or targets are not refused"),
     ),
-    Known(
+    _ours(
         name="ours-joint",
         summary="speechmeter.transducer.joint_rnnt_loss, the joiner inside; lengths and targets trusted",
-        load=f"{_OURS}:joint",
-        package="speechmeter",
-        distribution="speechmeter",
-        get="pip install speechmeter",
-        dtypes=_HALVES,
-        integers=(INT64, INT32),
-        blank="last id",
+        load="joint",
         takes=SIDES,
-        tolerance=CLOSE,
     ),
-    Known(
+    _ours(
         name="ours-pruned-joint",
         summary="speechmeter.transducer.pruned_joint_rnnt_loss, the joiner inside; option states (5)",
-        load=f"{_OURS}:pruned_joint",
-        package="speechmeter",
-        distribution="speechmeter",
-        get="pip install speechmeter",
-        dtypes=_HALVES,
-        integers=(INT64, INT32),
-        blank="last id",
+        load="pruned_joint",
         pruned=True,
         takes=SIDES,
-        tolerance=CLOSE,
     ),
     Known(
         name="torchaudio",
