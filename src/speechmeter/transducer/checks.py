@@ -124,8 +124,13 @@ def next_labels(targets: torch.Tensor, sizes: Sizes) -> torch.Tensor:
     return torch.nn.functional.pad(labels, (0, 1), value=-1)
 
 
+def kind_of_losses(reduction: str, scores: torch.Tensor) -> torch.dtype:
+    """Return the dtype that losses have before `reduce`: float64 where they will be added up."""
+    return torch.promote_types(scores.dtype, torch.float32) if reduction == "none" else torch.float64
+
+
 def reduce(losses: torch.Tensor, reduction: str, scores: torch.Tensor) -> torch.Tensor:
-    """Reduce float64 losses over the batch and return them in the dtype of the scores, at least float32."""
+    """Reduce the losses over the batch and return them in the dtype of the scores, at least float32."""
     if reduction == "sum":
         losses = losses.sum()
     elif reduction == "mean":

@@ -17,12 +17,13 @@ from speechmeter.transducer.rows import Rows
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What changes a loss or its gradient beside the scores; see `rnnt_loss`."""
+    """What changes a loss or its gradient beside the scores, see `rnnt_loss`; and the `kind` of the losses."""
 
     clamp: float = -1.0
     fastemit: float = 0.0
     delay_penalty: float = 0.0
     in_place: bool = False
+    kind: torch.dtype = torch.float64
 
     def __post_init__(self) -> None:
         for name in ("clamp", "fastemit", "delay_penalty"):
@@ -33,7 +34,7 @@ class Options:
 
 
 class LossOfRows(torch.autograd.Function):  # type: ignore[misc]
-    """Losses in float64 of logits (B, T, S, V), or packed (N, V). Keeps posteriors, nothing of the logits' size."""
+    """Losses of logits (B, T, S, V), or packed (N, V). Keeps posteriors, nothing of the logits' size."""
 
     @staticmethod
     def forward(ctx: Any, logits: torch.Tensor, rows: Rows, options: Options) -> torch.Tensor:
@@ -42,7 +43,7 @@ class LossOfRows(torch.autograd.Function):  # type: ignore[misc]
         blank, emit = (_spread(cells, rows) for cells in engine.cell_scores(logits, rows))
         delay(emit, rows.sizes, options)
         if not ctx.needs_input_grad[0]:
-            return -engine.log_likelihood(blank, emit, rows.sizes)
+            return losses_of(engine.log_likelihood(blank, emit, rows.sizes), options)
         likelihood, *uses = engine.posteriors(blank, emit, rows.sizes)
         if rows.places is not None:
             uses = [use.gather(2, rows.places) for use in uses]
@@ -50,7 +51,7 @@ class LossOfRows(torch.autograd.Function):  # type: ignore[misc]
             uses[1] = uses[1] * (1.0 + options.fastemit)
         ctx.save_for_backward(logits, *uses)
         ctx.rows, ctx.options, ctx.engine = rows, options, engine
-        return -likelihood
+        return losses_of(likelihood, options)
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
@@ -81,6 +82,11 @@ class LossOfCells(torch.autograd.Function):  # type: ignore[misc]
         blank_use, label_use = ctx.saved_tensors
         weights = weights.view(-1, 1, 1)
         return -blank_use * weights, -label_use * weights, None
+
+
+def losses_of(likelihood: torch.Tensor, options: Options) -> torch.Tensor:
+    """Return -likelihood in the kind that is asked for, by one operation."""
+    return torch.mul(likelihood, -1.0, out=torch.empty_like(likelihood, dtype=options.kind))
 
 
 def delay(emit: torch.Tensor, sizes: Sizes, options: Options) -> None:

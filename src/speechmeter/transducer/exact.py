@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import torch
 
-from speechmeter.transducer.checks import Sizes, check_batch, check_blank, check_reduction, check_scores, reduce
+from speechmeter.transducer.checks import (
+    Sizes,
+    check_batch,
+    check_blank,
+    check_reduction,
+    check_scores,
+    kind_of_losses,
+    reduce,
+)
 from speechmeter.transducer.differentiable import LossOfRows, Options
 from speechmeter.transducer.engines import engine_for
 from speechmeter.transducer.errors import ShapeError
@@ -64,7 +72,13 @@ def rnnt_loss(
         blank=check_blank(blank, vocabulary),
         normalise=fused_log_softmax,
     )
-    options = Options(clamp=float(clamp), fastemit=fastemit, delay_penalty=delay_penalty, in_place=in_place)
+    options = Options(
+        clamp=float(clamp),
+        fastemit=fastemit,
+        delay_penalty=delay_penalty,
+        in_place=in_place,
+        kind=kind_of_losses(reduction, logits),
+    )
     losses: torch.Tensor = LossOfRows.apply(logits, rows, options)
     return reduce(losses, reduction, logits)
 
@@ -106,7 +120,13 @@ def packed_rnnt_loss(
     )
     if check:
         _check_count(logits, sizes)
-    options = Options(clamp=float(clamp), fastemit=fastemit, delay_penalty=delay_penalty, in_place=in_place)
+    options = Options(
+        clamp=float(clamp),
+        fastemit=fastemit,
+        delay_penalty=delay_penalty,
+        in_place=in_place,
+        kind=kind_of_losses(reduction, logits),
+    )
     rows = Rows(
         targets=targets,
         sizes=sizes,

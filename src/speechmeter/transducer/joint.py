@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import torch
 
-from speechmeter.transducer.checks import Sizes, check_batch, check_blank, check_reduction, check_scores, reduce
+from speechmeter.transducer.checks import (
+    Sizes,
+    check_batch,
+    check_blank,
+    check_reduction,
+    check_scores,
+    kind_of_losses,
+    reduce,
+)
 from speechmeter.transducer.differentiable import Options
 from speechmeter.transducer.engines import engine_for
 from speechmeter.transducer.errors import OptionError, ShapeError
@@ -46,7 +54,7 @@ def joint_rnnt_loss(
     sides = encoder, predictor, weight, weight.new_zeros(len(weight)) if bias is None else bias
     sizes = _sizes(sides, targets, logit_lengths, target_lengths, check)
     precision, blank = _precision(precision, encoder), check_blank(blank, len(weight))
-    options = Options(fastemit=fastemit, delay_penalty=delay_penalty)
+    options = Options(fastemit=fastemit, delay_penalty=delay_penalty, kind=kind_of_losses(reduction, encoder))
     if engine_for(encoder).name == "triton":
         return reduce(_fused(sides, targets, sizes, blank, precision, options), reduction, encoder)
     logits = torch.nn.functional.linear(torch.tanh(encoder.unsqueeze(2) + predictor.unsqueeze(1)), weight, bias)
@@ -86,7 +94,7 @@ def pruned_joint_rnnt_loss(
     precision, blank = _precision(precision, encoder), check_blank(blank, len(weight))
     width = range_width(states, predictor.shape[1])
     check_starts(starts, sizes, width, check)
-    options = Options(fastemit=fastemit, delay_penalty=delay_penalty)
+    options = Options(fastemit=fastemit, delay_penalty=delay_penalty, kind=kind_of_losses(reduction, encoder))
     if engine_for(encoder).name == "triton":
         inside = starts.to(encoder.device).clamp(0, predictor.shape[1] - width)
         return reduce(_fused(sides, targets, sizes, blank, precision, options, inside, width), reduction, encoder)

@@ -19,9 +19,11 @@ from speechmeter.transducer.checks import (
     check_lengths,
     check_reduction,
     check_scores,
+    kind_of_losses,
     reduce,
 )
 from speechmeter.transducer.differentiable import LossOfRows, Options
+from speechmeter.transducer.engines import engine_for_cells
 from speechmeter.transducer.errors import DtypeError, RangeError, ShapeError
 from speechmeter.transducer.rows import Rows
 from speechmeter.transducer.simple import SimpleLoss
@@ -41,11 +43,15 @@ def prune_ranges(
     and ends with the last label in range. Raises `RangeError` when an utterance has too few frames for that; without
     `check` nothing waits for a GPU, and such an utterance has a pruned loss of inf.
     """
-    use = simple.blank_use + simple.label_use
-    sizes = check_lengths(logit_lengths, target_lengths, cells=use, check=check)
-    width = range_width(states, use.shape[2])
+    sizes = check_lengths(logit_lengths, target_lengths, cells=simple.blank_use, check=check)
+    width = range_width(states, simple.blank_use.shape[2])
     if check:
         _check_room(sizes, width)
+    if engine_for_cells(simple.blank_use).name == "triton":
+        from speechmeter.transducer.fused import ranges
+
+        return ranges.starts(simple.blank_use, simple.label_use, sizes, width)
+    use = simple.blank_use + simple.label_use
     last = _last_starts(sizes, width)
     best = _best_starts(use, width, last)
     return _connect(best, sizes, width, last)
@@ -110,7 +116,8 @@ def pruned_rnnt_loss(
         normalise=fused_log_softmax,
         places=places_of(starts.to(logits.device), width, padded_labels + 1),
     )
-    options = Options(clamp=float(clamp), fastemit=fastemit, delay_penalty=delay_penalty)
+    kind = kind_of_losses(reduction, logits)
+    options = Options(clamp=float(clamp), fastemit=fastemit, delay_penalty=delay_penalty, kind=kind)
     losses: torch.Tensor = LossOfRows.apply(logits, rows, options)
     return reduce(losses, reduction, logits)
 

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from speechmeter.transducer.checks import Sizes
-from speechmeter.transducer.fused.launching import Launch
+from speechmeter.transducer.fused.launching import Launch, next_power_of_2
 
 
 @triton.jit(do_not_specialize=["padded_frames", "padded_labels", "ids", "batch"])
@@ -34,7 +34,7 @@ def seen(targets: torch.Tensor, sizes: Sizes, vocabulary: int) -> tuple[Sizes, b
     Launch(
         _look, (sizes.batch,), {"num_warps": 1}, frames=sizes.frames_there, labels=sizes.labels_there, targets=targets,
         found=found, padded_frames=sizes.padded_frames, padded_labels=sizes.padded_labels, ids=vocabulary,
-        batch=sizes.batch, BLOCK=max(32, triton.next_power_of_2(sizes.padded_labels)),
+        batch=sizes.batch, BLOCK=max(32, next_power_of_2(max(1, sizes.padded_labels))),
     )()  # fmt: skip
     frames, labels, wrong = found.tolist()
     return replace(sizes, seen=(tuple(frames), tuple(labels))), not any(wrong)

@@ -5,18 +5,19 @@ No value is read on the host. Imports triton.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
-import triton
 from torch.autograd.function import once_differentiable
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from speechmeter.transducer.checks import Sizes
-from speechmeter.transducer.differentiable import Options, delay
+from speechmeter.transducer.differentiable import Options, delay, losses_of
 from speechmeter.transducer.fused import joiner, lattice, tiles
-from speechmeter.transducer.fused.launching import Launch
+from speechmeter.transducer.fused.launching import Launch, blocks_for, next_power_of_2
 
 SCRATCH_BYTES = 704 * 2**20
 """What hidden units and gradients of logits of one chunk may take."""
@@ -37,6 +38,11 @@ class Multiplying:
     stages: int
     scaled: bool = False
     input_precision: str = "ieee"
+
+    def padded(self, weight: torch.Tensor) -> tuple[int, int]:
+        """Return ids and units of a weight, filled up to whole blocks."""
+        ids, units = (blocks_for(length, self.block) * self.block for length in weight.shape)
+        return ids, units
 
 
 PRECISIONS = {
@@ -67,7 +73,7 @@ class Joint:
 
 
 class LossOfSides(torch.autograd.Function):  # type: ignore[misc]
-    """Losses in float64 of encoder (B, T, H), predictor (B, U + 1, H), weight (V, H) and bias (V)."""
+    """Losses of encoder (B, T, H), predictor (B, U + 1, H), weight (V, H) and bias (V)."""
 
     @staticmethod
     def forward(
@@ -80,26 +86,24 @@ class LossOfSides(torch.autograd.Function):  # type: ignore[misc]
         options: Options,
     ) -> torch.Tensor:
         """Return the loss of each utterance."""
-        step = _Step(encoder, predictor, _Matrix.of(weight, bias, joint.precision), joint)
+        step = _Step(encoder, predictor, weight, bias, joint)
         blank, emit, log_sums = step.cells()
         delay(emit, joint.sizes, options)
         if not any(ctx.needs_input_grad):
-            return -lattice.log_likelihood(blank, emit, joint.sizes)
+            return losses_of(lattice.log_likelihood(blank, emit, joint.sizes), options)
         likelihood, blank_use, label_use = lattice.posteriors(blank, emit, joint.sizes)
         if options.fastemit:
             label_use *= 1.0 + options.fastemit
         ctx.save_for_backward(encoder, predictor, weight, bias, blank_use, label_use, log_sums)
         ctx.step, ctx.options = step, options
-        return -likelihood
+        return losses_of(likelihood, options)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, weights: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """Return the gradients of both sides, of the weight and of the bias."""
         encoder, predictor, weight, bias, *kept = ctx.saved_tensors
-        weights = weights.float()
-        top = torch.linalg.vector_norm(weights, torch.inf) * (1.0 + ctx.options.fastemit)
-        found = ctx.step.gradients(*kept, weights, top)
+        found = ctx.step.gradients(*kept, weights, ctx.options.fastemit)
         rows, columns = weight.shape
         cut = found[0], found[1], found[2][:rows, :columns], found[3][:rows]
         like = encoder, predictor, weight, bias
@@ -113,34 +117,43 @@ class _Matrix:
     weight: torch.Tensor
     bias: torch.Tensor
     top: torch.Tensor
-    multiplying: Multiplying
 
     @classmethod
-    def of(cls, weight: torch.Tensor, bias: torch.Tensor, precision: str) -> _Matrix:
-        how = PRECISIONS[precision]
+    def of(cls, weight: torch.Tensor, bias: torch.Tensor, how: Multiplying) -> _Matrix:
         weight, bias = weight.detach().contiguous(), bias.detach().contiguous()
-        ids, units = (triton.cdiv(length, how.block) * how.block for length in weight.shape)
+        ids, units = how.padded(weight)
         held = torch.empty((ids, units), dtype=how.kind, device=weight.device)
         held_bias = torch.empty(ids, dtype=torch.float32, device=weight.device)
         top = torch.linalg.vector_norm(weight, torch.inf)
         count, size = weight.shape
         Launch(
             joiner.hold_weight, (ids,), {"num_warps": 1}, weight=weight, bias=bias, weight_top=top, held=held,
-            held_bias=held_bias, count=count, size=size, HIDDEN=units, BLOCK=triton.next_power_of_2(units),
+            held_bias=held_bias, count=count, size=size, HIDDEN=units, BLOCK=next_power_of_2(units),
             SCALED=how.scaled,
         )()  # fmt: skip
-        return cls(weight=held, bias=held_bias, top=top, multiplying=how)
+        return cls(weight=held, bias=held_bias, top=top)
 
 
 class _Step:
-    """One batch: its tiles, chunk by chunk."""
+    """One batch: its tiles, chunk by chunk.
 
-    def __init__(self, encoder: torch.Tensor, predictor: torch.Tensor, matrix: _Matrix, joint: Joint) -> None:
+    What the first kernel needs is made first: the GPU computes while the host prepares the second.
+    """
+
+    def __init__(
+        self,
+        encoder: torch.Tensor,
+        predictor: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor,
+        joint: Joint,
+    ) -> None:
         self._encoder, self._predictor = encoder.detach().contiguous(), predictor.detach().contiguous()
-        self._matrix, self._joint = matrix, joint
-        self._targets = joint.targets.to(encoder.device).contiguous()
+        self._weight, self._bias, self._joint = weight, bias, joint
+        how = self._how = PRECISIONS[joint.precision]
+        self._ids, self._units = how.padded(weight)
         self._tiles = tiles.listed(joint.sizes, joint.states)
-        row_bytes = sum(matrix.weight.shape) * matrix.weight.element_size()
+        row_bytes = (self._ids + self._units) * how.kind.itemsize
         self._chunk = max(1, min(self._tiles.most, SCRATCH_BYTES // (row_bytes * tiles.CELLS)))
         self._held = self._chunk + self._tiles.most_of_band - 1  # the last band may go on behind the chunk
         self._found = {"numbers": self._tiles.numbers, "tile_count": self._tiles.count, "chunk": self._chunk}
@@ -154,7 +167,6 @@ class _Step:
             "width": joint.states,
             "RANGES": joint.ranges is not None,
         }
-        how = matrix.multiplying
         self._product = {
             "PRECISION": how.input_precision, "BLOCK": how.block, "STEP": how.step, "SCALED": how.scaled
         }  # fmt: skip
@@ -164,24 +176,9 @@ class _Step:
         """Return the log-probabilities of blank and label, and log Σ exp of each row in two parts, tile by tile."""
         sizes, device = self._joint.sizes, self._encoder.device
         shape = sizes.batch, sizes.padded_frames, sizes.padded_labels + 1
-        blank, emit = (lattice.empty_cells(*shape, device) for _ in range(2))
-        if self._joint.ranges is not None:
-            blank.fill_(-torch.inf)
-            emit.fill_(-torch.inf)
+        blank, emit = lattice.empty_cells(*shape, device)
         log_sums = torch.empty((self._tiles.most * tiles.CELLS, 2), device=device)
-        blocks, rows = len(self._matrix.weight) // self._matrix.multiplying.block, self._held * tiles.CELLS
-        tops, sums = torch.empty((2, blocks, rows), device=device)
-        blank_scores, label_scores = torch.empty((2, rows), device=device)
-        found = {"tops": tops, "sums": sums, "blank_scores": blank_scores, "label_scores": label_scores, "rows": rows}
-        hidden = self._hidden()
-        self._run(
-            self._join(hidden),
-            Launch(joiner.score, (blocks, self._held), self._options, **self._logits(hidden), **found),
-            Launch(
-                joiner.normalise, (self._held,), {"num_warps": 4}, **self._places, **found,
-                by_blank=blank, by_label=emit, log_sums=log_sums, blocks=blocks,
-            ),
-        )  # fmt: skip
+        self._run(self._forward(blank, emit, log_sums))
         return blank, emit, log_sums
 
     def gradients(
@@ -190,70 +187,116 @@ class _Step:
         label_use: torch.Tensor,
         log_sums: torch.Tensor,
         weights: torch.Tensor,
-        top: torch.Tensor,
+        fastemit: float,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the gradients of encoder, predictor, padded weight and padded bias, in float32.
 
-        `weights` are those of the losses, (B,), and `top` is the most that a gradient of a logit can be.
+        `weights` are those of the losses, (B,); no gradient of a logit is above the largest, times 1 + fastemit.
         """
-        how = self._matrix.multiplying
-        ids, units = self._matrix.weight.shape
         device = self._encoder.device
-        of_encoder, of_predictor = (torch.zeros(side.shape, device=device) for side in (self._encoder, self._predictor))
-        of_weight, of_bias = torch.zeros((ids, units), device=device), torch.zeros(ids, device=device)
         hidden = self._hidden()
-        gradient = torch.empty((len(hidden), ids), dtype=how.kind, device=device)
+        join = self._join(hidden)
+        join(0)
+        made = tuple(
+            torch.zeros(shape, device=device)
+            for shape in (self._encoder.shape, self._predictor.shape, (self._ids, self._units), self._ids)
+        )
+        weights = weights.float().contiguous()
+        top = torch.linalg.vector_norm(weights, torch.inf)
+        if fastemit:
+            top = top * (1.0 + fastemit)
+        saved = {"log_sums": log_sums, "blank_use": blank_use, "label_use": label_use, "weights": weights}
+        self._run(self._backward(hidden, saved, top, *made), join)
+        return made
+
+    def _forward(self, blank: torch.Tensor, emit: torch.Tensor, log_sums: torch.Tensor) -> Iterator[Launch]:
+        """Yield the kernels from both sides to the cells, in their order."""
+        device = blank.device
+        hidden = self._hidden()
+        yield self._join(hidden)
+        if self._joint.ranges is not None:
+            blank.fill_(-torch.inf)
+            emit.fill_(-torch.inf)
+        blocks, rows = self._ids // self._how.block, self._held * tiles.CELLS
+        tops, sums = torch.empty((2, blocks, rows), device=device)
+        blank_scores, label_scores = torch.empty((2, rows), device=device)
+        found = {"tops": tops, "sums": sums, "blank_scores": blank_scores, "label_scores": label_scores, "rows": rows}
+        yield Launch(joiner.score, (blocks, self._held), self._options, **self._logits(hidden), **found)
+        yield Launch(
+            joiner.normalise, (self._held,), {"num_warps": 4}, **self._places, **found,
+            by_blank=blank, by_label=emit, log_sums=log_sums, blocks=blocks,
+        )  # fmt: skip
+
+    def _backward(
+        self,
+        hidden: torch.Tensor,
+        saved: dict[str, torch.Tensor],
+        top: torch.Tensor,
+        of_encoder: torch.Tensor,
+        of_predictor: torch.Tensor,
+        of_weight: torch.Tensor,
+        of_bias: torch.Tensor,
+    ) -> Iterator[Launch]:
+        """Yield the kernels from the hidden units to all gradients, in their order."""
+        how, ids, units = self._how, self._ids, self._units
+        gradient = torch.empty((len(hidden), ids), dtype=how.kind, device=hidden.device)
         id_block = min(128, how.block)
         cells = [tiles.CELLS, how.block]
-        self._run(
-            self._join(hidden),
-            Launch(
-                joiner.differentiate, (ids // how.block, self._held), self._options, **self._logits(hidden),
-                log_sums=log_sums, blank_use=blank_use, label_use=label_use, weights=weights.contiguous(),
-                gradient_top=top, gradient=_blocks(gradient, cells), bias_gradient=of_bias,
-            ),
-            Launch(
-                joiner.gather_weight, (units // how.block, ids // id_block, SPLITS), self._options, **self._found,
-                **self._product, gradient=_blocks(gradient, [how.step, id_block]),
-                hidden=_blocks(hidden, [how.step, how.block]), gradient_top=top,
-                counts=self._joint.sizes.labels_there, weight_gradient=of_weight, width=self._joint.states,
-                HIDDEN=units, ID_BLOCK=id_block, SPLITS=SPLITS,
-            ),
-            Launch(
-                joiner.pull_back, (units // how.block, self._held), self._options, **self._found, **self._product,
-                gradient=_blocks(gradient, [tiles.CELLS, how.step]),
-                weight=_blocks(self._matrix.weight, [how.step, how.block]), hidden=_blocks(hidden, cells), IDS=ids,
-            ),
-            Launch(
-                joiner.fold, (self._held, triton.cdiv(units, FOLD_BLOCK)), {"num_warps": FOLD_WARPS}, **self._places,
-                sums=hidden, weight_top=self._matrix.top, gradient_top=top, SCALED=how.scaled,
-                encoder_gradient=of_encoder, predictor_gradient=of_predictor,
-                size=self._encoder.shape[2], HIDDEN=units, BLOCK=min(units, FOLD_BLOCK),
-            ),
+        yield Launch(
+            joiner.differentiate, (ids // how.block, self._held), self._options, **self._logits(hidden), **saved,
+            gradient_top=top, gradient=_blocks(gradient, cells), bias_gradient=of_bias,
         )  # fmt: skip
-        return of_encoder, of_predictor, of_weight, of_bias
+        yield Launch(
+            joiner.gather_weight, (units // how.block, ids // id_block, SPLITS), self._options, **self._found,
+            **self._product, gradient=_blocks(gradient, [how.step, id_block]),
+            hidden=_blocks(hidden, [how.step, how.block]), gradient_top=top,
+            counts=self._joint.sizes.labels_there, weight_gradient=of_weight, width=self._joint.states,
+            HIDDEN=units, ID_BLOCK=id_block, SPLITS=SPLITS,
+        )  # fmt: skip
+        yield Launch(
+            joiner.pull_back, (units // how.block, self._held), self._options, **self._found, **self._product,
+            gradient=_blocks(gradient, [tiles.CELLS, how.step]),
+            weight=_blocks(self._matrix.weight, [how.step, how.block]), hidden=_blocks(hidden, cells), IDS=ids,
+        )  # fmt: skip
+        yield Launch(
+            joiner.fold, (self._held, blocks_for(units, FOLD_BLOCK)), {"num_warps": FOLD_WARPS}, **self._places,
+            sums=hidden, weight_top=self._matrix.top, gradient_top=top, SCALED=how.scaled,
+            encoder_gradient=of_encoder, predictor_gradient=of_predictor,
+            size=self._encoder.shape[2], HIDDEN=units, BLOCK=min(units, FOLD_BLOCK),
+        )  # fmt: skip
 
-    def _run(self, *kernels: Launch) -> None:
-        """Launch all kernels for one chunk after another."""
-        for first in range(0, self._tiles.most, self._chunk):
-            for kernel in kernels:
+    @cached_property
+    def _matrix(self) -> _Matrix:
+        return _Matrix.of(self._weight, self._bias, self._how)
+
+    @cached_property
+    def _targets(self) -> torch.Tensor:
+        return self._joint.targets.to(self._encoder.device).contiguous()
+
+    def _run(self, kernels: Iterator[Launch], *launched: Launch) -> None:
+        """Launch all kernels for one chunk after another; those `launched` already did the first."""
+        known = list(launched)
+        for kernel in kernels:
+            kernel(0)
+            known.append(kernel)
+        for first in range(self._chunk, self._tiles.most, self._chunk):
+            for kernel in known:
                 kernel(first)
 
     def _hidden(self) -> torch.Tensor:
-        weight = self._matrix.weight
-        return torch.empty((self._held * tiles.CELLS, weight.shape[1]), dtype=weight.dtype, device=weight.device)
+        return torch.empty((self._held * tiles.CELLS, self._units), dtype=self._how.kind, device=self._encoder.device)
 
     def _join(self, hidden: torch.Tensor) -> Launch:
         units = hidden.shape[1]
         return Launch(
-            joiner.join, (self._held, triton.cdiv(units, JOIN_BLOCK)), {"num_warps": 4}, **self._places,
+            joiner.join, (self._held, blocks_for(units, JOIN_BLOCK)), {"num_warps": 4}, **self._places,
             encoder=self._encoder, predictor=self._predictor, hidden=hidden, size=self._encoder.shape[2],
             HIDDEN=units, BLOCK=min(units, JOIN_BLOCK),
         )  # fmt: skip
 
     def _logits(self, hidden: torch.Tensor) -> dict[str, Any]:
         """Return what the two kernels share that compute logits."""
-        how = self._matrix.multiplying
+        how = self._how
         return (
             self._places
             | self._product

@@ -12,11 +12,12 @@ import triton
 import triton.language as tl
 
 from speechmeter.transducer.checks import Sizes
-from speechmeter.transducer.fused.launching import Launch
+from speechmeter.transducer.fused.launching import Launch, blocks_for, next_power_of_2
 
 NEVER = tl.constexpr(-1e30)  # log of an impossible thing: finite, so that two of them can be subtracted
 STAGES = 4  # diagonals under way while one is computed
 LANES_A_WARP = 32
+ALIGNED = 64
 
 
 @triton.jit
@@ -106,25 +107,26 @@ def _use(
     tl.store(label_use + out, tl.where(inside, uses_label, 0.0), mask=u < states)
 
 
-def empty_cells(batch: int, frames: int, states: int, device: torch.device) -> torch.Tensor:
-    """Return float64 cells (B, T, S) that are stored by diagonals; nothing is written into them."""
-    rows = torch.empty((batch, frames + states, states), dtype=torch.float64, device=device)
-    return rows.as_strided((batch, frames, states), _strides(frames, states))
+def empty_cells(batch: int, frames: int, states: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return float64 cells (B, T, S) that are stored by diagonals, twice; nothing is written into them."""
+    size = batch * (frames + states) * states
+    return _two(size, (batch, frames, states), _strides(frames, states), torch.float64, device)
 
 
 def log_likelihood(blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes) -> torch.Tensor:
     """Do what `lattice.log_likelihood` does."""
-    return _scanned(by_diagonals(blank), by_diagonals(emit), sizes, directions=1)[0]
+    return _scanned(*by_diagonals(blank, emit), sizes, directions=1)[0]
 
 
 def posteriors(
     blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Do what `lattice.posteriors` does; the posteriors are float32, 0 where no alignment goes."""
-    blank, emit = by_diagonals(blank), by_diagonals(emit)
+    blank, emit = by_diagonals(blank, emit)
     likelihood, alpha, beta = _scanned(blank, emit, sizes, directions=2)
     batch, frames, states = blank.shape
-    blank_use, label_use = (torch.empty(blank.shape, dtype=torch.float32, device=blank.device) for _ in range(2))
+    in_order = frames * states, states, 1
+    blank_use, label_use = _two(batch * frames * states, blank.shape, in_order, torch.float32, blank.device)
     Launch(
         _use, (frames, batch), {"num_warps": 1}, blank=blank, emit=emit, alpha=alpha, beta=beta, likelihood=likelihood,
         frames=sizes.frames_there, labels=sizes.labels_there, blank_use=blank_use, label_use=label_use,
@@ -133,12 +135,22 @@ def posteriors(
     return likelihood, blank_use, label_use
 
 
-def by_diagonals(cells: torch.Tensor) -> torch.Tensor:
-    """Return the cells stored by diagonals: themselves, or a copy."""
-    batch, frames, states = cells.shape
-    if cells.stride() == _strides(frames, states):
-        return cells
-    return empty_cells(batch, frames, states, cells.device).copy_(cells)
+def by_diagonals(blank: torch.Tensor, emit: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the cells stored by diagonals: themselves, or copies."""
+    batch, frames, states = blank.shape
+    if blank.stride() == emit.stride() == _strides(frames, states):
+        return blank, emit
+    copies = empty_cells(batch, frames, states, blank.device)
+    return copies[0].copy_(blank), copies[1].copy_(emit)
+
+
+def _two(
+    size: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return two tensors out of one allocation, both aligned as an allocation is."""
+    apart = blocks_for(size, ALIGNED) * ALIGNED
+    both = torch.empty(2 * apart, dtype=dtype, device=device)
+    return both.as_strided(shape, strides), both.as_strided(shape, strides, apart)
 
 
 def _strides(frames: int, states: int) -> tuple[int, int, int]:
@@ -151,7 +163,7 @@ def _scanned(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     batch, frames, states = blank.shape
     likelihood = torch.empty(batch, dtype=torch.float64, device=blank.device)
-    alpha, beta = (empty_cells(batch, frames, states, blank.device) for _ in range(2))
+    alpha, beta = empty_cells(batch, frames, states, blank.device)
     lanes = _lanes(states)
     Launch(
         _scan, (batch, directions), {"num_warps": min(16, lanes // LANES_A_WARP)}, blank=blank, emit=emit,
@@ -162,4 +174,4 @@ def _scanned(
 
 
 def _lanes(states: int) -> int:
-    return max(LANES_A_WARP, int(triton.next_power_of_2(states)))
+    return max(LANES_A_WARP, next_power_of_2(states))

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 
 from speechmeter.transducer.fused.lattice import empty_cells
-from speechmeter.transducer.fused.launching import Launch
+from speechmeter.transducer.fused.launching import Launch, blocks_for, next_power_of_2
 from speechmeter.transducer.rows import Cells, Rows
 
 LARGEST_BLOCK = 4096
@@ -143,7 +143,7 @@ def takes(logits: torch.Tensor) -> bool:
 def cell_scores(logits: torch.Tensor, rows: Rows) -> Cells:
     """Do what `rows.cell_scores` does, but write nothing outside the utterances."""
     sizes = rows.sizes
-    blank, emit = (empty_cells(sizes.batch, sizes.padded_frames, rows.width, logits.device) for _ in range(2))
+    blank, emit = empty_cells(sizes.batch, sizes.padded_frames, rows.width, logits.device)
     cell_b, cell_t, cell_s = blank.stride()
     Launch(
         _score_rows, _grid(rows, SCORED), _options(logits), **_common(rows, logits, SCORED),
@@ -169,7 +169,7 @@ def gradient(
 
 def _common(rows: Rows, logits: torch.Tensor, turns: tuple[int, int]) -> dict[str, Any]:
     """Return the arguments that both kernels have."""
-    labels = _labels(rows)
+    labels, per_frame = _labels(rows)
     return {
         "labels": labels,
         "frames": rows.sizes.frames_there,
@@ -180,7 +180,7 @@ def _common(rows: Rows, logits: torch.Tensor, turns: tuple[int, int]) -> dict[st
         "states": rows.width,
         "blank": rows.blank,
         "label_b": labels.stride(0),
-        "label_t": labels.stride(1),
+        "label_t": labels.stride(1) if per_frame else 0,
         "PACKED": rows.packed,
         "NORMALISE": rows.normalise,
         "ROWS": turns[0],
@@ -190,7 +190,7 @@ def _common(rows: Rows, logits: torch.Tensor, turns: tuple[int, int]) -> dict[st
 
 
 def _block(logits: torch.Tensor) -> int:
-    return min(LARGEST_BLOCK, max(32, int(triton.next_power_of_2(logits.shape[-1]))))
+    return min(LARGEST_BLOCK, max(32, next_power_of_2(logits.shape[-1])))
 
 
 def _options(logits: torch.Tensor) -> dict[str, int]:
@@ -198,12 +198,14 @@ def _options(logits: torch.Tensor) -> dict[str, int]:
 
 
 def _grid(rows: Rows, turns: tuple[int, int]) -> tuple[int, int, int]:
-    return triton.cdiv(rows.width, turns[0] * turns[1]), rows.sizes.padded_frames, rows.sizes.batch
+    return blocks_for(rows.width, turns[0] * turns[1]), rows.sizes.padded_frames, rows.sizes.batch
 
 
-def _labels(rows: Rows) -> torch.Tensor:
-    """Return the labels (B, T, …) of the rows; beyond the labels of an utterance nothing is read."""
+def _labels(rows: Rows) -> tuple[torch.Tensor, bool]:
+    """Return the labels of the rows, and whether each frame has its own: (B, T, …), or (B, …) for all frames.
+
+    Beyond the labels of an utterance nothing is read.
+    """
     if rows.places is not None:
-        return rows.labels.contiguous()
-    targets = rows.targets.to(rows.sizes.labels_there.device).contiguous()
-    return targets.unsqueeze(1).expand(-1, rows.sizes.padded_frames, -1)
+        return rows.labels.contiguous(), True
+    return rows.targets.to(rows.sizes.labels_there.device).contiguous(), False

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 
 from speechmeter.transducer.checks import Sizes
-from speechmeter.transducer.fused.launching import Launch
+from speechmeter.transducer.fused.launching import Launch, blocks_for, next_power_of_2
 
 FRAMES = 32
 STATES = 4
@@ -96,15 +96,15 @@ def cells_of(number):
 def listed(sizes: Sizes, width: int) -> Tiles:
     """Return the tiles of a batch whose frames hold up to `width` states, utterance after utterance."""
     device = sizes.frames_there.device
-    most_of_band = triton.cdiv(width, STATES)
-    most = sizes.batch * triton.cdiv(sizes.padded_frames, FRAMES) * most_of_band
+    most_of_band = blocks_for(width, STATES)
+    most = sizes.batch * blocks_for(sizes.padded_frames, FRAMES) * most_of_band
     if sizes.seen is not None:
-        bands = (triton.cdiv(frames, FRAMES) for frames in sizes.frames)
-        most = sum(n * triton.cdiv(min(u + 1, width), STATES) for n, u in zip(bands, sizes.labels, strict=True))
+        bands = (blocks_for(frames, FRAMES) for frames in sizes.frames)
+        most = sum(n * blocks_for(min(u + 1, width), STATES) for n, u in zip(bands, sizes.labels, strict=True))
     numbers = torch.empty(most, dtype=torch.int64, device=device)
     count = torch.empty(1, dtype=torch.int64, device=device)
     Launch(
         _list, (sizes.batch,), {"num_warps": 1}, frames=sizes.frames_there, counts=sizes.labels_there, numbers=numbers,
-        total=count, batch=sizes.batch, width=width, BATCH=max(16, triton.next_power_of_2(sizes.batch)), BLOCK=128,
+        total=count, batch=sizes.batch, width=width, BATCH=max(16, next_power_of_2(sizes.batch)), BLOCK=128,
     )()  # fmt: skip
     return Tiles(numbers=numbers, count=count, most=most, most_of_band=most_of_band)
