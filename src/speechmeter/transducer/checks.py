@@ -32,7 +32,7 @@ class Sizes:
     @property
     def batch(self) -> int:
         """How many utterances there are."""
-        return len(self.frames_there)
+        return int(self.frames_there.shape[0])
 
     @cached_property
     def frames(self) -> tuple[int, ...]:

@@ -6,6 +6,9 @@ driver for each tensor, so that kernels which are compiled get addresses instead
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
+from operator import itemgetter, or_
 from typing import Any
 
 import torch
@@ -16,9 +19,10 @@ SPECIALISED = ("size", "vocabulary")
 """The numbers that kernels are compiled for; all others stand in their `do_not_specialize`."""
 FIRST = "first"
 LARGEST_INT32 = 2**31 - 1
-_ALIGNED = 15
+_ALIGNMENT = 16
+_NO_HOOKS = None, None, None
 _compiled: dict[tuple[Any, ...], Any] = {}
-_names: dict[int, tuple[tuple[str, bool], ...]] = {}
+_signatures: dict[int, _Signature] = {}
 
 
 class Launch:
@@ -26,48 +30,65 @@ class Launch:
 
     def __init__(self, kernel: Any, grid: tuple[int, ...], options: dict[str, int], **arguments: Any) -> None:
         self._kernel, self._options, self._arguments = kernel, options, arguments
-        self._grid = (*grid, *(1 for _ in range(3 - len(grid))))
-        self._values: list[Any] = []
-        self._device: int | None = None
-        key: list[Any] = [id(kernel), *options.values()]
-        for name, compiled_for in _names_of(kernel):
-            key.append(self._taken(arguments.get(name), compiled_for))
-        self._key = (self._device, *key)
+        self._grid = (*grid, 1, 1)[:3]
+        arguments.setdefault(FIRST, 0)
+        signature = _signatures.get(id(kernel)) or _Signature(kernel, arguments)
+        self._device, kinds, self._values = signature.of(arguments)
+        self._key = (id(kernel), *options.values(), self._device, *kinds)
 
-    def __call__(self, first: int | None = None) -> None:
+    def __call__(self, first: int = 0) -> None:
         """Launch it, for the chunk that starts with tile `first` where the kernel asks for one."""
-        if self._device is None or self._device == torch.cuda.current_device():
+        if self._device < 0 or self._device == torch.cuda.current_device():
             self._launch(first)
         else:
             with torch.cuda.device(self._device):
                 self._launch(first)
 
-    def _launch(self, first: int | None) -> None:
+    def _launch(self, first: int) -> None:
         compiled = _compiled.get(self._key)
-        if first is not None:
-            self._arguments[FIRST] = first
+        place = _signatures[id(self._kernel)].first
         if compiled is None:
-            _compiled[self._key] = self._kernel[self._grid](**self._arguments, **self._options)
+            names = self._kernel.arg_names
+            arguments = {name: self._arguments[name] for name in names} | ({} if place is None else {FIRST: first})
+            _compiled[self._key] = self._kernel[self._grid](**arguments, **self._options)
             return
-        if first is not None:
-            self._values[self._kernel.arg_names.index(FIRST)] = first
+        if place is not None:
+            self._values[place] = first
         stream = driver.active.get_current_stream(self._device)
-        no_hooks = None, None, None
-        compiled.run(*self._grid, stream, compiled.function, compiled.packed_metadata, *no_hooks, *self._values)
+        compiled.run(*self._grid, stream, compiled.function, compiled.packed_metadata, *_NO_HOOKS, *self._values)
 
-    def _taken(self, argument: Any, compiled_for: bool) -> Any:
-        """Note the value that a compiled kernel gets, and return all of it that Triton compiles for."""
-        value, kind = argument, argument
-        if isinstance(argument, torch.Tensor):
-            value = argument.data_ptr()
-            self._device = argument.get_device() if argument.is_cuda else None
-            kind = argument.dtype, value & _ALIGNED == 0
-        elif isinstance(argument, TensorDescriptor):
-            kind = argument.base.dtype, *argument.block_shape
-        elif not compiled_for:
-            kind = argument is not None and argument > LARGEST_INT32
-        self._values.append(value)
-        return kind
+
+class _Signature:
+    """Which arguments of a kernel are tensors, descriptors, numbers, and things that it is compiled for."""
+
+    def __init__(self, kernel: Any, arguments: dict[str, Any]) -> None:
+        names = kernel.arg_names
+        tensors = [name for name in names if isinstance(arguments[name], torch.Tensor)]
+        self._descriptors = [name for name in names if isinstance(arguments[name], TensorDescriptor)]
+        fixed = [name for name in names if name.isupper() or name in SPECIALISED]
+        numbers = [name for name in names if name not in {*tensors, *self._descriptors, *fixed}]
+        self._all, self._tensors, self._fixed, self._numbers = map(_getter, (names, tensors, fixed, numbers))
+        self._places = [names.index(name) for name in tensors]
+        self.first = names.index(FIRST) if FIRST in names else None
+        _signatures[id(kernel)] = self
+
+    def of(self, arguments: dict[str, Any]) -> tuple[int, list[Any], list[Any]]:
+        """Return the device, what Triton compiles for, and the values that a compiled kernel gets."""
+        tensors = self._tensors(arguments)
+        addresses = [tensor.data_ptr() for tensor in tensors]
+        numbers = self._numbers(arguments)
+        kinds = [tensor.dtype for tensor in tensors]
+        kinds += self._fixed(arguments)
+        if reduce(or_, addresses) % _ALIGNMENT:
+            kinds += [address % _ALIGNMENT == 0 for address in addresses]
+        if numbers and max(numbers) > LARGEST_INT32:
+            kinds += [number > LARGEST_INT32 for number in numbers]
+        for name in self._descriptors:
+            kinds += arguments[name].base.dtype, *arguments[name].block_shape
+        values = list(self._all(arguments))
+        for place, address in zip(self._places, addresses, strict=True):
+            values[place] = address
+        return tensors[0].get_device(), kinds, values
 
 
 def blocks_for(length: int, block: int) -> int:
@@ -80,10 +101,8 @@ def next_power_of_2(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
-def _names_of(kernel: Any) -> tuple[tuple[str, bool], ...]:
-    """Return the names of a kernel's arguments, and whether it is compiled for the value of each."""
-    found = _names.get(id(kernel))
-    if found is None:
-        found = tuple((name, name.isupper() or name in SPECIALISED) for name in kernel.arg_names)
-        _names[id(kernel)] = found
-    return found
+def _getter(names: list[str]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    """Return what takes the values of these names out of a dictionary."""
+    if len(names) == 1:
+        return lambda arguments: (arguments[names[0]],)
+    return itemgetter(*names) if names else lambda arguments: ()
