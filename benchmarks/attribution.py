@@ -40,7 +40,7 @@ def main() -> None:
         module.to(asked.device).train()
     stages = step_stages(Recipe(task=task, device=asked.device))
     batch = _batch(asked.frames, asked.length)
-    ways = _ways(task, asked.device)
+    ways = {name: way for name, way in _ways(task, asked.device).items() if name not in asked.without}
     step = lambda: run_chain(stages, batch)  # noqa: E731
     step()
     times = {name: [] for name in ways}
@@ -64,6 +64,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--length", type=int, default=200, help="raw frames of an utterance")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--without", nargs="*", default=[], help="ways to leave out, such as 'profiler alone'")
     asked = parser.parse_args()
     if asked.threads:
         torch.set_num_threads(asked.threads)

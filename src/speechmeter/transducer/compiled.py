@@ -75,7 +75,7 @@ def log_likelihood(blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes) -> tor
 
 
 def posteriors(
-    blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes, clear: torch.Tensor | None = None
+    blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Do what `lattice.posteriors` does."""
     likelihood = torch.empty(sizes.batch, dtype=torch.float64)

@@ -44,8 +44,7 @@ class LossOfRows(torch.autograd.Function):  # type: ignore[misc]
         delay(emit, rows.sizes, options)
         if not ctx.needs_input_grad[0]:
             return losses_of(engine.log_likelihood(blank, emit, rows.sizes), options)
-        clear = logits.detach() if options.in_place and rows.are_all_of(logits) else None
-        likelihood, *uses = engine.posteriors(blank, emit, rows.sizes, clear)
+        likelihood, *uses = engine.posteriors(blank, emit, rows.sizes)
         if rows.places is not None:
             uses = [use.gather(2, rows.places) for use in uses]
         if options.fastemit:
@@ -71,7 +70,7 @@ class LossOfCells(torch.autograd.Function):  # type: ignore[misc]
         ctx: Any, blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the loss of each utterance, and the probabilities of leaving each cell by blank and by label."""
-        likelihood, *uses = engine_for_cells(blank).posteriors(blank.contiguous(), emit.contiguous(), sizes, None)
+        likelihood, *uses = engine_for_cells(blank).posteriors(blank.contiguous(), emit.contiguous(), sizes)
         ctx.save_for_backward(*uses)
         ctx.mark_non_differentiable(*uses)
         return -likelihood, uses[0], uses[1]

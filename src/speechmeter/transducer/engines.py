@@ -27,9 +27,7 @@ class Engine:
     takes_cells: Callable[[torch.Tensor], bool]
     cell_scores: Callable[[torch.Tensor, Rows], Cells]
     log_likelihood: Callable[[torch.Tensor, torch.Tensor, Sizes], torch.Tensor]
-    posteriors: Callable[
-        [torch.Tensor, torch.Tensor, Sizes, torch.Tensor | None], tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-    ]
+    posteriors: Callable[[torch.Tensor, torch.Tensor, Sizes], tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
     gradient: Callable[[torch.Tensor, Rows, Cells, torch.Tensor, float, bool], torch.Tensor]
 
 

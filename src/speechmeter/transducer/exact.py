@@ -44,9 +44,9 @@ def rnnt_loss(
 
     `fastemit` scales the gradient that reaches the logits through labels by 1 + fastemit; the loss that is returned
     does not change. `delay_penalty` adds delay_penalty · ((T - 1) / 2 - t) to the log-probability of a label in frame
-    t, of the utterance's T. `in_place` allows to write the gradient over the logits, which saves their size where a
-    GPU computes: the padding in the forward pass, all else in the backward pass. `check=False` trusts the values of
-    lengths and targets, so that nothing waits for a GPU that holds them; wrong ones then give a wrong loss.
+    t, of the utterance's T. `in_place` allows the backward pass to write the gradient over the logits, which saves
+    their size where a GPU computes. `check=False` trusts the values of lengths and targets, so that nothing waits for
+    a GPU that holds them; wrong ones then give a wrong loss.
 
     Padding is never read, and its gradient is exactly 0. The loss has the dtype of the logits, at least float32. It is
     inf, with a gradient of 0, where every alignment has probability 0. Raises a `TransducerInputError` on what cannot

@@ -35,12 +35,11 @@ def log_likelihood(blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes) -> tor
 
 
 def posteriors(
-    blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes, clear: torch.Tensor | None = None
+    blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the log-likelihood, and how probable it is that an alignment leaves each cell by blank and by its label.
 
     Both posteriors have the shape of the cells; they are 0 outside the utterance, and where no alignment is possible.
-    The padding of the logits `clear` may be overwritten with zeros, which is not done here.
     """
     by_blank, by_label = _Diagonals(blank).rows, _Diagonals(emit).rows
     alpha = _alpha(by_blank, by_label)

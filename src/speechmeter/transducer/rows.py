@@ -57,10 +57,6 @@ class Rows:
         rows = self.sizes.frames_there.long() * (self.sizes.labels_there.long() + 1)
         return rows.cumsum(0) - rows
 
-    def are_all_of(self, logits: torch.Tensor) -> bool:
-        """Say whether contiguous logits hold a row for every state of every frame, padding included."""
-        return self.places is None and not self.packed and logits.is_contiguous()
-
     @property
     def frames(self) -> tuple[int, ...]:
         """The frames of each utterance that have rows."""

@@ -18,8 +18,6 @@ NEVER = tl.constexpr(-1e30)  # log of an impossible thing: finite, so that two o
 STAGES = 4  # diagonals under way while one is computed
 LANES_A_WARP = 32
 ALIGNED = 64
-PARTS = 32  # programs that clear the padding of an utterance
-CLEARED_AT_ONCE = 2048
 
 
 @triton.jit
@@ -44,39 +42,19 @@ def _leaving(blank, emit, at, inside, emits):
     return by_blank, by_label
 
 
-@triton.jit
-def _clear(
-    logits, b, last_t, last_u, padded_frames, states, vocabulary, part, PARTS: tl.constexpr, BLOCK: tl.constexpr
-):
-    """Zeros in the padding of every PARTS-th frame of an utterance."""
-    for t in range(part, padded_frames, PARTS):
-        row = (b.to(tl.int64) * padded_frames + t) * states
-        end = (row + states) * vocabulary
-        first = (row + tl.where(t <= last_t, last_u + 1, 0)) * vocabulary
-        for at in range(first, end, BLOCK):
-            place = at + tl.arange(0, BLOCK)
-            tl.store(logits + place, tl.zeros((BLOCK,), logits.dtype.element_ty), mask=place < end)
-
-
 @triton.jit(do_not_specialize=["diagonals", "states"])
 def _scan(
-    blank, emit, frames, labels, alpha, beta, likelihood, logits, diagonals, states, vocabulary,
-    LANES: tl.constexpr, STAGES: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+    blank, emit, frames, labels, alpha, beta, likelihood, diagonals, states,
+    LANES: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Program (b, 0) goes forward and fills α and the likelihood, program (b, 1) goes back and fills β.
-
-    Two programs an utterance leave most of a GPU idle: programs (b, 2) and on clear the padding of the logits.
-    """
+    """Program (b, 0) goes forward and fills α and the likelihood, program (b, 1) goes back and fills β."""
     b = tl.program_id(0)
     last_t, last_u = _ends(frames, labels, b, diagonals - states, states)
     last = last_t + last_u
     u = tl.arange(0, LANES)
     start = b.to(tl.int64) * diagonals * states
     end = tl.maximum(tl.load(blank + start + last.to(tl.int64) * states + last_u), NEVER)
-    if tl.program_id(1) > 1:
-        part = tl.program_id(1) - 2
-        _clear(logits, b, last_t, last_u, diagonals - states, states, vocabulary, part, PARTS, BLOCK)
-    elif tl.program_id(1) == 0:
+    if tl.program_id(1) == 0:
         now = tl.where(u == 0, 0.0, NEVER).to(tl.float64)
         tl.store(alpha + start + u, now, mask=u == 0)
         for n in tl.range(0, last, num_stages=STAGES):
@@ -137,18 +115,15 @@ def empty_cells(batch: int, frames: int, states: int, device: torch.device) -> t
 
 def log_likelihood(blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes) -> torch.Tensor:
     """Do what `lattice.log_likelihood` does."""
-    return _scanned(*by_diagonals(blank, emit), sizes, 1, None)[0]
+    return _scanned(*by_diagonals(blank, emit), sizes, directions=1)[0]
 
 
 def posteriors(
-    blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes, clear: torch.Tensor | None = None
+    blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Do what `lattice.posteriors` does; the posteriors are float32, 0 where no alignment goes.
-
-    Writes zeros into the padding of the logits `clear` (B, T, S, V), while α and β leave room for that.
-    """
+    """Do what `lattice.posteriors` does; the posteriors are float32, 0 where no alignment goes."""
     blank, emit = by_diagonals(blank, emit)
-    likelihood, alpha, beta = _scanned(blank, emit, sizes, 2, clear)
+    likelihood, alpha, beta = _scanned(blank, emit, sizes, directions=2)
     batch, frames, states = blank.shape
     in_order = frames * states, states, 1
     blank_use, label_use = _two(batch * frames * states, blank.shape, in_order, torch.float32, blank.device)
@@ -184,19 +159,16 @@ def _strides(frames: int, states: int) -> tuple[int, int, int]:
 
 
 def _scanned(
-    blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes, directions: int, clear: torch.Tensor | None
+    blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes, directions: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     batch, frames, states = blank.shape
     likelihood = torch.empty(batch, dtype=torch.float64, device=blank.device)
     alpha, beta = empty_cells(batch, frames, states, blank.device)
     lanes = _lanes(states)
-    logits = blank if clear is None else clear
-    programs = directions + (0 if clear is None else PARTS)
     Launch(
-        _scan, (batch, programs), {"num_warps": min(16, lanes // LANES_A_WARP)}, blank=blank, emit=emit,
+        _scan, (batch, directions), {"num_warps": min(16, lanes // LANES_A_WARP)}, blank=blank, emit=emit,
         frames=sizes.frames_there, labels=sizes.labels_there, alpha=alpha, beta=beta, likelihood=likelihood,
-        logits=logits, diagonals=frames + states, states=states, vocabulary=logits.shape[-1] if programs > 2 else 0,
-        LANES=lanes, STAGES=STAGES, PARTS=PARTS, BLOCK=CLEARED_AT_ONCE,
+        diagonals=frames + states, states=states, LANES=lanes, STAGES=STAGES,
     )()  # fmt: skip
     return likelihood, alpha, beta
 

@@ -85,10 +85,10 @@ def _score_rows(
 def _write_gradient(
     logits, out, labels, frames, counts, starts, blank_use, label_use, weights,
     vocabulary, padded_frames, states, blank, label_b, label_t, clamp,
-    PACKED: tl.constexpr, CLEARED: tl.constexpr, NORMALISE: tl.constexpr, CLAMP: tl.constexpr,
+    PACKED: tl.constexpr, NORMALISE: tl.constexpr, CLAMP: tl.constexpr,
     ROWS: tl.constexpr, TURNS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Program (rows, t, b): the gradient of TURNS · ROWS states of a frame; 0 in padding that is not CLEARED."""
+    """Program (rows, t, b): the gradient of TURNS · ROWS states of a frame; 0 in what is padding."""
     t = tl.program_id(1)
     b = tl.program_id(2)
     count = tl.load(counts + b).to(tl.int32)
@@ -101,7 +101,7 @@ def _write_gradient(
         row = _row(starts, padded_frames, states, count, b, t, s, PACKED)
         if inside & (begin + turn * ROWS <= count):
             real = (s <= count) & (s < states)
-            written = real if PACKED or CLEARED else s < states
+            written = real if PACKED else s < states
             label_at = b.to(tl.int64) * label_b + t.to(tl.int64) * label_t + s
             label = tl.load(labels + label_at, mask=real & (s < count), other=-1)
             used = (b.to(tl.int64) * padded_frames + t) * states + s
@@ -126,7 +126,7 @@ def _write_gradient(
                     value = tl.minimum(tl.maximum(value, -clamp), clamp) * weight
                 value = tl.where(real[:, None], value, 0.0).to(out.dtype.element_ty)
                 tl.store(out + at, value, mask=written[:, None] & (ids < vocabulary))
-        elif not (PACKED or CLEARED):
+        elif not PACKED:
             for first in range(0, vocabulary, BLOCK):
                 ids = (first + v)[None, :]
                 nothing = tl.zeros((ROWS, BLOCK), out.dtype.element_ty)
@@ -155,15 +155,14 @@ def cell_scores(logits: torch.Tensor, rows: Rows) -> Cells:
 def gradient(
     logits: torch.Tensor, rows: Rows, uses: Cells, weights: torch.Tensor, clamp: float, in_place: bool
 ) -> torch.Tensor:
-    """Do what `rows.gradient` does, over the logits where that is allowed; their padding was cleared then."""
-    cleared = in_place and rows.are_all_of(logits)
+    """Do what `rows.gradient` does, over the logits where that is allowed."""
     logits = logits.detach().contiguous()
     out = logits if in_place else torch.empty_like(logits)
     blank_use, label_use = (use.contiguous() for use in uses)
     Launch(
         _write_gradient, _grid(rows, WRITTEN), _options(logits), **_common(rows, logits, WRITTEN),
         logits=logits, out=out, blank_use=blank_use, label_use=label_use, weights=weights.contiguous(),
-        clamp=clamp, CLAMP=clamp > 0, CLEARED=cleared,
+        clamp=clamp, CLAMP=clamp > 0,
     )()  # fmt: skip
     return out
 
