@@ -87,9 +87,7 @@ class _Trials:
     def record(self, trial: Case) -> Record:
         """The record of a trial: the store's, unless it failed otherwise than for memory and is to be repeated."""
         again = self.search.retry_failed and self._stored(trial, *(FAILED - {OUT_OF_MEMORY})) is not None
-        run_sweep(
-            Sweep(cases=[trial], rounds=_ONCE, retry_failed=again), self.place, self.store, self.count.watch
-        )
+        run_sweep(Sweep(cases=[trial], rounds=_ONCE, retry_failed=again), self.place, self.store, self.count.watch)
         found = self._stored(trial)
         assert found is not None
         return found
