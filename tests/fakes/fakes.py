@@ -111,5 +111,21 @@ def _named(batch):
 
 
 def by_the_item():
-    """16 MiB for each item, all alive at once; not touched, for a limit counts what is asked for."""
-    return chain(lambda batch: [bytearray(16 * 2**20) for _ in range(batch.items)] and None)
+    """32 MiB for each item, all alive at once."""
+
+    def call(batch):
+        held = [bytearray(32 * 2**20) for _ in range(batch.items)]
+        return len(held)
+
+    return chain(call)
+
+
+def by_the_item_or_not():
+    """The same up to four items; with more the model is unhappy."""
+
+    def call(batch):
+        if batch.items > 4:
+            raise ValueError("at most four")
+        return bytes(batch.items)
+
+    return chain(call)
