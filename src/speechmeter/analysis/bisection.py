@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+_DOUBLINGS = 3
+"""How often a size is expected to double before it fails; for the time left alone."""
 Tried = Mapping[int, bool]
 """Whether a size fitted, by size."""
 
@@ -42,11 +44,12 @@ def next_size(tried: Tried, bounds: Bounds) -> int | None:
 
 
 def trials_left(tried: Tried, bounds: Bounds) -> int:
-    """How many trials are left at most."""
+    """How many trials are left: at most so many once both sides are known, before that as if few doublings were."""
     fits, fails = largest_and_smallest(tried)
     if fits is not None and fails is not None:
         return math.ceil(math.log2(max(1.0, (fails - fits) / max(1.0, bounds.within * fits))))
     if fails is not None:
-        return 2 * fails.bit_length()
-    rest = bounds.most / (fits or min(bounds.start, bounds.most))
-    return math.ceil(math.log2(rest)) + bounds.most.bit_length() if rest > 1 else int(fits is None)
+        return fails.bit_length()
+    doublings = min(_DOUBLINGS, math.ceil(math.log2(bounds.most / fits))) if fits is not None else _DOUBLINGS
+    near = 2**doublings * (fits or bounds.start) / max(1.0, bounds.within * (fits or bounds.start))
+    return doublings + max(0, math.ceil(math.log2(near))) if doublings else 0

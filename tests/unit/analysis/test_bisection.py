@@ -46,9 +46,17 @@ def test_what_fits_above_a_failure_does_not_count():
     assert largest_and_smallest({4: True, 5: False, 8: True}) == (4, 5)
 
 
-@pytest.mark.parametrize("truth", [0, 5, 200])
-def test_the_trials_left_are_never_fewer_than_come(truth):
+@pytest.mark.parametrize("truth", [5, 200])
+def test_once_both_sides_are_known_the_trials_left_are_never_fewer_than_come(truth):
     bounds = Bounds(start=8, most=512)
     order = list(searched(truth, bounds).items())
-    for made in range(len(order)):
-        assert trials_left(dict(order[:made]), bounds) >= len(order) - made
+    known = [made for made in range(len(order) + 1) if len({fits for _, fits in order[:made]}) == 2]
+    assert len(known) > 2
+    for made in known:
+        assert 0 <= trials_left(dict(order[:made]), bounds) - (len(order) - made) <= 1
+
+
+def test_some_trials_are_expected_before_both_sides_are_known_and_none_at_the_cap():
+    bounds = Bounds(start=8, most=512)
+    assert trials_left({}, bounds) > 0 and trials_left({8: True}, bounds) > 0 and trials_left({8: False}, bounds) > 0
+    assert trials_left({512: True}, bounds) == 0
