@@ -4,12 +4,12 @@ import pytest
 
 import speechmeter
 from speechmeter.core import metrics
-from speechmeter.report.growth import along
 from speechmeter.report.grids import grid_groups
+from speechmeter.report.growth import along
 
 pytest.importorskip("transformers", reason="needs transformers: pip install 'speechmeter[transformers]'")
 
-from speechmeter.analysis.growth import exponent, line_of, local_exponent, quadratic_part  # noqa: E402
+from speechmeter.analysis.growth import exponent, line_of, local_exponent, quadratic_part
 
 WIDTH, LAYERS = 64, 2
 CONFIG = {"hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_attention_heads": 2, "intermediate_size": 128,
