@@ -158,7 +158,7 @@ def _check_options(study: Study, options: Options) -> None:
             where=study.place(pinned[0], "cores"),
             fix="use --launcher subprocess",
         )
-    check_search(study, inline=options.launcher == "inline", two_interpreters=options.baseline_python is not None)
+    check_search(study, options.launcher, two_interpreters=options.baseline_python is not None)
     if options.output is not None:
         check_output(options.output, study, options)
 

@@ -9,7 +9,7 @@ from speechmeter.launch.sweep import Sweep
 from speechmeter.plan.study import Study
 
 
-def check_search(study: Study, *, inline: bool, two_interpreters: bool) -> None:
+def check_search(study: Study, launcher: str, *, two_interpreters: bool) -> None:
     """Raise InputError for a search that cannot be made as asked; nothing for a study without one."""
     if study.plan.find is None:
         return
@@ -19,7 +19,13 @@ def check_search(study: Study, *, inline: bool, two_interpreters: bool) -> None:
             where="--baseline-python",
             fix="search in each environment on its own",
         )
-    if not inline:
+    if launcher not in ("subprocess", "inline"):
+        raise InputError(
+            f"a search goes on from what its last trial gave, one after another: {launcher} has nothing to spread",
+            where="--launcher",
+            fix="use --launcher subprocess on the machine in question",
+        )
+    if launcher == "subprocess":
         return
     on_cpu = [case for case in study.cells.cases if case.axes["device"] == "cpu"]
     if on_cpu:

@@ -4,7 +4,7 @@ import pytest
 
 import speechmeter
 from speechmeter.api.runs import Options, check_study
-from speechmeter.api.searching import search_of
+from speechmeter.api.searching import check_search, search_of
 from speechmeter.core.errors import InputError
 from speechmeter.plan.study import study_from_python
 
@@ -42,10 +42,12 @@ def test_what_cannot_be_searched_is_refused_before_anything_is_written(workshop,
     assert not (workshop / "run").exists()
 
 
-def test_inline_on_the_cpu_and_two_interpreters_are_refused():
+def test_inline_on_the_cpu_a_cluster_and_two_interpreters_are_refused():
     study = study_from_python({"models": MODEL, "find": "max-batch"})
     with pytest.raises(InputError, match="would end with this very process when memory runs out"):
         check_study(study, Options(launcher="inline"))
+    with pytest.raises(InputError, match="ray has nothing to spread"):
+        check_search(study, "ray", two_interpreters=False)
     with pytest.raises(InputError, match="a search takes one interpreter"):
         check_study(study, Options(baseline_python="python3"))
 
