@@ -1,15 +1,15 @@
-"""Our fused transducer losses on a GPU beside torchaudio's, in one run: time, memory, the largest batch, and training.
+"""Our fused transducer losses on a GPU beside torchaudio's, in one run: time, memory and training.
 
-    python benchmarks/transducer.py [--shapes FILE] [--steps 20] [--parts loss,step,curve,largest]
+    python benchmarks/transducer.py [--shapes FILE] [--steps 20] [--parts loss,step,curve]
 
 loss      the loss alone, logits given: medians over the batches of both workloads, ratios to torchaudio, to the floor
           of two passes (true logits read twice, every gradient written once, at the measured rate of a copy), and peaks
 step      joiner, loss and backward, float32 with TF32 and bfloat16, and the pruned step; the GPU's busy time beside it
-largest   the largest batch that fits with 4,096 ids, found by doubling and halving
 curve     a small transducer on synthetic data, trained with each loss from the same start
 
 Batches are 30 utterances in the order of the file, and 10,000 frames sorted by columns, steps 20 on, as in the original
 study; FILE is a shape file, without it shapes are drawn. Losses take turns batch by batch. Needs CUDA.
+`speechmeter run plans/largest-batch-losses.yaml` finds the largest batch that fits.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ from speechmeter.workloads.shapes.generator import generate
 
 FIRST = 20
 DISCARDED = 2
-VOCABULARY, LARGE_VOCABULARY = 500, 4096
+VOCABULARY = 500
 MIB = 2**20
-MOST = 1024
 LOSSES = ("torchaudio", "ours", "ours-in-place")
 STEPS = (
     ("torchaudio", "float32", "tf32"),
@@ -49,8 +48,6 @@ STEPS = (
     ("ours-joint", "bfloat16", "tf32"),
     ("ours-pruned-joint", "float32", "tf32"),
 )
-LARGEST = (("ours-in-place", "float32"), ("ours-joint", "bfloat16"), ("torchaudio", "float32"))
-"""The one that may end with a broken device comes last."""
 
 
 def main() -> None:
@@ -64,7 +61,7 @@ def main() -> None:
     }
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {asked.steps} batches of each workload")
     for part in asked.parts.split(","):
-        {"loss": losses, "step": steps, "largest": largest, "curve": curve}[part](workloads)
+        {"loss": losses, "step": steps, "curve": curve}[part](workloads)
 
 
 def losses(workloads: dict[str, Groups]) -> None:
@@ -97,21 +94,6 @@ def steps(workloads: dict[str, Groups]) -> None:
             print(f"{label:30}{1e3 * seconds:8.2f}{seconds / first:15.3f}{1e3 * busy:9.2f}{peak / MIB:10,.0f}")
 
 
-def largest(workloads: dict[str, Groups]) -> None:
-    """The largest batch of one length that fits, by search."""
-    longest = max((tuple(row) for row in workloads["fixed 30"].one(0).tolist()), key=lambda row: row[0] * row[1])
-    print(f"\nlargest batch of {longest[0]} frames and {longest[1]} labels with {LARGE_VOCABULARY} ids, whole step")
-    for loss, dtype in LARGEST:
-        way = chain(loss, dtype, "step", LARGE_VOCABULARY)
-        try:
-            found, tries = search(lambda count, way=way: fits(way, [longest] * count))
-        except torch.AcceleratorError as fault:  # the device is of no use to this process any more
-            print(f"\n{loss:16}{dtype:10} stopped: {str(fault).splitlines()[0]}")
-            return
-        more = " or more" if found >= MOST else ""
-        print(f"\n{loss:16}{dtype:10}{found:8,}{more}   in {tries} tries", flush=True)
-
-
 def curve(workloads: dict[str, Groups]) -> None:
     """The same training with three losses."""
     curves = {
@@ -125,15 +107,15 @@ def curve(workloads: dict[str, Groups]) -> None:
         print(f"{name:16}{'  '.join(f'{values[at]:9.4f}' for at in (0, 99, 199, 299))}   {far:.1e}", flush=True)
 
 
-def chain(loss: str, dtype: str, part: str, vocabulary: int = VOCABULARY) -> Callable[[Any], Any]:
+def chain(loss: str, dtype: str, part: str) -> Callable[[Any], Any]:
     """A call of one loss on rows (T, U), as the subject makes it."""
     known = BY_NAME[loss]
     kind = getattr(torch, dtype)
-    recipe = step.Recipe(known=known, vocabulary=vocabulary, dtype=kind, device="cuda")
+    recipe = step.Recipe(known=known, vocabulary=VOCABULARY, dtype=kind, device="cuda")
     if part == "loss":
         stages = step.loss_stages(recipe, loading.exact(known))
     else:
-        output = torch.nn.Linear(step.WIDTH, vocabulary).to("cuda", kind)
+        output = torch.nn.Linear(step.WIDTH, VOCABULARY).to("cuda", kind)
         stages = (
             step.joint_stages(recipe, output, None, loading.joint(known))
             if known.joint
@@ -211,38 +193,6 @@ def tf32(allowed: bool) -> Iterator[None]:
         torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def fits(way: Callable[[Any], Any], sizes: list[tuple[int, ...]]) -> bool:
-    """Whether a call ends without running out of memory."""
-    import numpy as np
-
-    print(f"  {len(sizes):,}", end="", flush=True)
-    try:
-        way(np.array(sizes, dtype=np.int32))
-    except torch.OutOfMemoryError:
-        return False
-    else:
-        return True
-    finally:
-        torch.cuda.empty_cache()
-
-
-def search(works: Callable[[int], bool], most: int = MOST) -> tuple[int, int]:
-    """The largest number up to `most` that works, given that smaller ones do, and how many were tried."""
-    good, bad, tries = 0, 1, 0
-    while good < most:
-        tries += 1
-        if not works(bad):
-            break
-        good, bad = bad, 2 * bad
-    if good >= most:
-        return good, tries
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        tries += 1
-        good, bad = (middle, bad) if works(middle) else (good, middle)
-    return good, tries
-
-
 def train(loss: Callable[..., torch.Tensor], dtype: torch.dtype, count: int = 300) -> list[float]:
     """Losses of a transducer of 40,000 parameters that learns which label a band of frames stands for."""
     torch.manual_seed(0)
@@ -302,7 +252,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", type=Path)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--parts", default="loss,step,curve,largest")
+    parser.add_argument("--parts", default="loss,step,curve")
     return parser.parse_args()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from conftest import make_case, make_record
 
 from speechmeter.core import metrics
+from speechmeter.core.finding import trial_protocol
 from speechmeter.core.memory_timeline import FILE, Held, MemoryTimeline, write_timeline
 from speechmeter.core.types import Environment, Measurement, Record, Spec
 
@@ -154,6 +155,20 @@ def timeline(device: str = "cuda:0") -> MemoryTimeline:
     )  # fmt: skip
 
 
+def search() -> list[Record]:
+    """What fits of two models at three lengths, one of which never fails and one of which nothing fits at 30 s."""
+    protocol = trial_protocol("max-batch", seed=0, margin=0.05, memory_gib=None)
+    room = {"base": 7000.0, "large": 20.0}
+    made = []
+    for (name, most), seconds, batch in product(room.items(), (1.0, 10.0, 30.0), (1, 64, 256, 384, 512)):
+        case = make_case(name, seconds=seconds, batch=batch, protocol=protocol, device="cuda", meters=("memory",))
+        found = [Measurement.of(metrics.MEMORY_CUDA_ALLOCATED, [2e7 * seconds * batch])]
+        fits = seconds * batch <= most
+        status = {} if fits else {"status": "oom", "reason": "CUDA out of memory"}
+        made.append(make_record(case, *(found if fits else ()), sequence=len(made), host="cluster", **status))
+    return made
+
+
 def write(path: Path, records: Iterable[Record], environment: Environment) -> Path:
     """A run directory of these records, written at once: a store sees every line to the disk, which takes long."""
     lines = [replace(record, environment=environment.fingerprint).to_json() for record in records]
@@ -173,6 +188,7 @@ def full(folder: Path) -> list[Path]:
         write(folder / "accuracy", systems(), CPU),
         write(folder / "losses", losses(), GPU),
         write(folder / "training", training(), CPU),
+        write(folder / "search", search(), GPU),
     ]
     write_timeline(folder / "training" / "artifacts" / training()[0].case.id / FILE, timeline())
     return runs

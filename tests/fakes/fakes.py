@@ -108,3 +108,24 @@ def mumbler():
 
 def _named(batch):
     return zip(batch.ids, batch.data, strict=True)
+
+
+def by_the_item():
+    """32 MiB for each item, all alive at once."""
+
+    def call(batch):
+        held = [bytearray(32 * 2**20) for _ in range(batch.items)]
+        return len(held)
+
+    return chain(call)
+
+
+def by_the_item_or_not():
+    """The same up to four items; with more the model is unhappy."""
+
+    def call(batch):
+        if batch.items > 4:
+            raise ValueError("at most four")
+        return bytes(batch.items)
+
+    return chain(call)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.stopping import Rounds
+from speechmeter.api.searching import check_search, search_of
 from speechmeter.core import metrics
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.hosts import hosts_apart
@@ -21,6 +22,7 @@ from speechmeter.core.outputs import Keep
 from speechmeter.core.types import CONTENT_HASHES, FAILED, VARIANT, Case, Record
 from speechmeter.launch.places import BASELINE, THIS, InlinePlace, Place, SubprocessPlace, all_exact
 from speechmeter.launch.preflight import check_baseline, preflight
+from speechmeter.launch.search import run_search
 from speechmeter.launch.sweep import Sweep, Watcher, pending, run_sweep
 from speechmeter.plan.study import Study, study_from_file, study_from_python
 from speechmeter.report import choose, text
@@ -28,6 +30,8 @@ from speechmeter.report.tables import by_case
 from speechmeter.store.run_dir import RunDir, RunWriter, is_free, is_run
 
 Launcher = Literal["subprocess", "inline"]
+_CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within")
+"""Keys of a plan that are no part of its cases."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +119,11 @@ def run_study(study: Study, options: Options, watch: Watcher = lambda event: Non
             if not options.resume:
                 store.clear()
             store.begin(study.plan_text())
-            run_sweep(sweep, _place(options, study, store), store, watch)
+            place = _place(options, study, store)
+            if study.plan.find is None:
+                run_sweep(sweep, place, store, watch)
+            else:
+                run_search(search_of(study, sweep), place, store, watch)
             return Run(path=output, records=tuple(store.records()))
 
 
@@ -150,6 +158,7 @@ def _check_options(study: Study, options: Options) -> None:
             where=study.place(pinned[0], "cores"),
             fix="use --launcher subprocess",
         )
+    check_search(study, options.launcher, two_interpreters=options.baseline_python is not None)
     if options.output is not None:
         check_output(options.output, study, options)
 
@@ -250,8 +259,10 @@ def _check_same_plan(output: Path, study: Study) -> None:
 
 def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     for key in dict.fromkeys([*begun, *now]):
-        if begun.get(key) != now.get(key) and key not in ("name", "rounds", "limits"):
+        if begun.get(key) != now.get(key) and key not in _CHANGEABLE:
             return f"{key}: {begun.get(key)!r} then, {now.get(key)!r} now"
+    if begun.get("limits") != now.get("limits") and now.get("find"):  # what fits depends on them
+        return f"limits: {begun.get('limits')!r} then, {now.get('limits')!r} now"
     return "this machine gives other cores or audio"
 
 

@@ -10,7 +10,7 @@ import typer
 def plot(
     runs: list[str] = typer.Argument(..., metavar="RUN…", help="A run, or some of it: RUN@model=a,batch=1."),
     kind: str = typer.Option(
-        ..., help="grid, scaling, front, modules, memory, losses, cold-start, energy, machines or stages."
+        ..., help="grid, scaling, frontier, front, modules, memory, losses, cold-start, energy, machines or stages."
     ),
     output: Path = typer.Option(
         ..., "-o", "--output", help="figure.png, figure.svg or figure.pdf.", show_default=False

@@ -53,6 +53,12 @@ def run(
     resume: bool = typer.Option(False, "--resume", help="Go on with a run; finished records are kept."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="With --resume: measure failed cases again."),
     force: bool = typer.Option(False, "--force", help="Replace a run that stands at -o."),
+    find: str | None = typer.Option(
+        None, "--find", help="Search the largest that fits: max-batch, max-seconds or max-frames."
+    ),
+    find_most: float | None = typer.Option(None, "--find-most", help="Never try more than this."),
+    find_within: str | None = typer.Option(None, "--find-within", help="How close the search comes, such as 1%."),
+    find_margin: str | None = typer.Option(None, "--find-margin", help="Safety margin below it; 5% unless given."),
     quick: bool = typer.Option(False, "--quick", help="One round."),
     strict: bool = typer.Option(False, "--strict", help="Exit 1 when a case failed."),
     dry_run: bool = typer.Option(False, "--dry-run", help="List cases, skipped cells and a time estimate."),
@@ -76,6 +82,10 @@ def run(
         "rounds": 1 if quick else wanted,
         "repeats": repeats,
         "triangle": triangle,
+        "find": find,
+        "find_most": find_most,
+        "find_within": find_within,
+        "find_margin": find_margin,
     }
     overrides = _overrides(model, flags, single, set_ or [])
     study = _study(plan, overrides, bool(model), output if resume else None, trust=trust)
@@ -111,7 +121,9 @@ def _overrides(
     found = [Override(path=("models",), value=list(models), where="--model")] if models else []
     found += [from_flag(key, value) for key, value in lists.items() if value is not None]
     found += [
-        Override(path=(key,), value=value, where=f"--{key}") for key, value in single.items() if value is not None
+        Override(path=(key,), value=value, where=f"--{key.replace('_', '-')}")
+        for key, value in single.items()
+        if value is not None
     ]
     return found + [from_set(text) for text in sets]
 
@@ -182,11 +194,15 @@ def _write_report(made: Run) -> None:
 
 def _list_cases(study: Study, options: Options) -> None:
     from speechmeter.api.runs import check_study, left_to_do
+    from speechmeter.api.searching import search_lines, search_of
     from speechmeter.cli.progress import duration
     from speechmeter.launch.forecast import earlier_walls, forecast
     from speechmeter.report.numbers import counted
 
     sweep = check_study(study, options)
+    if study.plan.find is not None:
+        typer.echo("\n".join(search_lines(search_of(study, sweep))))
+        return
     pairs = left_to_do(sweep, options)
     left_out = {skip.case.id for skip in sweep.unavailable}
     for case in sweep.cases:

@@ -18,8 +18,8 @@ def show(
     metric: str | None = typer.Option(
         None,
         help="rtf, rtfx, latency, memory, parameters, flops, energy, modules, operators, coverage, utilisation, "
-        "stages, cold-start, summary, cascades, relations, utterances, quality, losses, split, trace, timeline, or "
-        "any metric.",
+        "stages, cold-start, summary, cascades, relations, utterances, quality, losses, split, trace, timeline, "
+        "frontier, growth, or any metric.",
     ),
     format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
     statistic: str = typer.Option(
@@ -35,6 +35,9 @@ def show(
     assume: list[str] = typer.Option(
         [], "--assume", help="A rate for the energy table: tdp_w=65, co2_g_per_kwh=400, price_per_kwh=0.30. Repeatable."
     ),
+    at: list[str] = typer.Option(
+        [], "--at", help="A size to extrapolate to, with --metric growth: seconds=60, batch=64. Repeatable."
+    ),
 ) -> None:
     """Print the tables of a run: by default the first figure of each meter."""
     from speechmeter.analysis.assumed import read_assumptions
@@ -43,6 +46,7 @@ def show(
     from speechmeter.core.hosts import hosts_apart
     from speechmeter.core.plugins import nearest
     from speechmeter.report.choose import tables
+    from speechmeter.report.growth import read_at
     from speechmeter.report.text import FORMATS
     from speechmeter.store.run_dir import RunDir
 
@@ -58,7 +62,9 @@ def show(
         raise InputError("rates are for the energy table", where="--assume", fix="--metric energy, or none")
     if filter is not None and metric != "modules":
         raise InputError("a pattern is for the modules", where="--filter", fix="add --metric modules")
-    found = tables(records, metric, statistic, read_assumptions(assume), filter, beside=split)
+    if at and metric != "growth":
+        raise InputError("sizes are for the table of growth", where="--at", fix="add --metric growth")
+    found = tables(records, metric, statistic, read_assumptions(assume), filter, beside=split, at=read_at(at))
     if format != "table":
         typer.echo(FORMATS[format](found, sci=sci).rstrip())
         return

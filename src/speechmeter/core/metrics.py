@@ -358,6 +358,34 @@ THROUGHPUT = Metric(
     formula="sum of items / sum of processing time",
 )  # fmt: skip
 
+LARGEST_FITTING = _higher(
+    "largest_fitting.v1", "1", "largest that fits",
+    "largest value of an axis at which no call ran out of memory, below the smallest at which one did",
+)  # fmt: skip
+SMALLEST_FAILING = _plain(
+    "smallest_failing.v1", "1", "smallest that does not",
+    "smallest value of an axis at which a call ran out of memory", exact=True,
+)  # fmt: skip
+LARGEST_SAFE = _higher(
+    "largest_safe.v1", "1", "with margin", "largest that fits × (1 − safety margin), rounded down to a whole step"
+)
+GROWTH_EXPONENT = _plain(
+    "growth_exponent.v1", "1", "exponent",
+    "slope of log(figure) over log(size), least squares over the sizes of one line",
+)  # fmt: skip
+GROWTH_EXPONENT_LOCAL = _plain(
+    "growth_exponent_local.v1", "1", "exponent at the end",
+    "slope of log(figure) over log(size) from the largest size up to two thirds of the last one to the last",
+)  # fmt: skip
+QUADRATIC_SHARE = _plain(
+    "quadratic_share.v1", "%", "quadratic part",
+    "100 × c·x² / (a + b·x + c·x²) at the largest size, none of them negative, least squares of relative errors",
+)  # fmt: skip
+SATURATION_BATCH = _plain(
+    "saturation_batch.v1", "1", "saturating batch",
+    "smallest batch whose throughput is within 10 % of the best of its line",
+)  # fmt: skip
+
 FLOOR = _plain(
     "floor.v1", "s", "floor",
     "of a loss alone: bytes of true logits read and of padded gradients written / peak bandwidth; of an exact step: "

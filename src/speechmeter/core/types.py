@@ -89,6 +89,8 @@ class Case:
         parts = [self.subject.name, str(self.axes.get("device", ""))]
         if "seconds" in self.axes:
             parts.append(f"{self.axes['seconds']:g} s × {self.axes.get('batch', 1)}")
+        elif self.axes.get("batch") is not None and self.axes.get("max_frames") is None:
+            parts.append(f"batch {self.axes['batch']}")
         parts += [f"{name} {value}" for name, value in self.axes.items() if not _as_usual(name, value)]
         return " · ".join(part for part in parts if part)
 

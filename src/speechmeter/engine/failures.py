@@ -24,7 +24,10 @@ def classify(error: BaseException) -> tuple[Status, str]:
 
 
 def _says_out_of_memory(error: BaseException, text: str) -> bool:
-    # torch raises RuntimeError "... can't allocate memory" on CPU and OutOfMemoryError on CUDA, never MemoryError
+    # torch raises RuntimeError "... can't allocate memory" on CPU and OutOfMemoryError on CUDA, never MemoryError;
+    # cuBLAS and cuDNN (…_STATUS_ALLOC_FAILED) and the driver, as numba hands it on, have names of their own for it
+    if any(name in text for name in ("_STATUS_ALLOC_FAILED", "CUDA_ERROR_OUT_OF_MEMORY")):
+        return True
     return isinstance(error, RuntimeError | OSError) and any(sign in text.lower() for sign in _OUT_OF_MEMORY)
 
 

@@ -18,6 +18,7 @@ from speechmeter.core.types import VARIANT, Case, Limits, Measurement
 from speechmeter.engine.measure import Outcome, measure
 from speechmeter.launch.job import Job
 from speechmeter.launch.process import MeasuringProcess
+from speechmeter.launch.release import release
 
 BASELINE, THIS = "baseline", "this"
 _SHARE_OF_FREE_MEMORY = 0.95
@@ -103,7 +104,7 @@ class InlinePlace:
 
     def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
         """The outcome of the meters that can share this process."""
-        return measure_here(
+        outcome = measure_here(
             case,
             plugins.subject(case.subject.plugin),
             plugins.workload(case.workload.plugin),
@@ -112,6 +113,8 @@ class InlinePlace:
             report=report,
             keep=self._artifacts if extent == "all" else None,
         )
+        release()
+        return outcome
 
 
 def measure_here(

@@ -12,6 +12,7 @@ import torch
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import SensorError
+from speechmeter.core.finding import one_call
 from speechmeter.core.protocols import Session
 from speechmeter.core.stages import step
 from speechmeter.core.types import Batch, Measurement, by_turns
@@ -34,7 +35,8 @@ def measure_cuda(session: Session) -> list[Measurement]:
     device = torch.device(str(session.case.axes["device"]))
     turns = by_turns(session.batches)
     peaks = [_call(session, device, batch) for batch in _to_read(session)]
-    stages = _stages(session, device)
+    quick = one_call(session.case)
+    stages = [] if quick else _stages(session, device)
     _reset(session, device)
     return [
         *_measurements(peaks, turns),
@@ -43,12 +45,13 @@ def measure_cuda(session: Session) -> list[Measurement]:
         ),
         Measurement.of(metrics.MEMORY_CUDA_LOAD, [float(torch.cuda.memory_allocated(device))], source="torch"),
         *stages,
-        _process(session, device),
+        *([] if quick else [_process(session, device)]),
     ]
 
 
 def _to_read(session: Session) -> Sequence[Batch]:
-    return session.batches if len(session.batches) > 1 else list(session.batches) * _READINGS
+    once = len(session.batches) > 1 or one_call(session.case)
+    return session.batches if once else list(session.batches) * _READINGS
 
 
 def _call(session: Session, device: torch.device, batch: Batch) -> _Peak:

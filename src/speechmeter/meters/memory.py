@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
+from speechmeter.core.finding import one_call
 from speechmeter.core.machine import GLIBC, allocator_name
 from speechmeter.core.protocols import MAIN, ORDINARY, Session
 from speechmeter.core.stages import step
@@ -70,7 +71,8 @@ class MemoryMeter:
             from speechmeter.meters.cuda_memory import measure_cuda
 
             return [*measure_cuda(session), *weights(session)]
-        return [*_total(session, self._probes[0]), *_stages(session, self._probes), *weights(session)]
+        stages = [] if one_call(session.case) else _stages(session, self._probes)
+        return [*_total(session, self._probes[0]), *stages, *weights(session)]
 
 
 def _total(session: Session, probe: Probe) -> list[Measurement]:
@@ -151,7 +153,7 @@ def _held(scope: str, modules: Mapping[str, Any]) -> Measurement:
 
 def batches_to_read(session: Session) -> Sequence[Batch]:
     """What is called and read: each of several batches once; the only one a few times, or once when it is slow."""
-    if len(session.batches) > 1:
+    if len(session.batches) > 1 or one_call(session.case):
         return session.batches
     return list(session.batches) * (_READINGS if session.first_ns < _SLOW_NS else _READINGS_WHEN_SLOW)
 

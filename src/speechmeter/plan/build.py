@@ -14,6 +14,7 @@ from speechmeter.core import plugins
 from speechmeter.core.axes import CORE_AXES, Axis
 from speechmeter.core.errors import InputError, PlanError, SubjectError
 from speechmeter.core.quality import IMPORT, QUALITY
+from speechmeter.plan.finding import searching
 from speechmeter.plan.messages import explain
 from speechmeter.plan.outside_scores import check_quality
 from speechmeter.plan.schema import ModelEntry, Plan
@@ -45,8 +46,10 @@ def build_plan(source: Source, *, trust: bool = False) -> Plan:
     for name in body.meters:
         _named(lambda name=name: plugins.meter(name), source, ("meters",))
     _check_schedule(body, source)
-    axes = _sweeps(swept, declared_axes(body, source), source)
+    declared = declared_axes(body, source)
+    axes = _sweeps(swept, declared, source)
     plan = body.model_copy(update={"axes": axes, **_rebased(body, source), "meters": _meters(body)})
+    plan = searching(plan, declared, source)
     check_quality(plan, source)
     return plan
 

@@ -15,6 +15,7 @@ from speechmeter.core.machine import available_cores
 from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY, default_scores
 from speechmeter.core.types import CONTENT_HASHES, Case, Skip, Spec
 from speechmeter.plan.build import SPECIAL_AUDIO, axes_of
+from speechmeter.plan.finding import search_protocol
 from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry
 
 _CONTENTS = ("manifest", "file")
@@ -51,7 +52,7 @@ def outside_triangle(plan: Plan, case: Case) -> bool:
 
 
 def _all_cases(plan: Plan) -> Iterator[Case]:
-    protocol = {**_protocol(plan), **_quality(plan)}
+    protocol = search_protocol(plan) if plan.find is not None else {**_protocol(plan), **_quality(plan)}
     for entry, workload in itertools.product(plan.models, _workload_specs(plan)):
         names = [*axis_names(CORE_AXES), *axis_names(axes_of(entry)), *_workload_axes(workload)]
         for values in itertools.product(*(plan.axes[name] for name in names)):

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from speechmeter.core.errors import PlanError
+from speechmeter.core.finding import TARGETS
 from speechmeter.core.plugins import nearest
 from speechmeter.plan.schema import LimitsEntry, Plan, QualityEntry, ScheduleEntry
 from speechmeter.plan.source import KeyPath, Source
@@ -21,6 +22,11 @@ _EXAMPLES = {
     "quality": "for example `quality: {normaliser: english, scores: [wer, cer]}` or `quality: {import: scores.csv}`",
 }
 _PARTS: dict[str, type[BaseModel]] = {"limits": LimitsEntry, "schedule": ScheduleEntry, "quality": QualityEntry}
+_SHARES: dict[str | int, str] = {
+    "precision": "between 0 and 1",
+    "find_within": "from 0 to below 1",
+    "find_margin": "from 0 to below 1",
+}
 _KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -52,14 +58,16 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
         return (f"{path[0]} is empty", fix)
     if kind == "finite_number":
         return (f"{key} must be finite, not {value!r}", fix)
+    if path[0] == "find":
+        return (f"there is no search {value!r}", nearest(str(value), list(TARGETS)))
     if kind == "literal_error" and path[0] == "quality":
         return (f"{key} takes {context['expected']}, not {value!r}", fix)
     if kind == "greater_than":
         return (f"{key} must be greater than {context['gt']:g}, not {value!r}", fix)
     if path[0] == "rounds":
         return (f"rounds takes `auto` or a whole number from 1 on, not {value!r}", "for example `rounds: 5`")
-    if path[0] == "precision":
-        return (f"precision takes a share between 0 and 1, not {value!r}", "for example `precision: 5%`")
+    if path[0] in _SHARES:
+        return (f"{path[0]} takes a share {_SHARES[path[0]]}, not {value!r}", f"for example `{path[0]}: 5%`")
     if kind == "less_than":
         return (f"{key} must be less than {context['lt']:g}, not {value!r}", fix)
     if kind == "greater_than_equal":

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from speechmeter.core.finding import USUAL_MARGIN
 from speechmeter.core.naming import default_name
 from speechmeter.core.outputs import TraceOptions
 from speechmeter.core.types import Limits
@@ -135,6 +136,10 @@ class Plan(_Part):
     trace: Flag | TraceEntry = False
     filter: Annotated[tuple[Word, ...], BeforeValidator(_as_list)] = ()
     quality: QualityEntry | None = None
+    find: Literal["max-batch", "max-seconds", "max-frames"] | None = None
+    find_most: Positive | None = None
+    find_within: Annotated[float, BeforeValidator(_share), Field(ge=0, lt=1)] | None = None
+    find_margin: Annotated[float, BeforeValidator(_share), Field(ge=0, lt=1)] = USUAL_MARGIN
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
     axes: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict)
 

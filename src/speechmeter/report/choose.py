@@ -13,7 +13,9 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.arithmetic import coverage, flops, modules, operators, utilisation
 from speechmeter.report.energy import energy
+from speechmeter.report.frontier import frontier, searched
 from speechmeter.report.grids import grids
+from speechmeter.report.growth import At, growth
 from speechmeter.report.lists import cold_start, parameters, stages
 from speechmeter.report.losses import losses
 from speechmeter.report.modules import module_times, timed
@@ -46,6 +48,8 @@ _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
     "split": split,
     "trace": traces,
     "timeline": timeline,
+    "frontier": frontier,
+    "growth": growth,
 }
 _MEMORY = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED)
 
@@ -102,23 +106,29 @@ def tables(
     wanted: str | None = None,
     *,
     beside: bool = False,
+    at: At | None = None,
 ) -> list[Table]:
     """The tables of one metric; without one a table of each meter's first figure, plug-ins last.
 
     `assumed` are rates that the reader states for figures of energy (see `analysis.assumed`); `wanted` is a pattern
     for the modules that are listed. `beside` puts busy time of CPU and GPU beside the wall time of a real-time factor;
-    other metrics have no such form: InputError.
+    other metrics have no such form: InputError. `at` are sizes that the table of growth is to tell about.
     """
     asked = dict.fromkeys(name for record in records for name in record.case.meters)
     own = _definitions(asked)
     if beside:
         return _with_needs(_beside(records, metric, statistic), "beside", asked)
+    if metric is None and any(map(searched, records)):
+        rest = [record for record in records if not searched(record)]
+        return [*frontier(list(filter(searched, records))), *(tables(rest, None, statistic, assumed) if rest else ())]
     if metric is None:
         words = _WORDS if _has_audio(records) else {**_WORDS, "latency": "latency"}
         shown = [word for name, word in words.items() if name in asked]
         return [table for word in [*shown, *own] for table in tables(records, word, statistic, assumed)]
     if metric == "energy":
         return _with_needs(energy(records, assumed), "energy", asked)
+    if metric == "growth":
+        return growth(records, at)
     if metric == "summary":
         return summary(records, statistic)
     if metric == "modules" and timed(records):

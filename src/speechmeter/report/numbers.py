@@ -10,7 +10,13 @@ _BYTES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _WIDEST_PERCENT = 999
 _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _COUNTED = {"flop": "FLOP", "flop/s": "FLOP/s", "op": "op"}
-_OVER_UTTERANCES = ("bootstrap", "difference", "imported")
+_BOTH_ENDS = ("bootstrap", "difference", "imported", "drawn", "extrapolated", "interpolated")
+_SAID = ("imported", "extrapolated", "interpolated")
+"""Statistics whose figures show both ends of their interval, and those that stand behind it as a word."""
+_OF_AN_AXIS = {"tried": "", "at least": "≥ "}
+"""Figures that are values of an axis, as they were tried; and what stands before them."""
+_SCALED = ("s", "bytes", "bytes/s", *_COUNTED)
+_PLAIN_ENDS = {"slope": ".2f", "size": "g"}
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -34,7 +40,13 @@ def figure(estimate: Estimate, *, sci: bool = False) -> str:
     """An estimate with its relative interval: `0.123 ±4%`."""
     if estimate.statistic == "rho":
         return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}] (n={estimate.samples_per_round})"
-    if estimate.statistic in _OVER_UTTERANCES:
+    if estimate.statistic in _PLAIN_ENDS:
+        form = _PLAIN_ENDS[estimate.statistic]
+        ends = "" if estimate.low is None else f" [{estimate.low:{form}}, {estimate.high:{form}}]"
+        return f"{estimate.value:{form}}{ends}"
+    if estimate.statistic in _OF_AN_AXIS:
+        return f"{_OF_AN_AXIS[estimate.statistic]}{estimate.value:,.10g}"
+    if estimate.statistic in _BOTH_ENDS:
         return _score(estimate, sci)
     text = number(estimate.value, estimate.metric.unit, sci=sci)
     if estimate.statistic == "mean-sd" and estimate.high is not None:
@@ -49,10 +61,11 @@ def _score(estimate: Estimate, sci: bool) -> str:
     def text(value: float, unit: str = "1") -> str:
         return ("+" if signed and value > 0 else "") + number(value, unit, sci=sci)
 
-    bounds = "" if estimate.low is None or estimate.high is None else f" [{text(estimate.low)}, {text(estimate.high)}]"
-    return (
-        text(estimate.value, estimate.metric.unit) + bounds + (" imported" if estimate.statistic == "imported" else "")
-    )
+    unit = estimate.metric.unit if estimate.metric.unit in _SCALED else "1"  # one that may change between the ends
+    ends = [text(end, unit) for end in (estimate.low, estimate.high) if end is not None]
+    bounds = f" [{', '.join(ends)}]" if ends else ""
+    said = f" {estimate.statistic}" if estimate.statistic in _SAID else ""
+    return text(estimate.value, estimate.metric.unit) + bounds + said
 
 
 def _percent(share: float) -> str:

@@ -10,6 +10,8 @@ from speechmeter.engine.failures import classify
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "oom"),
         (RuntimeError("CUDA out of memory. Tried to allocate"), "oom"),
         (OSError("Cannot allocate memory"), "oom"),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), "oom"),
+        (Exception("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY"), "oom"),
         (RuntimeError("shape mismatch"), "error"),
         (ValueError("out of memory of names"), "error"),
         (SystemExit(3), "error"),

@@ -20,7 +20,7 @@ def block(mib):
     return fresh_pages(mib) if mib else b""
 
 
-def readings(*stages, probes=None, modules=None):
+def readings(*stages, probes=None, modules=None, **changes):
     class Subject:
         def prepare(self, case, device):
             return Prepared(stages=stages, modules=modules or {})
@@ -28,7 +28,7 @@ def readings(*stages, probes=None, modules=None):
         def batches(self, case):
             yield Batch(data=None, items=1)
 
-    outcome = measure(make_case(), Subject(), Subject(), [MemoryMeter(probes)])
+    outcome = measure(make_case(**changes), Subject(), Subject(), [MemoryMeter(probes)])
     assert outcome.status == "ok", outcome.reason
     return {(m.metric, m.scope): m for m in outcome.measurements}
 
@@ -117,3 +117,12 @@ def test_glibc_needs_no_warning(monkeypatch):
 def test_weights_of_a_subject_without_modules_are_unavailable():
     found = readings(Stage(name="model", fn=lambda batch: None))
     assert "no torch module" in found["memory_weights.v1", "total"].unavailable
+
+
+def test_a_trial_of_a_search_is_read_in_one_call_and_in_total_alone():
+    calls = []
+    stages = (Stage(name="features", fn=calls.append), Stage(name="model", fn=lambda state: None))
+    found = readings(*stages, probes=[Sampling()], protocol={"readings": 1})
+    assert len(calls) == 2  # the first call, and the one that is read
+    assert [scope for metric, scope in found if metric == "memory_cpu_peak.v1"] == ["total"]
+    assert len(found["memory_cpu_peak.v1", "total"].values) == 1

@@ -13,7 +13,7 @@ from speechmeter.report.charts.kinds import KINDS
 from speechmeter.report.plot import plot
 from speechmeter.report.sources import read_sources
 
-RUN_OF = {"front": 2, "losses": 3, "modules": 4, "memory": 4}
+RUN_OF = {"front": 2, "losses": 3, "modules": 4, "memory": 4, "frontier": 5}
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,8 @@ def render(format, metric, sci=False):
 
 
 @pytest.mark.parametrize("format", ["table", *FORMATS])
-@pytest.mark.parametrize(("metric", "sci"), [(None, False), ("rtf", True), ("cold-start", False), ("stages", False)])
+@pytest.mark.parametrize(("metric", "sci"), [(None, False), ("rtf", True), ("cold-start", False), ("stages", False),
+                                              ("frontier", False), ("growth", False)])  # fmt: skip
 def test_golden(format, metric, sci):
     path = GOLDEN / f"{metric or 'default'}{'-sci' if sci else ''}.{format}.txt"
     check_golden(path, render(format, metric, sci))

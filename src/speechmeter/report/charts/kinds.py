@@ -9,6 +9,7 @@ from speechmeter.report.charts import (
     cold_start,
     energy,
     front,
+    frontier,
     grid,
     losses,
     machines,
@@ -45,6 +46,9 @@ def of_each(figures: Callable[[Source], Iterable[Figure]]) -> Draw:
 KINDS: dict[str, Kind] = {
     "grid": Kind(draw=of_each(grid.figures), needs="a case with latency or memory"),
     "scaling": Kind(draw=of_each(scaling.figures), needs="latency at several seconds or batch sizes"),
+    "frontier": Kind(
+        draw=of_each(frontier.figures), needs="a search (run --find), or a grid in which a cell ran out of memory"
+    ),
     "front": Kind(draw=of_each(front.figures), needs="systems with a score (meter quality) and latency"),
     "modules": Kind(draw=of_each(modules.figures), needs="the time of modules (meter modules)"),
     "memory": Kind(draw=of_each(memory.figures), needs="memory through a step (meter timeline)"),

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
 from speechmeter.core.types import Record
-from speechmeter.report.charts.figure import (
-    Figure,
-    Rows,
-    bounds,
-    drawn,
-    intervals,
-    reading,
-    scale_of,
-    shortened,
-    unit_of,
-)
+from speechmeter.report.charts.curves import curves
+from speechmeter.report.charts.figure import Figure, Rows, bounds, drawn, reading, shortened, unit_of
 from speechmeter.report.grids import grid_groups
 from speechmeter.report.sources import Source
 
@@ -75,36 +65,11 @@ def _side_by_side(groups: dict[str, Rows]) -> list[Figure]:
 def _figure(title: str, rows: Rows, name: str, other: str, prefix: str) -> Figure:
     order = sorted(rows, key=lambda row: row[other]) if prefix else rows
     made = [{**row, "line": f"{prefix}{row[other]:g}" if prefix else row[other]} for row in order]
+    unit = unit_of(metrics.LATENCY, bounds(made))
     return Figure(
         title=title,
         caption="Geometric mean over rounds with its 95 % interval; axes are logarithmic where values are far apart.",
-        spec=drawn(_chart(made, name), made, _HEIGHT),
+        spec=drawn(curves(made, name, _AXES[name], unit, "latency"), made, _HEIGHT),
         columns=(("line", "line"), (name, _AXES[name]), ("text", "latency")),
         definitions=(metrics.LATENCY,),
-    )
-
-
-def _chart(rows: Rows, name: str) -> Any:
-    import altair as alt
-
-    places, lines = sorted({row[name] for row in rows}), list(dict.fromkeys(row["line"] for row in rows))
-    values = bounds(rows)
-    axis, scale = unit_of(metrics.LATENCY, values).axis(values), scale_of(values)
-    across = alt.Axis(title=_AXES[name], values=places, labelExpr="'' + datum.value", grid=False)
-    told = [
-        alt.Tooltip("line:N", title="line"),
-        alt.Tooltip(f"{name}:Q", title=_AXES[name]),
-        alt.Tooltip("text:N", title="latency"),
-    ]
-    legend = {"title": None, "sort": lines, "scale": alt.Scale(domain=lines)}
-    legend |= {"legend": None} if len(lines) == 1 else {}
-    base = alt.Chart().encode(
-        x=alt.X(f"{name}:Q", scale=scale_of(places), axis=across), color=alt.Color("line:N", **legend), tooltip=told
-    )
-    y, low = (alt.Y(f"{field}:Q", scale=scale, axis=axis) for field in ("value", "low"))
-    shape = alt.Shape("line:N", **legend)
-    return alt.layer(
-        base.mark_line(strokeWidth=1.5, opacity=0.6).encode(y=y),
-        *intervals(rows, base.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")),
-        base.mark_point(filled=True, size=55, opacity=1).encode(y=y, shape=shape),
     )

@@ -45,6 +45,8 @@ SECTIONS = (
             text="Seconds of audio down, batch across; from dark (low) to yellow (high), on a logarithmic ramp."),
     Section(id="scaling", title="Latency against size and batch", draw=_kind("scaling"),
             text="How the time of a call grows with its input."),
+    Section(id="frontier", title="Largest that fits", draw=_kind("frontier"),
+            text="Up to which batch or length memory suffices; assumed: what fits also fits at every smaller value."),
     Section(id="cold-start", title="Cold start", draw=_kind("cold-start"),
             text="What it takes until calls are steady."),
     Section(id="arithmetic", title="Parameters and FLOPs", draw=of_each(arithmetic.figures),

@@ -15,6 +15,7 @@ from speechmeter.report.charts import (
     cold_start,
     energy,
     front,
+    frontier,
     grid,
     losses,
     machines,
@@ -121,12 +122,12 @@ def test_shares_of_modules_are_those_of_the_times_put_in():
 
 def test_memory_is_drawn_from_the_artifact_and_a_broken_one_is_passed_over(tmp_path):
     runs = report_runs.full(tmp_path)
-    (training,) = read_sources([str(runs[-1])])
+    (training,) = read_sources([str(runs[4])])
     line, held = memory.figures(training)
     assert max(row["value"] for row in line.rows) == pytest.approx(10**9 / 2**20, rel=1e-4)
     assert "the peak is 858 MiB at 200 ms" in line.caption
     assert held.rows[0]["label"] == "aten::bmm · 0.attention"
-    next(runs[-1].glob("artifacts/*/memory.json")).write_text("{")
+    next(runs[4].glob("artifacts/*/memory.json")).write_text("{")
     assert list(memory.figures(training)) == []
 
 
@@ -210,3 +211,17 @@ def test_a_scatter_of_some_cases_says_so(monkeypatch):
     made = {figure.title: figure for figure in arithmetic.figures(source(report_runs.grid("beta")))}
     assert len(made["FLOPs against latency"].rows) == 2
     assert made["FLOPs against latency"].caption.endswith("Of 4 cases the first 2.")
+
+
+def test_the_frontier_reaches_from_what_fits_to_what_does_not_and_names_what_nothing_fits_at():
+    (made,) = frontier.figures(source(report_runs.search()))
+    rows = {(row["line"], row["seconds"]): (row["value"], row["high"], row["text"]) for row in made.rows}
+    assert rows["base", 1.0] == (512, None, "≥ 512")
+    assert rows["base", 30.0] == (64, 256, "64")
+    assert rows["large", 30.0] == (None, None, "nothing fits")
+
+
+def test_a_grid_in_which_nothing_failed_has_no_frontier_to_draw():
+    whole = [record for record in report_runs.grid("alpha") if record.status == "ok"]
+    assert not list(frontier.figures(source(whole)))
+    assert len(list(frontier.figures(source(report_runs.grid("alpha"))))) == 1

@@ -1,0 +1,140 @@
+"""The largest that fits, from records alone: those of a search, or of any grid in which cells ran out of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from speechmeter.analysis.bisection import largest_and_smallest
+from speechmeter.analysis.estimate import Estimate
+from speechmeter.core import metrics
+from speechmeter.core.finding import MARGIN, MEMORY_GIB, TARGETS, USUAL_MARGIN, Target, target_of
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Case, Record
+
+TRIED, AT_LEAST = "tried", "at least"
+"""Statistics of a figure that is a value of an axis, never rounded: the edge itself, or the largest that was tried."""
+_TRIED_STATUSES = ("ok", "oom", "timeout", "crashed", "error")
+Group = Sequence[Record]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edge:
+    """Where one line ends: cases that differ in one axis alone.
+
+    `largest` holds the records of the largest that fits, empty where nothing does. There is a `safe` value only where
+    the edge is known: where something did not fit. `stop` says why a search found no
+    smallest that fails, `doubt` what speaks against the assumption that all below the largest fit.
+    """
+
+    target: Target
+    case: Case
+    fits: Estimate | None
+    fails: Estimate | None
+    safe: Estimate | None
+    largest: Group
+    trials: int
+    stop: str = ""
+    doubt: str = ""
+
+    @property
+    def searched(self) -> bool:
+        """Whether the records are those of a search."""
+        return target_of(self.case) is not None
+
+    @property
+    def limit(self) -> str:
+        """What memory there was."""
+        gib = self.case.protocol.get(MEMORY_GIB)
+        return f"a limit of {gib:g} GiB" if gib is not None else "the memory of the device"
+
+    @property
+    def margin(self) -> float:
+        """The share that `safe` stays below what fits."""
+        return float(self.case.protocol.get(MARGIN, USUAL_MARGIN))
+
+
+def edges(cases: Sequence[Group]) -> list[Edge]:
+    """The edge of every line of these cases, each given by its rounds; lines of cells that were skipped have none.
+
+    The axis is the one that was searched, `batch` in records of an ordinary study.
+    """
+    lines: dict[tuple[str, str], list[Group]] = {}
+    for records in cases:
+        case = records[0].case
+        target = target_of(case) or TARGETS["max-batch"]
+        tried = [record for record in records if record.status in _TRIED_STATUSES]
+        if tried and isinstance(case.axes.get(target.axis), int | float):
+            lines.setdefault((target.axis, _line(case, target)), []).append(tried)
+    return [_edge(groups) for groups in lines.values()]
+
+
+def _line(case: Case, target: Target) -> str:
+    return replace(case, axes={**case.axes, target.axis: None}).id
+
+
+def _edge(groups: Sequence[Group]) -> Edge:
+    case = groups[0][0].case
+    target = target_of(case) or TARGETS["max-batch"]
+    by_size = {target.steps(group[0].case.axes[target.axis]): group for group in groups}
+    statuses = {size: _status(group) for size, group in by_size.items()}
+    tried = {size: status == "ok" for size, status in statuses.items() if status in ("ok", "oom")}
+    fits, fails = largest_and_smallest(tried)
+    margin = float(case.protocol.get(MARGIN, USUAL_MARGIN))
+    return Edge(
+        target=target,
+        case=case,
+        fits=_figure(metrics.LARGEST_FITTING, target, fits, len(groups), TRIED if fails is not None else AT_LEAST),
+        fails=_figure(metrics.SMALLEST_FAILING, target, fails, len(groups)),
+        safe=_figure(metrics.LARGEST_SAFE, target, _less(fits, margin), len(groups)) if fails is not None else None,
+        largest=by_size[fits] if fits is not None else (),
+        trials=len(groups),
+        stop=_stop(statuses, by_size, target, fits, fails),
+        doubt=_doubt(tried, target, fails),
+    )
+
+
+def _status(group: Group) -> str:
+    """One round that ran out of memory is enough; one that went well is not."""
+    found = {record.status for record in group}
+    return "oom" if "oom" in found else next((status for status in _TRIED_STATUSES[2:] if status in found), "ok")
+
+
+def _less(fits: int | None, margin: float) -> int | None:
+    return None if fits is None else max(1, int(fits * (1 - margin) + 1e-9))
+
+
+def _figure(metric: Metric, target: Target, size: int | None, trials: int, statistic: str = TRIED) -> Estimate | None:
+    if size is None:
+        return None
+    value = float(target.value(size))
+    return Estimate(
+        metric=metric, value=value, low=None, high=None, rounds=1, samples_per_round=trials, statistic=statistic
+    )
+
+
+def _stop(
+    statuses: Mapping[int, str], by_size: Mapping[int, Group], target: Target, fits: int | None, fails: int | None
+) -> str:
+    """Why what is known ends here, where it is not for memory alone."""
+    others = [
+        size
+        for size, status in statuses.items()
+        if status not in ("ok", "oom") and (fails is None or size < fails) and size > (fits or 0)
+    ]
+    if others:
+        size = min(others)
+        reason = next((record.reason for record in by_size[size] if record.status == statuses[size]), "")
+        return f"{target.axis} {target.value(size):g} ended otherwise: {statuses[size]}: {reason}"
+    if fails is None:
+        return "nothing ran out of memory: the largest that was tried fits"
+    if fits is None:
+        return f"nothing that was tried fits: {by_size[fails][-1].reason}"
+    return ""
+
+
+def _doubt(tried: Mapping[int, bool], target: Target, fails: int | None) -> str:
+    above = [size for size, fitted in tried.items() if fitted and fails is not None and size > fails]
+    if fails is None or not above:
+        return ""
+    return f"{target.axis} {target.value(min(above)):g} fitted, and {target.value(fails):g} did not"

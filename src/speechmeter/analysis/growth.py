@@ -1,0 +1,206 @@
+"""How a figure grows along an axis: exponents, the quadratic part, and what to expect at another size.
+
+All from the rounds behind `analysis.estimate`: a point is a case's figure with the spread of its rounds.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean, stdev
+
+from speechmeter.analysis.curve import Curve, fit
+from speechmeter.analysis.derived import round_value
+from speechmeter.analysis.estimate import Estimate, t_quantile
+from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Record
+
+SLOPE, DRAWN = "slope", "drawn"
+EXTRAPOLATED, INTERPOLATED = "extrapolated", "interpolated"
+LEAST_SIZES = 4
+"""A curve of three parts goes through three points whatever they are."""
+_APART = 2 / 3
+_DRAWS = 400
+_TAIL = 0.025
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One size: the mean of the logarithms of its rounds, and the standard error of that mean.
+
+    The error is None with a single round, and 0 of what is exact.
+    """
+
+    size: float
+    log: float
+    error: float | None
+    rounds: int
+
+    @property
+    def value(self) -> float:
+        """The figure, as `estimate` has it."""
+        return math.exp(self.log)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A metric along an axis, everything else held: at least two sizes, ascending."""
+
+    metric: Metric
+    points: tuple[Point, ...]
+
+    @property
+    def sizes(self) -> list[float]:
+        """The sizes, ascending."""
+        return [point.size for point in self.points]
+
+    @property
+    def values(self) -> list[float]:
+        """The figures at these sizes."""
+        return [point.value for point in self.points]
+
+    @property
+    def has_spread(self) -> bool:
+        """Whether the error of every point is known."""
+        return all(point.error is not None for point in self.points)
+
+    @cached_property
+    def curve(self) -> Curve:
+        """a + b·x + c·x² through the points."""
+        return fit(self.sizes, self.values)
+
+    @cached_property
+    def drawn(self) -> list[list[float]]:
+        """Values as other rounds might have given them: each mean drawn from Student's t around it. Seeded.
+
+        A bootstrap of five rounds would be too narrow by a third: it knows nothing of how few they are.
+        """
+        draw = random.Random(0)
+        return [[math.exp(p.log + (p.error or 0.0) * _student(draw, p.rounds - 1)) for p in self.points]
+                for _ in range(_DRAWS)]  # fmt: skip
+
+
+def line_of(cases: Sequence[tuple[float, Sequence[Record]]], metric: Metric) -> Line | None:
+    """The line of a metric over (size, rounds of the case); None with fewer than two sizes that have a figure."""
+    points = [point for size, records in sorted(cases, key=lambda c: c[0]) if (point := _point(size, records, metric))]
+    return Line(metric=metric, points=tuple(points)) if len(points) > 1 else None
+
+
+def exponent(line: Line) -> Estimate:
+    """The slope over all sizes with its interval at 95 %.
+
+    From three sizes on it is the regression's, by Student's t on the residuals: what is no power law gets a wide one.
+    """
+    if len(line.points) == 2:
+        return local_exponent(line, metrics.GROWTH_EXPONENT)
+    xs, ys = [math.log(size) for size in line.sizes], [point.log for point in line.points]
+    mean_x, mean_y = fmean(xs), fmean(ys)
+    spread = sum((x - mean_x) ** 2 for x in xs)
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / spread
+    residual = sum((y - mean_y - slope * (x - mean_x)) ** 2 for x, y in zip(xs, ys, strict=True))
+    degrees = len(xs) - 2
+    half = t_quantile(degrees) * math.sqrt(residual / degrees / spread)
+    return _figure(metrics.GROWTH_EXPONENT, line, slope, slope - half, slope + half, SLOPE)
+
+
+def local_exponent(line: Line, metric: Metric = metrics.GROWTH_EXPONENT_LOCAL) -> Estimate:
+    """The slope at the largest sizes; its interval is that of the rounds, None where they have no spread."""
+    before, last = line.points[_before_last(line.sizes)], line.points[-1]
+    width = math.log(last.size / before.size)
+    slope = (last.log - before.log) / width
+    half = _half_width(before, last)
+    if half is None:
+        return _figure(metric, line, slope, None, None, SLOPE)
+    return _figure(metric, line, slope, slope - half / width, slope + half / width, SLOPE)
+
+
+def quadratic_part(line: Line) -> Estimate | None:
+    """What c·x² is of the figure at the largest size, in %; None with too few sizes for a curve of three parts."""
+    if len(line.points) < LEAST_SIZES:
+        return None
+    largest = line.sizes[-1]
+    value = 100 * line.curve.quadratic_share(largest)
+    if line.metric.exact or not line.has_spread:
+        return _figure(metrics.QUADRATIC_SHARE, line, value, None, None, DRAWN)
+    shares = [100 * fit(line.sizes, values).quadratic_share(largest) for values in line.drawn]
+    low, high = _between(shares)
+    return _figure(metrics.QUADRATIC_SHARE, line, value, min(low, value), max(high, value), DRAWN)
+
+
+def expected(line: Line, size: float) -> Estimate | None:
+    """What to expect at a size that was not measured, by the curve; None where no interval can be given.
+
+    Beyond the sizes measured the interval holds two ways to go on: the curve, and the slope at the end.
+    """
+    if len(line.points) < LEAST_SIZES or not line.has_spread:
+        return None
+    inside = line.sizes[0] <= size <= line.sizes[-1]
+    curves = [fit(line.sizes, values).at(size) for values in line.drawn]
+    straight = [] if inside else [_straight(line.sizes, values, size) for values in line.drawn]
+    bounds = [bound for values in (curves, straight) if values for bound in _between(values)]
+    value = line.curve.at(size)
+    word = INTERPOLATED if inside else EXTRAPOLATED
+    return _figure(line.metric, line, value, min(value, *bounds), max(value, *bounds), word)
+
+
+def _before_last(sizes: Sequence[float]) -> int:
+    """Where the slope at the end begins: sizes that are nearly alike would show nothing but noise."""
+    return max((place for place, size in enumerate(sizes) if size <= _APART * sizes[-1]), default=0)
+
+
+def _straight(sizes: Sequence[float], values: Sequence[float], size: float) -> float:
+    before = _before_last(sizes)
+    slope = math.log(values[-1] / values[before]) / math.log(sizes[-1] / sizes[before])
+    return float(values[-1] * (size / sizes[-1]) ** slope)
+
+
+def _point(size: float, records: Sequence[Record], metric: Metric) -> Point | None:
+    found = [pair[0] for record in records if (pair := round_value(record, metric, "total", records)) is not None]
+    if not found or min(found) <= 0:  # a growth of no bytes has no logarithm
+        return None
+    logs = [math.log(value) for value in found]
+    spread = None if len(logs) < 2 else stdev(logs) / math.sqrt(len(logs))
+    return Point(size=size, log=fmean(logs), error=0.0 if metric.exact else spread, rounds=len(logs))
+
+
+def _half_width(first: Point, second: Point) -> float | None:
+    """Half the interval of the difference of two means, Welch's degrees of freedom."""
+    if first.error is None or second.error is None or first.rounds < 2 or second.rounds < 2:
+        return None
+    squares = [(point.error or 0.0) ** 2 for point in (first, second)]
+    weights = sum(s * s / (p.rounds - 1) for s, p in zip(squares, (first, second), strict=True))
+    degrees = max(1, int(sum(squares) ** 2 / weights)) if weights else 1
+    return t_quantile(degrees) * math.sqrt(sum(squares))
+
+
+def _student(draw: random.Random, degrees: int) -> float:
+    """A draw of Student's t, cut far outside the bounds that are read off: with two rounds it has no end."""
+    if degrees < 1:
+        return 0.0
+    value = draw.gauss(0, 1) / math.sqrt(draw.gammavariate(degrees / 2, 2) / degrees)
+    most = 2 * t_quantile(degrees)
+    return max(-most, min(most, value))
+
+
+def _between(values: Sequence[float]) -> tuple[float, float]:
+    ordered = sorted(values)
+    cut = int(_TAIL * len(ordered))
+    return ordered[cut], ordered[-1 - cut]
+
+
+def _figure(
+    metric: Metric, line: Line, value: float, low: float | None, high: float | None, statistic: str
+) -> Estimate:
+    return Estimate(
+        metric=metric,
+        value=value,
+        low=low,
+        high=high,
+        rounds=min(point.rounds for point in line.points),
+        samples_per_round=len(line.points),
+        statistic=statistic,
+    )

@@ -1,0 +1,71 @@
+"""From a study that asks for the largest that fits to its search."""
+
+from __future__ import annotations
+
+from speechmeter.core.errors import DeviceError, InputError
+from speechmeter.core.finding import TARGETS
+from speechmeter.launch.search import Search
+from speechmeter.launch.sweep import Sweep
+from speechmeter.plan.study import Study
+
+
+def check_search(study: Study, launcher: str, *, two_interpreters: bool) -> None:
+    """Raise InputError for a search that cannot be made as asked; nothing for a study without one."""
+    if study.plan.find is None:
+        return
+    if two_interpreters:
+        raise InputError(
+            "a search takes one interpreter: what fits is found by trying, not by comparing",
+            where="--baseline-python",
+            fix="search in each environment on its own",
+        )
+    if launcher not in ("subprocess", "inline"):
+        raise InputError(
+            f"a search goes on from what its last trial gave, one after another: {launcher} has nothing to spread",
+            where="--launcher",
+            fix="use --launcher subprocess on the machine in question",
+        )
+    if launcher == "subprocess":
+        return
+    on_cpu = [case for case in study.cells.cases if case.axes["device"] == "cpu"]
+    if on_cpu:
+        raise DeviceError(
+            "a search on the CPU inline would end with this very process when memory runs out",
+            where=study.place(on_cpu[0], "device"),
+            fix="use --launcher subprocess",
+        )
+    if study.plan.limits.memory_gib is not None:
+        raise InputError(
+            "inline has no limits, so what fits into limits.memory_gib cannot be found there",
+            where=study.source.place(("limits",)),
+            fix="use --launcher subprocess",
+        )
+
+
+def search_of(study: Study, sweep: Sweep) -> Search:
+    """The search that a study asks for; `sweep` holds its lines and those that cannot be had."""
+    plan = study.plan
+    assert plan.find is not None
+    target = TARGETS[plan.find]
+    return Search(
+        lines=sweep.cases,
+        target=target,
+        most=plan.find_most or target.most,
+        within=target.within if plan.find_within is None else plan.find_within,
+        unavailable=sweep.unavailable,
+        retry_failed=sweep.retry_failed,
+    )
+
+
+def search_lines(search: Search) -> list[str]:
+    """What a search would do, in a line for each of its lines."""
+    target, left_out = search.target, {skip.case.id: skip.reason for skip in search.unavailable}
+    return [
+        f"{line.id}  {line.label}  · "
+        + (
+            f"left out: {left_out[line.id]}"
+            if line.id in left_out
+            else f"largest {target.axis} from {line.axes[target.axis]:g} on, up to {search.most:g}"
+        )
+        for line in search.lines
+    ]

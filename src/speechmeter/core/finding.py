@@ -1,0 +1,78 @@
+"""What can be searched for, and what a trial of a search carries in its protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from speechmeter.core.types import Case
+
+FIND = "find"
+"""The key of a trial's protocol: the word that was asked for."""
+MARGIN, MEMORY_GIB, READINGS = "margin", "memory_gib", "readings"
+USUAL_MARGIN = 0.05
+"""Below the largest that fits: what is left to fragmentation and to the next version of a library."""
+TRIAL_METERS = ("latency", "memory")
+"""What is read off a trial, as far as a plan asks for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """One axis that is searched upwards. Values are whole multiples of `step`.
+
+    `start` stands in where a plan names no value, `most` and `within` where it names none of its own: the search ends
+    when the largest that fits and the smallest that does not are closer than `within` as a share, or one step apart.
+    """
+
+    axis: str
+    step: float
+    start: float
+    most: float
+    within: float
+
+    def value(self, steps: int) -> int | float:
+        """The value of so many steps, a whole number where steps are."""
+        return steps * int(self.step) if float(self.step).is_integer() else round(steps * self.step, 6)
+
+    def steps(self, value: float) -> int:
+        """How many whole steps a value holds."""
+        return int(value / self.step + 1e-9)
+
+
+TARGETS: Mapping[str, Target] = {
+    "max-batch": Target(axis="batch", step=1, start=1, most=65_536, within=0.0),
+    "max-seconds": Target(axis="seconds", step=0.1, start=1.0, most=7_200.0, within=0.01),
+    "max-frames": Target(axis="max_frames", step=1, start=1_000, most=10_000_000, within=0.01),
+}
+
+
+def trial_protocol(word: str, *, seed: int, margin: float, memory_gib: float | None) -> dict[str, Any]:
+    """How a trial is measured: the first call, and one call for each meter."""
+    return {
+        "clock": "perf_counter_ns",
+        "sync": "both edges",
+        "seed": seed,
+        "mode": "repeats",
+        "discard": 1,
+        "samples": 1,
+        READINGS: 1,
+        FIND: word,
+        MARGIN: margin,
+        MEMORY_GIB: memory_gib,
+    }
+
+
+def target_of(case: Case) -> Target | None:
+    """What the search was after that a case is a trial of; None for a case of an ordinary study."""
+    return TARGETS.get(str(case.protocol.get(FIND)))
+
+
+def at(case: Case, target: Target, steps: int) -> Case:
+    """The trial of a search at so many steps."""
+    return replace(case, axes={**case.axes, target.axis: target.value(steps)})
+
+
+def one_call(case: Case) -> bool:
+    """Whether memory is read in one call and in total alone, as a trial asks for; elsewhere again, and by stage."""
+    return bool(case.protocol.get(READINGS) == 1)

@@ -1,0 +1,76 @@
+"""`find:` in a plan: which axis is searched, from where, and what a trial is fed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from speechmeter.core.axes import Axis
+from speechmeter.core.errors import PlanError
+from speechmeter.core.finding import TARGETS, TRIAL_METERS, trial_protocol
+from speechmeter.plan.schema import Plan
+from speechmeter.plan.source import Source
+
+_ONE_CALL = {"shapes": {"steps": 1}}
+"""Options with which a workload makes one batch; a trial is one call."""
+
+
+def searching(plan: Plan, declared: dict[str, Axis], source: Source) -> Plan:
+    """The plan with its searched axis at the start, its meters and its input cut to one call; as it is without `find`.
+
+    Raises PlanError where what is fed has no such axis, or several values stand where one is the start.
+    """
+    if plan.find is None:
+        return _check_nothing_of_it(plan, source)
+    target = TARGETS[plan.find]
+    where = source.place(("find",))
+    if target.axis not in declared:
+        fit = [word for word, other in TARGETS.items() if other.axis in declared]
+        raise PlanError(
+            f"{plan.find} searches the axis {target.axis}, which `{plan.workload.name}:` does not have",
+            where=where,
+            fix=f"use {' or '.join(fit)}" if fit else "feed audio or shapes",
+        )
+    given = plan.axes[target.axis]
+    if len(given) > 1:
+        raise PlanError(
+            f"{target.axis} is searched, and {len(given)} values stand there",
+            where=source.place((target.axis,)),
+            fix="keep the one to start from, or none",
+        )
+    if plan.triangle:
+        raise PlanError(
+            "triangle leaves out cells of a grid, and a search has none",
+            where=source.place(("triangle",)),
+            fix="keep one of them",
+        )
+    start = target.value(max(1, target.steps(target.start if given[0] is None else given[0])))
+    if plan.find_most is not None and start > plan.find_most:
+        raise PlanError(
+            f"find_most {plan.find_most:g} is less than the {start:g} that the search starts from",
+            where=source.place(("find_most",)),
+            fix=f"raise it, or lower {target.axis}",
+        )
+    changes: dict[str, Any] = {"axes": {**plan.axes, target.axis: (start,)}, "meters": _meters(plan)}
+    options = {**_ONE_CALL.get(plan.workload.name, {}), **(plan.workload.model_extra or {})}
+    changes["workload"] = plan.workload.model_copy(update=options)
+    return plan.model_copy(update=changes)
+
+
+def search_protocol(plan: Plan) -> dict[str, Any]:
+    """The protocol of the trials that a plan asks for."""
+    assert plan.find is not None
+    return trial_protocol(plan.find, seed=plan.seed, margin=plan.find_margin, memory_gib=plan.limits.memory_gib)
+
+
+def _meters(plan: Plan) -> tuple[str, ...]:
+    return tuple(name for name in plan.meters if name in TRIAL_METERS) or TRIAL_METERS[:1]
+
+
+def _check_nothing_of_it(plan: Plan, source: Source) -> Plan:
+    """Raise PlanError for keys of a search in a plan that searches nothing."""
+    for key in ("find_most", "find_within"):
+        if getattr(plan, key) is not None:
+            raise PlanError(
+                f"{key} is about a search, and nothing is searched", where=source.place((key,)), fix="add `find`"
+            )
+    return plan

@@ -1,0 +1,67 @@
+"""The largest that fits: against seconds or batch where they vary, else one line a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from speechmeter.analysis.frontier import Edge
+from speechmeter.core import metrics
+from speechmeter.report.charts.curves import curves
+from speechmeter.report.charts.dots import cut, dots
+from speechmeter.report.charts.figure import Figure, Rows, bounds, drawn, shortened, unit_of
+from speechmeter.report.frontier import other_axis, titled_edges
+from speechmeter.report.numbers import figure as written
+from speechmeter.report.sources import Source
+
+_HEIGHT = 260
+_AXES = {"seconds": "seconds of audio", "batch": "batch"}
+Lines = list[tuple[str, Edge]]
+
+
+def figures(source: Source) -> Iterator[Figure]:
+    """One for each axis that was searched; of an ordinary study only where a cell ran out of memory."""
+    found: dict[tuple[str, str], Lines] = {}
+    for title, edge in titled_edges(source.records):
+        if edge.fits is not None or edge.fails is not None:
+            found.setdefault((edge.target.axis, other_axis(edge)), []).append((title, edge))
+    for (axis, other), lines in found.items():
+        if any(edge.searched or edge.fails is not None for _, edge in lines):
+            places = {edge.case.axes[other] for _, edge in lines} if other else set()
+            yield _curves(axis, other, lines) if len(places) > 1 else _list(axis, lines)
+
+
+def _row(edge: Edge) -> dict[str, Any]:
+    """What fits as the value; the interval reaches from there to what does not."""
+    fits, fails = (None if figure is None else figure.value for figure in (edge.fits, edge.fails))
+    text = "nothing fits" if edge.fits is None else written(edge.fits)
+    if fits is None:
+        return {"value": None, "low": None, "high": None, "text": text, "word": text}
+    return {"value": fits, "low": None if fails is None else fits, "high": fails, "text": text}
+
+
+def _list(axis: str, lines: Lines) -> Figure:
+    names = shortened({str(place): title for place, (title, _) in enumerate(lines)})
+    rows, left_out = cut({"label": names[str(place)], **_row(edge)} for place, (_, edge) in enumerate(lines))
+    unit = unit_of(metrics.LARGEST_FITTING, bounds(rows), f"largest {axis} that fits")
+    return Figure(
+        title=f"largest {axis} that fits",
+        caption=f"The line reaches to the smallest that does not fit; without one nothing failed.{left_out}",
+        spec=dots(rows, unit),
+        columns=(("label", "line"), ("text", f"largest {axis}")),
+        definitions=(metrics.LARGEST_FITTING,),
+    )
+
+
+def _curves(axis: str, other: str, lines: Lines) -> Figure:
+    titles = dict.fromkeys(title for title, _ in lines)
+    names = shortened({title: title for title in titles})
+    rows: Rows = [{"line": names[title], other: edge.case.axes[other], **_row(edge)} for title, edge in lines]
+    unit = unit_of(metrics.LARGEST_FITTING, bounds(rows), f"largest {axis} that fits")
+    return Figure(
+        title=f"largest {axis} that fits against {other}",
+        caption="Dots fit; a line above one reaches to the smallest that does not. Without one nothing failed there.",
+        spec=drawn(curves(rows, other, _AXES[other], unit, f"largest {axis}"), rows, _HEIGHT),
+        columns=(("line", "line"), (other, _AXES[other]), ("text", f"largest {axis}")),
+        definitions=(metrics.LARGEST_FITTING,),
+    )

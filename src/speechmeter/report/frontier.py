@@ -1,0 +1,96 @@
+"""The largest that fits, one row a line: what fits, what does not, the margin, and time and memory at the edge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.frontier import Edge, edges
+from speechmeter.core import metrics
+from speechmeter.core.finding import target_of
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Record
+from speechmeter.report.grids import grid_groups
+from speechmeter.report.lists import list_table
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, cell_of
+
+_OTHER = {"batch": "seconds", "seconds": "batch", "max_frames": ""}
+_COSTS = (metrics.LATENCY, metrics.THROUGHPUT, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED)
+_EDGE = (metrics.LARGEST_FITTING, metrics.SMALLEST_FAILING, metrics.LARGEST_SAFE)
+_ASSUMED = "assumed: what fits also fits at every smaller value."
+
+
+def searched(record: Record) -> bool:
+    """Whether a record is a trial of a search."""
+    return target_of(record.case) is not None
+
+
+def titled_edges(records: Sequence[Record]) -> list[tuple[str, Edge]]:
+    """(what tells a line from the others, its edge), in the order of the records."""
+    return [(title, edge) for title, group in grid_groups(records).items() for edge in edges(group)]
+
+
+def other_axis(edge: Edge) -> str:
+    """The axis of a grid that is not the searched one; empty where a case has none."""
+    name = _OTHER.get(edge.target.axis, "")
+    return name if isinstance(edge.case.axes.get(name), int | float) else ""
+
+
+def frontier(records: Sequence[Record]) -> list[Table]:
+    """A table for each axis that was searched; of an ordinary study, one for `batch`."""
+    found: dict[str, list[tuple[str, Edge]]] = {}
+    for title, edge in titled_edges(records):
+        found.setdefault(edge.target.axis, []).append((title, edge))
+    absent = tuple(_left_out(records))
+    made = [_table(axis, lines) for axis, lines in found.items()]
+    return [replace(table, notes=(*table.notes, *absent)) for table in made]
+
+
+def _table(axis: str, lines: Sequence[tuple[str, Edge]]) -> Table:
+    costs = [metric for metric in _COSTS if any(_at_edge(edge, metric) is not None for _, edge in lines)]
+    shown = (*_EDGE, *costs)
+    rows = tuple(
+        Row(
+            labels=(title, _place(edge)),
+            cells=(
+                *(_tried(edge, figure) for figure in (edge.fits, edge.fails, edge.safe)),
+                *(cell_of(edge.largest, metric) if edge.largest else Cell(word=NOT_MEASURED) for metric in costs),
+                Cell(word=str(edge.trials)),
+            ),
+        )
+        for title, edge in lines
+    )
+    columns = (*(metric.title for metric in _EDGE), *(f"{metric.title} there" for metric in costs), "tried")
+    return list_table(f"largest {axis} that fits", ("line", "at"), shown, rows, _notes(lines), columns=columns)
+
+
+def _at_edge(edge: Edge, metric: Metric) -> Estimate | None:
+    return estimate(edge.largest, metric) if edge.largest else None
+
+
+def _tried(edge: Edge, figure: Estimate | None) -> Cell:
+    return Cell(word=NOT_MEASURED, reason=edge.stop) if figure is None else Cell(estimate=figure)
+
+
+def _place(edge: Edge) -> str:
+    other = other_axis(edge)
+    value = edge.case.axes.get(other)
+    return "" if not other else f"{value:g} s" if other == "seconds" else f"{other} {value:g}"
+
+
+def _notes(lines: Sequence[tuple[str, Edge]]) -> list[str]:
+    found = [f"{edge.limit}; safety margin {100 * edge.margin:g} % of what fits." for _, edge in lines if edge.searched]
+    said: dict[str, list[str]] = {}
+    for title, edge in lines:
+        doubt = f"not monotone: {edge.doubt}" if edge.doubt else ""
+        for text in filter(None, (edge.stop, doubt)):
+            said.setdefault(text, []).append(" · ".join(part for part in (title, _place(edge)) if part))
+    several = [f"{'all' if len(names) == len(lines) else ', '.join(names)}: {text}." for text, names in said.items()]
+    return list(dict.fromkeys([_ASSUMED, *found, *several]))
+
+
+def _left_out(records: Sequence[Record]) -> list[str]:
+    """Lines of a search that cannot be had here, with the reason."""
+    absent = {r.case.subject.name: r.reason for r in records if r.status == "unavailable" and searched(r)}
+    return [f"{name}: unavailable: {reason}" for name, reason in absent.items()]

@@ -1,0 +1,182 @@
+"""How time, memory and arithmetic grow with seconds and with batch, and where a larger batch stops to pay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from speechmeter.analysis.growth import (
+    LEAST_SIZES,
+    Line,
+    expected,
+    exponent,
+    line_of,
+    local_exponent,
+    quadratic_part,
+)
+from speechmeter.analysis.saturation import NEAR, saturation
+from speechmeter.core import metrics
+from speechmeter.core.errors import InputError
+from speechmeter.core.plugins import nearest
+from speechmeter.core.types import Record
+from speechmeter.report.grids import Group, grid_groups
+from speechmeter.report.lists import list_table
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table
+
+AXES = ("seconds", "batch", "max_frames")
+_SHOWN = (metrics.LATENCY, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH, metrics.FLOPS)
+_FITTED = (metrics.GROWTH_EXPONENT, metrics.GROWTH_EXPONENT_LOCAL, metrics.QUADRATIC_SHARE)
+_POOR = 0.1
+"""A curve that misses a point by more than this is none to read parts off."""
+_WHY = {
+    "curve": f"a curve of three parts needs {LEAST_SIZES} sizes",
+    "interval": f"none is given without its interval, which needs {LEAST_SIZES} sizes and two rounds of each",
+}
+Cases = list[tuple[float, list[Record]]]
+At = Mapping[str, float]
+"""Sizes to be told about, by axis."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Along:
+    """Cases of one title that differ in one axis alone; `held` are the others, in words."""
+
+    axis: str
+    held: str
+    cases: Cases
+
+    def text(self, line: Line) -> str:
+        """The axis with its range: `seconds 10–160`."""
+        return f"{self.axis} {line.sizes[0]:g}–{line.sizes[-1]:g} ({len(line.sizes)})"
+
+
+def read_at(texts: Sequence[str]) -> dict[str, float]:
+    """`seconds=60` as a size to be told about. Raises InputError for what is none."""
+    found = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name.strip() not in AXES:
+            raise InputError(f"growth is along {', '.join(AXES)}", where=f"--at {text}", fix=nearest(name, list(AXES)))
+        try:
+            size = float(value)
+        except ValueError:
+            size = 0.0
+        if not 0 < size < float("inf"):
+            raise InputError(f"{text!r} names no size", where="--at", fix="for example --at seconds=60")
+        found[name.strip()] = size
+    return found
+
+
+def growth(records: Sequence[Record], at: At | None = None) -> list[Table]:
+    """For each title a table of exponents and parts, and one of saturating batches; neither where sizes are too few."""
+    found = []
+    for title, group in grid_groups(records).items():
+        lines = list(along(group))
+        found += [table for table in (_growth_table(title, lines, at or {}), _saturation_table(title, lines)) if table]
+    return found or [_nothing()]
+
+
+def along(group: Group) -> Iterator[Along]:
+    """The lines of a title: along each axis, the others held."""
+    for axis in AXES:
+        lines: dict[str, Cases] = {}
+        for records in group:
+            size = records[0].case.axes.get(axis)
+            if isinstance(size, int | float):
+                lines.setdefault(_held(records[0].case.axes, axis), []).append((float(size), records))
+        for held, cases in lines.items():
+            if len({size for size, _ in cases}) > 1:
+                yield Along(axis=axis, held=held, cases=cases)
+
+
+def _held(axes: Mapping[str, Any], axis: str) -> str:
+    parts = [f"{name} {axes[name]:g}" for name in AXES if name != axis and isinstance(axes.get(name), int | float)]
+    return ", ".join(part for part in parts if axis != "max_frames" or not part.startswith("batch"))
+
+
+def _growth_table(title: str, lines: Sequence[Along], at: At) -> Table | None:
+    found = [(one, line) for one in lines for metric in _SHOWN if (line := line_of(one.cases, metric)) is not None]
+    if not found:
+        return None
+    rows = tuple(
+        Row(
+            labels=(line.metric.title, one.text(line), one.held),
+            cells=(*_fitted(line), *(_expected(one, line, axis, size) for axis, size in at.items())),
+        )
+        for one, line in found
+    )
+    columns = [*(metric.title for metric in _FITTED), "curve within", *(f"at {axis} {at[axis]:g}" for axis in at)]
+    table = list_table(f"{title}: growth", ("figure", "along", "held"), _FITTED, rows, _notes(found), columns=columns)
+    return replace(table, notes=(*table.notes, *(_extrapolation_notes(found, at) if at else ())))
+
+
+def _fitted(line: Line) -> tuple[Cell, Cell, Cell, Cell]:
+    part = quadratic_part(line)
+    slopes = (Cell(estimate=exponent(line)), Cell(estimate=local_exponent(line)))
+    if part is None:
+        absent = Cell(word=NOT_MEASURED, reason=_WHY["curve"])
+        return (*slopes, absent, absent)
+    return (*slopes, Cell(estimate=part), Cell(word=f"{100 * _miss(line):.2g} %"))
+
+
+def _miss(line: Line) -> float:
+    return line.curve.worst(line.sizes, line.values)
+
+
+def _expected(one: Along, line: Line, axis: str, size: float) -> Cell:
+    if axis != one.axis:
+        return Cell(word="")
+    found = expected(line, size)
+    return Cell(word="no interval", reason=_WHY["interval"]) if found is None else Cell(estimate=found)
+
+
+def _notes(found: Sequence[tuple[Along, Line]]) -> list[str]:
+    notes = [
+        "intervals at 95 %: of the exponent by the distance of the sizes from a straight line in logarithms, "
+        "of the others by the spread over rounds; a quadratic part is that of the largest size."
+    ]
+    if any(len(line.points) < LEAST_SIZES for _, line in found):
+        notes.append(f"{_WHY['curve']}.")
+    poor = [
+        f"{line.metric.title} along {one.axis}{one.held and f', {one.held}'}"
+        for one, line in found
+        if len(line.points) >= LEAST_SIZES and _miss(line) > _POOR
+    ]
+    if poor:
+        notes.append(f"no curve a + b·x + c·x² comes near {'; '.join(poor)}: do not read parts off it.")
+    return notes
+
+
+def _extrapolation_notes(found: Sequence[tuple[Along, Line]], at: At) -> list[str]:
+    notes = ["extrapolated: by the curve; the interval also holds what the exponent at the end leads to."]
+    for axis, size in at.items():
+        largest = max((line.sizes[-1] for one, line in found if one.axis == axis), default=size)
+        notes += [f"{axis} {size:g} is {size / largest:.2g} times the largest measured."] if size > largest else []
+    return notes
+
+
+def _saturation_table(title: str, lines: Sequence[Along]) -> Table | None:
+    found = [(one, s) for one in lines if one.axis == "batch" and (s := saturation(one.cases)) is not None]
+    if not found:
+        return None
+    shown = (metrics.SATURATION_BATCH, metrics.THROUGHPUT)
+    rows = tuple(
+        Row(
+            labels=(one.held,),
+            cells=(
+                Cell(estimate=s.batch) if s.batch is not None else Cell(word=f"not reached at {s.largest:g}"),
+                Cell(estimate=s.there),
+                Cell(estimate=s.best),
+            ),
+        )
+        for one, s in found
+    )
+    columns = (metrics.SATURATION_BATCH.title, "throughput there", "best throughput")
+    note = f"not reached: only the largest batch comes within {100 * (1 - NEAR):.0f} % of the best, which may go on."
+    return list_table(f"{title}: saturation", ("held",), shown, rows, [note], columns=columns)
+
+
+def _nothing() -> Table:
+    note = "growth needs a figure at two sizes at least: sweep seconds or batch."
+    return Table(title="growth", metric=None, labels=("figure",), columns=(), rows=(), notes=(note,))
