@@ -56,6 +56,15 @@ def test_cached_memory_goes_back_to_the_device_where_there_is_one(monkeypatch):
     assert emptied == [1]
 
 
+def test_a_device_that_was_broken_takes_no_outcome_with_it(monkeypatch):
+    def broken():
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    cuda = SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, empty_cache=broken)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    release()
+
+
 def test_a_place_without_torch_imports_none(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     release()
