@@ -9,13 +9,15 @@ from typing import Any
 from conftest import make_case, make_record
 
 from speechmeter.core import metrics
-from speechmeter.core.types import Case, Environment, Measurement
+from speechmeter.core.types import Case, Environment, Measurement, Status
 from speechmeter.store.run_dir import RunWriter
 
 FACTS = {"host": "desk", "cpu": "abacus", "cores": [0], "system": "Linux 1", "packages": {"torch": "2.9"}}
 
 
-def write_run(path: Path, day: int, rounds: Sequence[float], case: Case | None = None, **facts: Any) -> None:
+def write_run(
+    path: Path, day: int, rounds: Sequence[float], case: Case | None = None, status: Status = "ok", **facts: Any
+) -> None:
     """One run of latencies in seconds, begun on a day of May 2026."""
     environment = Environment(facts={**FACTS, "git": f"c0ffee{day:02d}", **facts})
     with RunWriter(path) as store:
@@ -26,6 +28,7 @@ def write_run(path: Path, day: int, rounds: Sequence[float], case: Case | None =
                 Measurement.of(metrics.LATENCY, [value]),
                 round=number,
                 sequence=number,
+                status=status,
                 host=environment.facts["host"],
                 environment=environment.fingerprint,
                 started=f"2026-05-{day:02d}T10:00:{number:02d}.000+00:00",

@@ -48,7 +48,7 @@ def of_verdict(found: Verdict) -> Finding:
         metric=found.metric.name,
         figure=figure(found.new) if found.new else "–",
         against=(figure(found.base) if found.base else "–")
-        + (f" × {found.ratio:.3f}{bounds}" if found.ratio is not None else ""),
+        + (f", ratio {found.ratio:.3f}{bounds}" if found.ratio is not None else ""),
         word=found.word,
         outcome=outcome,
         reason=found.reason,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from speechmeter.analysis.limits import Limit, limit_named
@@ -13,6 +14,8 @@ from speechmeter.core.errors import InputError
 
 MARK = "speechmeter"
 _KEYS = ("metric", "min_effect", "rounds")
+_MISSPELT = 0.8
+"""How alike a key must be to one of these to be a slip of it, and no limit."""
 _WHERE = "@pytest.mark.speechmeter"
 
 
@@ -51,7 +54,7 @@ def asked_by(marks: Iterable[Mapping[str, Any]]) -> Asked:
 def _limit(key: str, value: Any) -> Limit | None:
     if key in _KEYS:
         return None
-    if not key.startswith(("max_", "min_")):
+    if not key.startswith(("max_", "min_")) or get_close_matches(key, _KEYS, cutoff=_MISSPELT):
         fix = plugins.nearest(key, [*_KEYS, "max_latency_ms", "max_memory_mib", "max_rtf", "min_rtfx"])
         raise InputError(f"the marker takes no {key!r}", where=_WHERE, fix=fix)
     return limit_named(key, value, where=_WHERE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -49,9 +50,21 @@ def speechmeter(request: pytest.FixtureRequest) -> Speechmeter:
     """Measure what a model costs, in fresh processes: `speechmeter.check(factory, seconds=5)`."""
     from speechmeter.integrations.pytest.checking import Speechmeter
 
-    reporter: Any = request.config.pluginmanager.getplugin("terminalreporter")
-    loud = reporter is not None and request.config.get_verbosity() > 0 and not is_worker(request.config)
-    return Speechmeter(request, read_settings(request.config), reporter.write_line if loud else lambda line: None)
+    return Speechmeter(request, read_settings(request.config), _teller(request.config))
+
+
+def _teller(config: pytest.Config) -> Callable[[str], None]:
+    """Progress in the terminal with `-v`, around pytest's capture; workers of pytest-xdist have no terminal."""
+    reporter: Any = config.pluginmanager.getplugin("terminalreporter")
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
+    if reporter is None or capture is None or config.get_verbosity() < 1 or is_worker(config):
+        return lambda line: None
+
+    def tell(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            reporter.write_line(line)
+
+    return tell
 
 
 @pytest.hookimpl(trylast=True)

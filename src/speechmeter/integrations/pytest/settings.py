@@ -55,7 +55,7 @@ def read_settings(config: pytest.Config) -> Settings:
     if _KEY in config.stash:
         return config.stash[_KEY]
     baseline = _place(config, "baseline")
-    python = config.getoption("--speechmeter-baseline-python")
+    python = _other_python(config)
     update = bool(config.getoption("--speechmeter-update-baseline"))
     if update and (baseline is None or python):
         way_out = "leave out --speechmeter-baseline-python" if python else "name it with --speechmeter-baseline RUN"
@@ -91,6 +91,12 @@ def _place(config: pytest.Config, name: str) -> Path | None:
     if given:
         return config.invocation_params.dir / str(given)
     return config.rootpath / str(stored) if stored else None
+
+
+def _other_python(config: pytest.Config) -> str | None:
+    """The other interpreter: a path from where pytest was started (no link followed: it names its environment)."""
+    given = config.getoption("--speechmeter-baseline-python")
+    return str(config.invocation_params.dir / given) if given and "/" in given else given or None
 
 
 def _new_run(config: pytest.Config) -> Path:

@@ -44,4 +44,4 @@ def summary(rows: Sequence[Sequence[str]], terminal_width: int | None) -> str:
     )
     out = io.StringIO()
     draw([table], Console(file=out, width=terminal_width or _FILE_WIDTH))
-    return out.getvalue().strip("\n")
+    return out.getvalue().strip()
