@@ -6,8 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from conftest import make_case
 
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.types import Spec
 from speechmeter.integrations.pytest.naming import case_name, load_of
 from speechmeter.subjects.python import load_factory
 
@@ -38,7 +40,8 @@ def test_a_factory_in_a_package_is_named_by_its_module(tmp_path, monkeypatch):
     assert load == "python:checks_of_mine.deep.speed:make"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    assert load_factory(load.removeprefix("python:"))() is max
+    subject = Spec(plugin="python", name="x", source=load.removeprefix("python:"))
+    assert load_factory(make_case(subject=subject))() is max
 
 
 def test_any_other_name_is_that_of_a_plan(tmp_path):

@@ -10,11 +10,11 @@ from speechmeter.analysis.estimate import estimate
 from speechmeter.api.comparing import Selection, compare, metric_named, select
 from speechmeter.core.errors import SpeechmeterError
 from speechmeter.core.hosts import HOST
-from speechmeter.core.types import VARIANT
+from speechmeter.core.types import BASELINE, VARIANT
 from speechmeter.integrations.pytest.findings import Finding, of_failure, of_figure, of_limit, of_verdict
 from speechmeter.integrations.pytest.marks import Asked
 from speechmeter.integrations.pytest.settings import Settings
-from speechmeter.launch.places import BASELINE, THIS
+from speechmeter.launch.places import THIS
 
 _NO_BASELINE = "no baseline to compare with; name one with --speechmeter-baseline RUN, or mark the test with a limit"
 
