@@ -16,9 +16,10 @@ FACTS = {"host": "desk", "cpu": "abacus", "cores": [0], "system": "Linux 1", "pa
 
 
 def write_run(
-    path: Path, day: int, rounds: Sequence[float], case: Case | None = None, status: Status = "ok", **facts: Any
-) -> None:
-    """One run of latencies in seconds, begun on a day of May 2026."""
+    path: Path, day: int, rounds: Sequence[float], case: Case | None = None, status: Status = "ok", busy: float = 0.0,
+    **facts: Any,
+) -> None:  # fmt: skip
+    """One run of latencies in seconds, begun on a day of May 2026; `busy` is the share of the cores others used."""
     environment = Environment(facts={**FACTS, "git": f"c0ffee{day:02d}", **facts})
     with RunWriter(path) as store:
         store.begin("")
@@ -26,6 +27,7 @@ def write_run(
             record = make_record(
                 case or make_case("model"),
                 Measurement.of(metrics.LATENCY, [value]),
+                Measurement.of(metrics.OTHER_BUSY, [busy]),
                 round=number,
                 sequence=number,
                 status=status,

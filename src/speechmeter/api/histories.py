@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,11 +63,13 @@ def history(
     if not chosen:
         raise nothing_fits(text, [group.records[0] for group in groups])
     newest = _newest(chosen, last)
+    apart = _apart(newest)
+    names = _machine_names({machine for _, machine in apart})
     series = [
         one
         for name, min_effect in thresholds.items()
-        for together in _apart(newest).values()
-        for one in _series(together, name, min_effect, notes)
+        for (_, machine), together in apart.items()
+        for one in _series(together, name, names[machine], min_effect, notes)
     ]
     if not series:
         raise InputError(f"no run here has {' or '.join(thresholds)}", where=text, fix="name another --metric")
@@ -112,7 +115,7 @@ def _groups(run: RunDir, name: str, seen: set[tuple[Any, ...]]) -> Iterator[_Gro
     found: dict[tuple[str, _Machine], list[Record]] = {}
     facts_of: dict[tuple[str, _Machine], Mapping[str, Any]] = {}
     for record in run.records():
-        mark = (record.case.id, record.round, record.host, record.started)
+        mark = (record.case.id, record.round, record.host, record.environment, record.started)
         if record.status != "ok" or mark in seen:
             continue
         seen.add(mark)
@@ -146,12 +149,18 @@ def _key(case: Case) -> str:
     return json.dumps({**case.to_json(), "meters": []}, sort_keys=True)
 
 
-def _series(groups: Sequence[_Group], name: str, min_effect: float, notes: list[str]) -> Iterator[Series]:
+def _machine_names(machines: Collection[_Machine]) -> dict[_Machine, str]:
+    """Their hosts; two machines of one name are told apart by the rest of what is known of them."""
+    hosts = Counter(machine[0] for machine in machines)
+    return {one: one[0] if hosts[one[0]] == 1 else " · ".join(filter(None, one)) for one in machines}
+
+
+def _series(groups: Sequence[_Group], name: str, machine: str, min_effect: float, notes: list[str]) -> Iterator[Series]:
     case = groups[-1].records[0].case
     metric = metric_named(name, groups[-1].records)
     points = list(_points(groups, metric, notes))
     if points:
-        yield series_of(case, metric, groups[0].machine[0], points, min_effect)
+        yield series_of(case, metric, machine, points, min_effect)
 
 
 def _points(groups: Sequence[_Group], metric: Metric, notes: list[str]) -> Iterator[Point]:

@@ -29,6 +29,15 @@ def test_machines_are_kept_apart(tmp_path):
     assert found.runs == 8
 
 
+def test_machines_of_one_name_are_told_apart_by_what_they_are(tmp_path):
+    write_history(tmp_path / "a", [0.020] * 4)
+    write_history(tmp_path / "b", [0.050] * 4, {n: {"cpu": "slide rule"} for n in range(4)})
+    assert {one.machine for one in history(str(tmp_path), LATENCY).series} == {
+        "desk · abacus · [0]",
+        "desk · slide rule · [0]",
+    }
+
+
 def test_one_more_meter_does_not_break_a_series_and_another_protocol_does(tmp_path):
     write_history(tmp_path / "a", [0.020] * 4)
     write_run(tmp_path / "b", 9, [0.02, 0.02], make_case("model", meters=("latency", "memory")))

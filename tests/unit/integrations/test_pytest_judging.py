@@ -66,6 +66,16 @@ def test_no_verdict_without_a_baseline_that_was_measured_alike(settings, tmp_pat
     assert words in reason
 
 
+def test_a_busy_machine_is_named_beside_a_change_that_it_may_have_caused(settings, tmp_path):
+    write_run(tmp_path / "baseline", 1, SAME, busy=0.05)
+    write_run(tmp_path / "part", 2, SLOWER, busy=0.73)
+    outcome, _, reason = judged(settings)
+    assert outcome == "failed"
+    assert "other processes used 73% of the cores, 5% in the baseline" in reason
+    write_run(tmp_path / "quiet/part", 2, SLOWER, busy=0.05)
+    assert judged(replace(settings, root=tmp_path / "quiet"))[2] == ""
+
+
 def test_of_a_baseline_of_several_machines_the_own_one_counts(settings, tmp_path):
     write_run(tmp_path / "baseline", 1, SAME)
     write_run(tmp_path / "server", 1, SLOWER, host="server")

@@ -55,12 +55,9 @@ def of_verdict(found: Verdict) -> Finding:
     )
 
 
-def of_figure(records: Sequence[Record], found: Estimate | None) -> Finding:
+def of_figure(records: Sequence[Record], found: Estimate) -> Finding:
     """A figure that nobody judges."""
-    label = records[0].case.label
-    if found is None:
-        return Finding(case=label, word="MEASURED")
-    return Finding(case=label, metric=found.metric.name, figure=figure(found), word="MEASURED")
+    return Finding(case=records[0].case.label, metric=found.metric.name, figure=figure(found), word="MEASURED")
 
 
 def of_limit(records: Sequence[Record], limit: Limit, found: Estimate | None) -> Finding:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 from speechmeter.analysis.estimate import estimate
 from speechmeter.api.comparing import Selection, compare, metric_named, select
+from speechmeter.core import metrics
 from speechmeter.core.errors import SpeechmeterError
 from speechmeter.core.hosts import HOST
+from speechmeter.core.metrics import OTHER_BUSY
 from speechmeter.core.types import BASELINE, VARIANT
 from speechmeter.integrations.pytest.findings import Finding, of_failure, of_figure, of_limit, of_verdict
 from speechmeter.integrations.pytest.marks import Asked
 from speechmeter.integrations.pytest.settings import Settings
 from speechmeter.launch.places import THIS
 
+_BUSY = 0.10
 _NO_BASELINE = "no baseline to compare with; name one with --speechmeter-baseline RUN, or mark the test with a limit"
 
 
@@ -24,13 +28,15 @@ Judge = Callable[[Path, Settings, Asked], Iterator[Finding]]
 
 
 def figures_of(part: Path, settings: Settings, asked: Asked) -> Iterator[Finding]:
-    """The figures of the metrics that were asked for, without a judgement; failed cases as they are."""
+    """The figures of the metrics that were asked for and of the meters, without a judgement; failed cases too."""
     for group in _measured(part, settings).groups:
         failure = of_failure(group)
         if failure is not None:
             yield failure
         else:
-            yield from (of_figure(group, estimate(group, metric_named(name, group))) for name in asked.metrics)
+            names = dict.fromkeys([*asked.metrics, *group[0].case.meters])
+            known = (metric_named(name, group) for name in names if name == "memory" or metrics.find(name))
+            yield from (of_figure(group, found) for metric in known if (found := estimate(group, metric)) is not None)
 
 
 def findings_of(part: Path, settings: Settings, asked: Asked) -> Iterator[Finding]:
@@ -66,7 +72,28 @@ def _against_baseline(part: Path, new: Selection, settings: Settings, asked: Ask
     except SpeechmeterError as error:
         yield Finding(case=case.label, word="NOT COMPARED", outcome="undecided", reason=str(error))
         return
-    yield from map(of_verdict, found.verdicts)
+    doubt = _disturbed(base, new)
+    for one in found.verdicts:
+        finding = of_verdict(one)
+        doubtful = doubt and not one.paired and not one.metric.exact and one.word != "SAME"
+        yield replace(finding, reason="; ".join(filter(None, [finding.reason, doubt]))) if doubtful else finding
+
+
+def _disturbed(base: Selection, new: Selection) -> str:
+    """That the machine was busy otherwise, so that two sessions may differ by that alone; empty where it was not."""
+    old, fresh = (_others(side) for side in (base, new))
+    if max(old, fresh) <= _BUSY:
+        return ""
+    return (
+        f"other processes used {fresh:.0%} of the cores, {old:.0%} in the baseline: measure on a quiet machine, "
+        "or side by side with --speechmeter-baseline-python"
+    )
+
+
+def _others(side: Selection) -> float:
+    """The share of the cores that others used, in the middle round; 0 where nobody knows."""
+    found = [m.values[0] for group in side.groups for r in group if (m := r.find(OTHER_BUSY.id)) and m.values]
+    return median(found) if found else 0.0
 
 
 def _baseline(part: Path, new: Selection, settings: Settings) -> Selection:
