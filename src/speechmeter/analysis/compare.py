@@ -131,7 +131,7 @@ def _judged(
     more: int | None = None
     reason = ""
     if abs(logs.mean) > edge and (low > 0 or high < 0):
-        word = _changed(metric, logs.mean)
+        word = word_of_change(metric, logs.mean)
     elif -edge <= low and high <= edge:
         word = "SAME"
     else:
@@ -142,7 +142,7 @@ def _judged(
         case=case,
         metric=metric,
         word=word,
-        regression=word not in ("SAME", "CANNOT TELL") and (logs.mean > 0) is (metric.direction != "higher"),
+        regression=word not in ("SAME", "CANNOT TELL") and is_worse(metric, logs.mean),
         base=old,
         new=fresh,
         ratio=math.exp(logs.mean),
@@ -155,7 +155,22 @@ def _judged(
     )
 
 
-def _changed(metric: Metric, log_ratio: float) -> Word:
+def independent_ratio(base: Sequence[float], new: Sequence[float]) -> tuple[float, float | None, float | None]:
+    """(NEW / BASE, its bounds at 95 %) of independent logarithms by Welch's t; no bounds where a side is single."""
+    found = _Difference.independent(base, new)
+    if found is None:
+        return math.exp(fmean(new) - fmean(base)), None, None
+    half = found.half_width()
+    return math.exp(found.mean), math.exp(found.mean - half), math.exp(found.mean + half)
+
+
+def is_worse(metric: Metric, log_ratio: float) -> bool:
+    """Whether a change in this direction is a regression."""
+    return (log_ratio > 0) is (metric.direction != "higher")
+
+
+def word_of_change(metric: Metric, log_ratio: float) -> Word:
+    """What a change in this direction is called."""
     grew = log_ratio > 0
     if metric.direction == "higher":
         return "FASTER" if grew else "SLOWER"
@@ -268,22 +283,24 @@ def case_differences(base: Case, new: Case, ignored: Sequence[str]) -> list[str]
     return [f"{name}: {old!r} in BASE, {fresh!r} in NEW" for name, old, fresh in pairs if old != fresh]
 
 
-def environment_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def environment_differences(
+    base: Mapping[str, Any], new: Mapping[str, Any], sides: tuple[str, str] = ("in BASE", "in NEW")
+) -> tuple[list[str], list[str]]:
     """(differences of the machine, differences of the code) between the facts of two environments."""
     machine: list[str] = []
     code: list[str] = []
     for name in dict.fromkeys([*base, *new]):
-        texts = _changes(name, base.get(name), new.get(name))
+        texts = _changes(name, base.get(name), new.get(name), sides)
         (code if name in CODE_FACTS else machine).extend(texts)
     return machine, code
 
 
-def _changes(name: str, old: Any, fresh: Any) -> list[str]:
+def _changes(name: str, old: Any, fresh: Any, sides: tuple[str, str]) -> list[str]:
     """What differs, part by part where both are mappings."""
     if isinstance(old, dict) and isinstance(fresh, dict):
         keys = dict.fromkeys([*old, *fresh])
-        return [text for key in keys for text in _changes(f"{name} {key}", old.get(key), fresh.get(key))]
-    return [] if old == fresh else [f"{name}: {old!r} in BASE, {fresh!r} in NEW"]
+        return [text for key in keys for text in _changes(f"{name} {key}", old.get(key), fresh.get(key), sides)]
+    return [] if old == fresh else [f"{name}: {old!r} {sides[0]}, {fresh!r} {sides[1]}"]
 
 
 def overall_exit(verdicts: Sequence[Verdict]) -> int:

@@ -22,7 +22,7 @@ from speechmeter.launch.preflight import preflight
 from speechmeter.launch.sweep import Sweep, Watcher, run_sweep
 from speechmeter.plan.build import plugin_of
 from speechmeter.plan.expand import content_hashes
-from speechmeter.store.run_dir import RunWriter, is_free
+from speechmeter.store.run_dir import RunDir, RunWriter, is_free
 
 Reproduced = Literal["reproduced", "not reproduced", "cannot tell"]
 
@@ -34,12 +34,16 @@ _LIMITS = Limits(time_s=600)
 
 @dataclass(frozen=True, kw_only=True)
 class Rerun:
-    """A case measured again: where its records are, how they compare, and every difference between the environments."""
+    """A case measured again: where its records are, how they compare, and every difference between the environments.
+
+    `states` are what never stays the same, as it was then and now: load, free memory, clock.
+    """
 
     path: Path
     case: Case
     comparison: Comparison
     differences: tuple[str, ...]
+    states: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {})
 
     @property
     def outcome(self) -> Reproduced:
@@ -77,13 +81,21 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
     _measure(case, _rounds(case, group, how), output, base.path, watch)
     fresh = select(str(output))
     found = compare(replace(base, groups=(group,), filters={}), fresh, thresholds, allow_different=True)
-    return Rerun(path=output, case=case, comparison=found, differences=tuple(_differences(base, group, fresh)))
+    return Rerun(
+        path=output,
+        case=case,
+        comparison=found,
+        differences=tuple(_differences(base, group, fresh)),
+        states=(_known(base, group, "state"), _known(fresh, fresh.groups[0], "state")),
+    )
 
 
 def _chosen(base: Selection, wanted: str) -> tuple[Record, ...]:
     """The rounds of the one case that is meant, under the id that its run stored."""
     stored = [(as_stored(group[0].case), group) for group in base.groups]
     fitting = [(case, group) for case, group in stored if wanted and case.id.startswith(wanted)]
+    if not fitting:
+        _check_left_out(base.path, wanted)
     if len(fitting) != 1:
         what = (
             f"{len(fitting)} cases begin with {wanted!r}" if fitting else f"no case of this run begins with {wanted!r}"
@@ -93,6 +105,18 @@ def _chosen(base: Selection, wanted: str) -> tuple[Record, ...]:
     case, group = fitting[0]
     plain = replace(case, axes={name: value for name, value in case.axes.items() if name != VARIANT})
     return tuple(replace(record, case=plain) for record in group)
+
+
+def _check_left_out(run: Path, wanted: str) -> None:
+    """A case that its plan left out is in the run, and was never measured."""
+    records = RunDir(run).records()
+    for record in records:
+        if wanted and record.status == "skipped" and record.case.id.startswith(wanted):
+            raise InputError(
+                f"{record.case.label} was left out of this run: {record.reason}",
+                where=str(run),
+                fix="choose a case that was measured",
+            )
 
 
 def _check_trust(subject: Spec, run: Path, trusted: bool) -> None:
@@ -148,13 +172,13 @@ def _measure(case: Case, rounds: int, output: Path, run: Path, watch: Watcher) -
 
 
 def _differences(base: Selection, group: Sequence[Record], fresh: Selection) -> Iterator[str]:
-    old = _facts(base, group)
-    new = _facts(fresh, fresh.groups[0])
+    old, new = _known(base, group, "facts"), _known(fresh, fresh.groups[0], "facts")
     machine, code = environment_differences(old, new)
     yield from machine
     yield from code
 
 
-def _facts(side: Selection, group: Sequence[Record]) -> Mapping[str, Any]:
-    known = (side.environments.get(record.environment, {}).get("facts", {}) for record in group)
-    return next((facts for facts in known if facts), {})
+def _known(side: Selection, group: Sequence[Record], part: str) -> Mapping[str, Any]:
+    """The facts or the state of the first environment of some records that has them."""
+    known = (side.environments.get(record.environment, {}).get(part, {}) for record in group)
+    return next((found for found in known if found), {})

@@ -19,8 +19,8 @@ from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.machine import available_cores
 from speechmeter.core.outputs import Keep
-from speechmeter.core.types import CONTENT_HASHES, FAILED, VARIANT, Case, Record
-from speechmeter.launch.places import BASELINE, THIS, InlinePlace, Place, SubprocessPlace, all_exact
+from speechmeter.core.types import BASELINE, CONTENT_HASHES, FAILED, VARIANT, Case, Record
+from speechmeter.launch.places import THIS, InlinePlace, Place, SubprocessPlace, all_exact
 from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.search import run_search
 from speechmeter.launch.sweep import Sweep, Watcher, pending, run_sweep

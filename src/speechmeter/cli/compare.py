@@ -15,20 +15,28 @@ _FORMATS = ("table", "markdown", "json", "github")
 
 
 def compare(
-    base: str = typer.Argument(..., help="A run, or some of it: RUN@model=a,batch=1."),
-    new: str = typer.Argument(..., help="Another run, or another part of the same."),
+    base: str | None = typer.Argument(None, help="A run, or some of it: RUN@model=a,batch=1.", show_default=False),
+    new: str | None = typer.Argument(None, help="Another run, or another part of the same.", show_default=False),
     metric: list[str] | None = typer.Option(None, help="latency, rtf, memory, parameters, modules, …; repeatable."),
     min_effect: str = typer.Option("5%", help="The smallest change that counts."),
     thresholds: Path | None = typer.Option(None, help="YAML file with a smallest effect for each metric."),
     allow_different: bool = typer.Option(
         False, "--allow-different", help="Compare although protocol or machine differ."
     ),
+    history: str | None = typer.Option(
+        None, help="Instead of two runs: level shifts over all runs in this folder, DIR or DIR@model=a."
+    ),
+    last: int | None = typer.Option(None, min=1, help="With --history: only so many newest runs."),
     format: str = typer.Option("table", help="table, markdown, json or github."),
 ) -> None:
-    """Verdict for each cell: SLOWER, FASTER, SAME, or CANNOT TELL. Exit 1 on a regression, 3 when it cannot tell."""
+    """Verdict for each cell: SLOWER, FASTER, SAME, or CANNOT TELL. Exit 1 on a regression, 3 when it cannot tell.
+
+    With --history: the levels of each case over many runs; exit 1 where the newest shift is a regression.
+    """
     from speechmeter.analysis.compare import overall_exit
     from speechmeter.api.comparing import compare as compare_selections
     from speechmeter.api.comparing import read_thresholds, select, share
+    from speechmeter.cli.history import show_history
     from speechmeter.core.errors import InputError
     from speechmeter.core.plugins import nearest
 
@@ -38,12 +46,30 @@ def compare(
     wanted = dict.fromkeys(metric or ["latency"], effect)
     if thresholds is not None:
         wanted = {**(wanted if metric else {}), **read_thresholds(thresholds)}
-    found = compare_selections(select(base), select(new), wanted, allow_different=allow_different)
     shown = min_effect if thresholds is None else f"as {thresholds} says"
-    _print(found, format, shown)
-    code = overall_exit(found.verdicts)
+    _check_sides(base, new, history, last)
+    if history is not None:
+        code = show_history(history, wanted, last, format, shown)
+    else:
+        found = compare_selections(select(base or ""), select(new or ""), wanted, allow_different=allow_different)
+        _print(found, format, shown)
+        code = overall_exit(found.verdicts)
     if code:
         raise typer.Exit(code)
+
+
+def _check_sides(base: str | None, new: str | None, history: str | None, last: int | None) -> None:
+    """Two runs or a folder of them, not both."""
+    from speechmeter.core.errors import InputError
+
+    if history is not None and base is not None:
+        raise InputError("a history takes no BASE and NEW", where="--history", fix="leave out one of the two")
+    if history is None and new is None:
+        raise InputError(
+            "two runs are compared, or a folder of them", where="compare", fix="give BASE and NEW, or --history DIR"
+        )
+    if history is None and last is not None:
+        raise InputError("only a history has newest runs", where="--last", fix="add --history DIR")
 
 
 def _print(found: Comparison, format: str, min_effect: str) -> None:

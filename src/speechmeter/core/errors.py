@@ -3,6 +3,7 @@
 SpeechmeterError
 ├── InputError              something the user gave cannot be used (exit 2, nothing written)
 │   ├── PlanError           a key, a value or a flag of a plan
+│   │   └── UnavailableError   a plan that is sound, and nothing of it can be had on this machine
 │   ├── SubjectError        a model that does not exist or may not be loaded
 │   ├── DeviceError         a device, core or limit that this machine does not have
 │   └── RunDirError         a run directory that is taken, missing or not ours
@@ -40,6 +41,10 @@ class InputError(SpeechmeterError):
 
 class PlanError(InputError):
     """A key, a value or a flag of a plan cannot be used."""
+
+
+class UnavailableError(PlanError):
+    """The plan is sound, and nothing of it can be had on this machine: a package is missing, say."""
 
 
 class SubjectError(InputError):

@@ -25,6 +25,8 @@ BATCHES = "batches"
 """The note of a measurement whose values are those of several batches by turns: how many."""
 VARIANT = "variant"
 """The axis of cases that are measured by two interpreters: `baseline` and `this`."""
+BASELINE = "baseline"
+"""Its value for the other interpreter, whose own packages come before what lies in the working folder."""
 CONTENT_HASHES = ("sha256", "files")
 """Options of a workload that tell what its file or folder holds: the first for a file, the second for a folder."""
 

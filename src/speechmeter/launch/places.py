@@ -14,13 +14,13 @@ from speechmeter.core import plugins
 from speechmeter.core.machine import kib_field
 from speechmeter.core.outputs import Keep
 from speechmeter.core.protocols import MAIN, ORDINARY, Meter, Subject, Workload
-from speechmeter.core.types import VARIANT, Case, Limits, Measurement
+from speechmeter.core.types import BASELINE, VARIANT, Case, Limits, Measurement
 from speechmeter.engine.measure import Outcome, measure
 from speechmeter.launch.job import Job
 from speechmeter.launch.process import MeasuringProcess
 from speechmeter.launch.release import release
 
-BASELINE, THIS = "baseline", "this"
+THIS = "this"
 _SHARE_OF_FREE_MEMORY = 0.95
 _THRESHOLDS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
 _TUNABLES, _OF_MALLOC = "GLIBC_TUNABLES", "glibc.malloc."

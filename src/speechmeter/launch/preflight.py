@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from speechmeter.core import feeding, plugins
-from speechmeter.core.errors import DeviceError, InputError, PlanError, SubjectError
+from speechmeter.core.errors import DeviceError, InputError, SubjectError, UnavailableError
 from speechmeter.core.machine import available_cores, kib_field
 from speechmeter.core.types import Case, Limits, Skip
 
@@ -46,7 +46,7 @@ def preflight(cases: Sequence[Case], limits: Limits = Limits(), *, place: Place 
     if cases and len(absent) == len(cases):
         if wrong is not None:
             raise wrong
-        raise PlanError(absent[0].reason, where=place(cases[0], "models"), fix="see `speechmeter models`")
+        raise UnavailableError(absent[0].reason, where=place(cases[0], "models"), fix="see `speechmeter models`")
     return absent
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from speechmeter.analysis.compare import Verdict
 from speechmeter.report.numbers import figure
 from speechmeter.report.tables import Cell, Row, Table
-from speechmeter.report.text import markdown
+from speechmeter.report.text import folded
 
 _HEADINGS = ("metric", "BASE", "NEW", "NEW / BASE", "95 % interval", "verdict", "how")
 
@@ -65,7 +65,7 @@ def github(table: Table, verdicts: Sequence[Verdict]) -> str:
         head = f"❔ **Cannot tell** for {len(open_ones)} of {len(verdicts)}"
     else:
         head = f"✅ **No regression** in {len(verdicts)} comparisons"
-    return f"{head}\n\n<details><summary>All figures</summary>\n\n{markdown([table])}\n</details>"
+    return folded(head, table)
 
 
 def comparison_json(verdicts: Sequence[Verdict], notes: Sequence[str]) -> str:

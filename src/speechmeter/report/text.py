@@ -35,6 +35,11 @@ def _markdown(table: Table, sci: bool) -> str:
     return "\n".join([*lines, "", *(f"- {note}" for note in table.notes), ""])
 
 
+def folded(head: str, table: Table) -> str:
+    """A comment for GitHub: the outcome in one line, the table folded below it."""
+    return f"{head}\n\n<details><summary>All figures</summary>\n\n{markdown([table])}\n</details>"
+
+
 def csv_text(tables: Sequence[Table], *, sci: bool = False) -> str:
     """One line a cell: table, labels, column, what is printed, and the figure with its interval unrounded."""
     out = io.StringIO()

@@ -20,7 +20,7 @@ from speechmeter.core.axes import Axis
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
-from speechmeter.core.types import Batch, Case, Stage
+from speechmeter.core.types import BASELINE, VARIANT, Batch, Case, Stage
 
 _FORM = "write python:package.module:factory or python:path/file.py:factory"
 
@@ -47,7 +47,7 @@ class PythonSubject:
 
     def prepare(self, case: Case, device: str) -> Prepared:
         """Import the module, call the factory, wrap what it returns."""
-        made = load_factory(case.subject.source)()
+        made = load_factory(case)()
         if isinstance(made, Prepared):
             return made
         if not callable(made):
@@ -64,10 +64,11 @@ def check_source(source: str) -> None:
         _check_factory(text, location, factory)
 
 
-def load_factory(source: str) -> Callable[..., Any]:
-    """Import the module and return the factory that the source names."""
-    location, factory = _split(source)
-    found: Callable[..., Any] = getattr(_import(location), factory)
+def load_factory(case: Case) -> Callable[..., Any]:
+    """Import the module and return the factory that the case's subject names."""
+    location, factory = _split(case.subject.source)
+    installed_first = case.axes.get(VARIANT) == BASELINE
+    found: Callable[..., Any] = getattr(_import(location, installed_first=installed_first), factory)
     return found
 
 
@@ -177,12 +178,12 @@ def _top_level_names(tree: ast.Module) -> tuple[set[str], bool]:
     return names, open_ended
 
 
-def _import(location: str) -> ModuleType:
+def _import(location: str, *, installed_first: bool) -> ModuleType:
     if not _is_file(location):
-        sys.path.insert(0, str(Path.cwd()))
+        _add_to_path(Path.cwd(), installed_first)
         return importlib.import_module(location)
     path = Path(location).resolve()
-    sys.path.insert(0, str(path.parent))
+    _add_to_path(path.parent, installed_first)
     spec = spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{location} cannot be imported")
@@ -190,3 +191,15 @@ def _import(location: str) -> ModuleType:
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _add_to_path(folder: Path, installed_first: bool) -> None:
+    """Let modules of a folder be imported, before all others, or only where nothing of that name is installed.
+
+    The other interpreter of `--baseline-python` must not find this version of the code in the working folder.
+    """
+    if not installed_first:
+        sys.path.insert(0, str(folder))
+        return
+    local = [entry for entry in sys.path if entry in ("", str(Path.cwd()), str(folder))]
+    sys.path[:] = [entry for entry in sys.path if entry not in local] + [str(folder), *local]

@@ -53,6 +53,13 @@ def test_a_beginning_that_several_cases_share_is_refused_with_their_ids(tmp_path
         rerun(base, shared, Again(trust=True))
 
 
+def test_a_case_that_the_plan_left_out_is_called_so(tmp_path):
+    left_out = make_record(make_case(seconds=9.0), status="skipped", reason="outside the triangle")
+    base = write(tmp_path / "run", make_record(make_case(), Measurement.of(metrics.LATENCY, [1.0])), left_out)
+    with pytest.raises(InputError, match="left out of this run: outside the triangle"):
+        rerun(base, left_out.case.id[:10], Again(trust=True))
+
+
 def test_a_case_without_a_figure_has_nothing_to_hold_against(tmp_path):
     base = write(tmp_path / "run", make_record(make_case(), status="oom"))
     with pytest.raises(InputError, match="no figure to hold against: oom"):

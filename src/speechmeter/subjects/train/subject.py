@@ -154,7 +154,7 @@ def _users(case: Case) -> Task:
     """A factory that is to checkpoint says so by an argument of that name: only the model knows what to keep."""
     from speechmeter.subjects.train.task import as_task
 
-    factory, checkpoint = load_factory(case.subject.source), str(case.axes["checkpoint"])
+    factory, checkpoint = load_factory(case), str(case.axes["checkpoint"])
     takes = "checkpoint" in inspect.signature(factory).parameters
     if checkpoint != NONE and not takes:
         raise SubjectError(

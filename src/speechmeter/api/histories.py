@@ -1,0 +1,172 @@
+"""The history of a project: all runs below a folder, a series for each case, metric and machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.history import Point, Series, machine_of, series_of
+from speechmeter.api.comparing import metric_named
+from speechmeter.core.errors import InputError, SpeechmeterError
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Case, Record
+from speechmeter.report.selecting import fits, nothing_fits, parse
+from speechmeter.store.run_dir import RunDir, is_run
+
+_Machine = tuple[str, ...]
+_Watcher = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """All series below a folder, how many runs are in them, and notes on what was left out."""
+
+    series: tuple[Series, ...]
+    runs: int
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Group:
+    """The rounds of one case on one machine in one run."""
+
+    run: str
+    records: tuple[Record, ...]
+    facts: Mapping[str, Any]
+
+    @property
+    def started(self) -> str:
+        return min(record.started for record in self.records)
+
+    @property
+    def machine(self) -> _Machine:
+        return machine_of(self.facts, self.records[0].host)
+
+
+def history(
+    text: str, thresholds: Mapping[str, float], *, last: int | None = None, watch: _Watcher = lambda done, of: None
+) -> History:
+    """Levels of every case below a folder (`DIR` or `DIR@model=a,batch=1`), for each metric in `thresholds`.
+
+    `last` takes only that many newest runs. A run that cannot be read is named in the notes and left out. Raises
+    InputError where the folder holds no run, no record fits, or no case has a metric that was asked for.
+    """
+    folder, filters = parse(text)
+    groups, notes = _read(folder, watch)
+    chosen = [group for group in groups if fits(group.records[0], filters)]
+    if not chosen:
+        raise nothing_fits(text, [group.records[0] for group in groups])
+    newest = _newest(chosen, last)
+    apart = _apart(newest)
+    names = _machine_names({machine for _, machine in apart})
+    series = [
+        one
+        for name, min_effect in thresholds.items()
+        for (_, machine), together in apart.items()
+        for one in _series(together, name, names[machine], min_effect, notes)
+    ]
+    if not series:
+        raise InputError(f"no run here has {' or '.join(thresholds)}", where=text, fix="name another --metric")
+    return History(series=tuple(series), runs=len({group.run for group in newest}), notes=tuple(dict.fromkeys(notes)))
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """Run directories below a folder, by name. Hidden folders and what a run holds are not looked into."""
+    if not folder.is_dir():
+        raise InputError("there is no such directory", where=str(folder), fix="name the folder that holds the runs")
+    if is_run(folder):
+        raise InputError(
+            "this is a single run, and a history is of several", where=str(folder), fix="name the folder it stands in"
+        )
+    found = []
+    for place, below, _ in os.walk(folder):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        runs = [name for name in below if is_run(Path(place) / name)]
+        below[:] = [name for name in below if name not in runs]
+        found += [Path(place) / name for name in runs]
+    if not found:
+        raise InputError("no run stands in this folder", where=str(folder), fix="name the folder that holds the runs")
+    return sorted(found)
+
+
+def _read(folder: Path, watch: _Watcher) -> tuple[list[_Group], list[str]]:
+    """What all runs hold; a record that stands in two of them (a copy, a merged run) counts once."""
+    groups: list[_Group] = []
+    notes: list[str] = []
+    seen: set[tuple[Any, ...]] = set()
+    paths = find_runs(folder)
+    for number, path in enumerate(paths):
+        watch(number, len(paths))
+        try:
+            groups += _groups(RunDir(path), str(path.relative_to(folder)), seen)
+        except (SpeechmeterError, OSError) as error:
+            notes.append(f"left out: {error}")
+    return groups, notes
+
+
+def _groups(run: RunDir, name: str, seen: set[tuple[Any, ...]]) -> Iterator[_Group]:
+    environments = run.environments()
+    found: dict[tuple[str, _Machine], list[Record]] = {}
+    facts_of: dict[tuple[str, _Machine], Mapping[str, Any]] = {}
+    for record in run.records():
+        mark = (record.case.id, record.round, record.host, record.environment, record.started)
+        if record.status != "ok" or mark in seen:
+            continue
+        seen.add(mark)
+        facts = environments.get(record.environment, {}).get("facts", {})
+        key = (record.case.id, machine_of(facts, record.host))
+        found.setdefault(key, []).append(record)
+        facts_of.setdefault(key, facts)
+    for key, records in found.items():
+        yield _Group(run=name, records=tuple(records), facts=facts_of[key])
+
+
+def _newest(groups: Sequence[_Group], last: int | None) -> list[_Group]:
+    if last is None:
+        return list(groups)
+    started: dict[str, str] = {}
+    for group in groups:
+        started[group.run] = min(group.started, started.get(group.run, group.started))
+    kept = set(sorted(started, key=lambda run: started[run])[-last:])
+    return [group for group in groups if group.run in kept]
+
+
+def _apart(groups: Sequence[_Group]) -> dict[tuple[str, _Machine], list[_Group]]:
+    """Groups of one case and machine; which meters ran beside it does not make it another case."""
+    found: dict[tuple[str, _Machine], list[_Group]] = {}
+    for group in groups:
+        found.setdefault((_key(group.records[0].case), group.machine), []).append(group)
+    return found
+
+
+def _key(case: Case) -> str:
+    return json.dumps({**case.to_json(), "meters": []}, sort_keys=True)
+
+
+def _machine_names(machines: Collection[_Machine]) -> dict[_Machine, str]:
+    """Their hosts; two machines of one name are told apart by the rest of what is known of them."""
+    hosts = Counter(machine[0] for machine in machines)
+    return {one: one[0] if hosts[one[0]] == 1 else " · ".join(filter(None, one)) for one in machines}
+
+
+def _series(groups: Sequence[_Group], name: str, machine: str, min_effect: float, notes: list[str]) -> Iterator[Series]:
+    case = groups[-1].records[0].case
+    metric = metric_named(name, groups[-1].records)
+    points = list(_points(groups, metric, notes))
+    if points:
+        yield series_of(case, metric, machine, points, min_effect)
+
+
+def _points(groups: Sequence[_Group], metric: Metric, notes: list[str]) -> Iterator[Point]:
+    for group in groups:
+        figure = estimate(group.records, metric)
+        if figure is not None and figure.value > 0:
+            yield Point(run=group.run, started=group.started, figure=figure, facts=group.facts)
+        elif figure is not None:
+            notes.append(f"left out: {group.run}: {metric.name} is not above 0 for {group.records[0].case.label}")

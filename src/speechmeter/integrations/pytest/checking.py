@@ -1,0 +1,99 @@
+"""The fixture itself: measure inside a test, in fresh processes, and judge by limits and by the baseline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from speechmeter.api.runs import Options, Run, run_study
+from speechmeter.core.errors import InputError, InterruptedRun, SpeechmeterError
+from speechmeter.integrations.pytest.findings import Finding, of_error, overall
+from speechmeter.integrations.pytest.judging import Judge, figures_of, findings_of
+from speechmeter.integrations.pytest.marks import MARK, Asked, asked_by
+from speechmeter.integrations.pytest.naming import case_name, load_of
+from speechmeter.integrations.pytest.settings import Settings
+from speechmeter.integrations.pytest.summary import PROPERTY
+from speechmeter.integrations.pytest.turns import turn, working_in
+from speechmeter.launch.sweep import Event
+from speechmeter.plan.study import study_from_python
+
+
+class Speechmeter:
+    """What the fixture `speechmeter` gives to a test."""
+
+    def __init__(self, test: pytest.FixtureRequest, settings: Settings, tell: Callable[[str], None]) -> None:
+        self._test = test
+        self._settings = settings
+        self._tell = tell
+        self._names: set[str] = set()
+
+    def measure(self, subject: str | Callable[[], Any], *, name: str | None = None, **plan: Any) -> Run:
+        """Measure without a verdict: the records, for assertions of the test's own.
+
+        `subject` is a factory at the top level of a file, its name, or a model as plans name it (`log-mel`); `plan`
+        holds other keys of a plan. A case that fails or bad input fails the test; what this machine does not have
+        skips it.
+        """
+        __tracebackhide__ = True
+        return self._judged(subject, name, plan, figures_of)
+
+    def check(self, subject: str | Callable[[], Any], *, name: str | None = None, **plan: Any) -> Run:
+        """Measure, then judge by the marker's limits and by the baseline. Arguments are those of `measure`.
+
+        The test fails on a regression, a figure beyond its limit, or a case that fails. It is skipped, with the
+        reason, where that cannot be told.
+        """
+        __tracebackhide__ = True
+        return self._judged(subject, name, plan, findings_of)
+
+    def _judged(self, subject: Any, name: str | None, plan: Mapping[str, Any], judge: Judge) -> Run:
+        __tracebackhide__ = True
+        named = name or case_name(self._test, self._settings.root)
+        run: Run | None = None
+        try:
+            asked = asked_by(mark.kwargs for mark in self._test.node.iter_markers(MARK))
+            run = self._measured(subject, self._unique(named), asked, plan)
+            findings = list(judge(run.path, self._settings, asked))
+        except InterruptedRun:
+            raise KeyboardInterrupt from None
+        except SpeechmeterError as error:
+            findings = [of_error(named, error)]
+        self._settle(findings)
+        assert run is not None
+        return run
+
+    def _measured(self, subject: Any, name: str, asked: Asked, plan: Mapping[str, Any]) -> Run:
+        part = self._settings.parts / f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}-{uuid4().hex[:8]}"
+        root = self._settings.root
+        with working_in(root):
+            entry = {"name": name, "load": load_of(subject, self._test, root)}
+            keys = {"name": "pytest", "meters": asked.meters, **asked.plan, **plan, "models": [entry]}
+            study = study_from_python(keys)
+            with turn():
+                options = Options(output=part, baseline_python=self._settings.baseline_python)
+                return run_study(study, options, self._watch)
+
+    def _unique(self, name: str) -> str:
+        if name in self._names:
+            raise InputError(f"this test measures {name} twice", fix="give each a name: check(…, name='encoder')")
+        self._names.add(name)
+        return name
+
+    def _watch(self, event: Event) -> None:
+        if event.kind == "finished":
+            self._tell(f"  speechmeter: [{event.done}/{event.total}] {event.case.label}")
+
+    def _settle(self, findings: Sequence[Finding]) -> None:
+        """Keep the findings for the summary, and end the test where they are not all good."""
+        __tracebackhide__ = True
+        self._test.node.user_properties.append((PROPERTY, [finding.row() for finding in findings]))
+        outcome = overall(findings)
+        lines = [finding.line() for finding in findings if finding.outcome == outcome]
+        if outcome == "failed":
+            pytest.fail("\n".join(lines), pytrace=False)
+        if outcome == "undecided":
+            pytest.skip("; ".join(lines))

@@ -1,0 +1,112 @@
+"""What was found for one figure of a test, and what becomes of the test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Literal
+
+from speechmeter.analysis.compare import Verdict
+from speechmeter.analysis.estimate import Estimate
+from speechmeter.analysis.limits import Judgement, Limit
+from speechmeter.core.errors import DeviceError, SpeechmeterError, UnavailableError
+from speechmeter.core.types import FAILED, Record
+from speechmeter.report.numbers import figure, number
+
+Outcome = Literal["passed", "failed", "undecided"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A row of the summary: texts alone, so that a worker can send it."""
+
+    case: str
+    metric: str = ""
+    figure: str = "–"
+    against: str = "–"
+    word: str
+    outcome: Outcome = "passed"
+    reason: str = ""
+
+    def row(self) -> list[str]:
+        """As plain data, in the order of the fields."""
+        return [str(text) for text in astuple(self)]
+
+    def line(self) -> str:
+        """In a sentence, for the reason of a failure or a skip."""
+        figures = " against ".join(text for text in (self.figure, self.against) if text != "–")
+        parts = [" ".join(filter(None, [self.case, self.metric, self.word])), figures, self.reason]
+        return ": ".join(part for part in parts if part)
+
+
+def of_verdict(found: Verdict) -> Finding:
+    """A comparison with the baseline: a regression fails, what cannot be told is undecided."""
+    outcome: Outcome = "failed" if found.regression else "undecided" if found.word == "CANNOT TELL" else "passed"
+    bounds = f" ({found.low:.3f} to {found.high:.3f})" if found.low is not None and found.high is not None else ""
+    return Finding(
+        case=found.case.label,
+        metric=found.metric.name,
+        figure=figure(found.new) if found.new else "–",
+        against=(figure(found.base) if found.base else "–")
+        + (f", ratio {found.ratio:.3f}{bounds}" if found.ratio is not None else ""),
+        word=found.word,
+        outcome=outcome,
+        reason=found.reason,
+    )
+
+
+def of_figure(records: Sequence[Record], found: Estimate) -> Finding:
+    """A figure that nobody judges."""
+    return Finding(case=records[0].case.label, metric=found.metric.name, figure=figure(found), word="MEASURED")
+
+
+def of_limit(records: Sequence[Record], limit: Limit, found: Estimate | None) -> Finding:
+    """A figure beside a limit: the interval beyond it fails, one that crosses it is undecided."""
+    case = records[0].case
+    if found is None:
+        return Finding(
+            case=case.label, metric=limit.name, word="NO FIGURE", outcome="undecided",
+            reason=f"{limit.key} was not measured; name its meter with meters=[…]",
+        )  # fmt: skip
+    judged = limit.judge(found)
+    reason = "" if judged != "undecided" else "its interval crosses the limit" if found.low is not None else _SINGLE
+    return Finding(
+        case=case.label,
+        metric=found.metric.name,
+        figure=figure(found),
+        against=f"{'at most' if limit.is_most else 'at least'} {number(limit.value, found.metric.unit)}",
+        word=_WORDS[judged][0],
+        outcome=_WORDS[judged][1],
+        reason=reason,
+    )
+
+
+_WORDS: dict[Judgement, tuple[str, Outcome]] = {
+    "within": ("WITHIN", "passed"),
+    "beyond": ("BEYOND", "failed"),
+    "undecided": ("CANNOT TELL", "undecided"),
+}
+_SINGLE = "a single round has no interval; ask for more rounds"
+
+
+def of_failure(records: Sequence[Record]) -> Finding | None:
+    """A case that was tried and did not finish, or could not be tried; None for one that was measured."""
+    last = records[-1]
+    if last.status in FAILED:
+        return Finding(case=last.case.label, word=last.status.upper(), outcome="failed", reason=last.reason)
+    if last.status != "ok":
+        return Finding(case=last.case.label, word=last.status.upper(), outcome="undecided", reason=last.reason)
+    return None
+
+
+def of_error(case: str, error: SpeechmeterError) -> Finding:
+    """Something that was refused before it was measured: what this machine does not have is no fault of the test."""
+    if isinstance(error, UnavailableError | DeviceError):
+        return Finding(case=case, word="UNAVAILABLE", outcome="undecided", reason=str(error))
+    return Finding(case=case, word="REFUSED", outcome="failed", reason=str(error))
+
+
+def overall(findings: Sequence[Finding]) -> Outcome:
+    """Failed if any failed; else undecided if any is; else passed."""
+    outcomes = {finding.outcome for finding in findings}
+    return "failed" if "failed" in outcomes else "undecided" if "undecided" in outcomes else "passed"

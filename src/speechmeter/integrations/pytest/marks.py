@@ -1,0 +1,60 @@
+"""What a test asks for by `@pytest.mark.speechmeter(…)`: metrics to compare, the smallest effect, and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from speechmeter.analysis.limits import Limit, limit_named
+from speechmeter.api.comparing import share
+from speechmeter.core import plugins
+from speechmeter.core.errors import InputError
+
+MARK = "speechmeter"
+_KEYS = ("metric", "min_effect", "rounds")
+_MISSPELT = 0.8
+"""How alike a key must be to one of these to be a slip of it, and no limit."""
+_WHERE = "@pytest.mark.speechmeter"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a check is judged by. `plan` are keys of a plan that the marker gave."""
+
+    metrics: tuple[str, ...] = ("latency",)
+    min_effect: float = 0.05
+    limits: tuple[Limit, ...] = ()
+    plan: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def meters(self) -> list[str]:
+        """Latency, and the meters whose names the metrics begin with."""
+        words = [*self.metrics, *(limit.name for limit in self.limits)]
+        named = [word.partition("_")[0] for word in words]
+        return list(dict.fromkeys(["latency", *(name for name in named if name in plugins.names(plugins.METERS))]))
+
+
+def asked_by(marks: Iterable[Mapping[str, Any]]) -> Asked:
+    """What the markers of a test, its class and its file ask for, the nearest first. Raises InputError."""
+    given: dict[str, Any] = {}
+    for keywords in marks:
+        given = {**keywords, **given}
+    limits = [limit for key, value in given.items() if (limit := _limit(key, value)) is not None]
+    metric = given.get("metric", "latency")
+    return Asked(
+        metrics=(metric,) if isinstance(metric, str) else tuple(metric),
+        min_effect=share(given.get("min_effect", "5%"), f"{_WHERE} min_effect"),
+        limits=tuple(limits),
+        plan={"rounds": given["rounds"]} if "rounds" in given else {},
+    )
+
+
+def _limit(key: str, value: Any) -> Limit | None:
+    if key in _KEYS:
+        return None
+    if not key.startswith(("max_", "min_")) or get_close_matches(key, _KEYS, cutoff=_MISSPELT):
+        fix = plugins.nearest(key, [*_KEYS, "max_latency_ms", "max_memory_mib", "max_rtf", "min_rtfx"])
+        raise InputError(f"the marker takes no {key!r}", where=_WHERE, fix=fix)
+    return limit_named(key, value, where=_WHERE)

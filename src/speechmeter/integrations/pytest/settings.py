@@ -1,0 +1,106 @@
+"""What the command line and the ini file of a test suite say. Imports nothing but pytest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+_RUN = "speechmeter_run"
+_KEY = pytest.StashKey["Settings"]()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Where this session's run is written to, and what it is held against.
+
+    `run` does not exist before the end of the session: until then each measurement is a small run in `parts`.
+    """
+
+    root: Path
+    run: Path
+    baseline: Path | None
+    baseline_python: str | None
+    update_baseline: bool
+
+    @property
+    def parts(self) -> Path:
+        """The folder of the measurements that are not put together yet; hidden, so that no history counts them."""
+        return self.run.with_name(f".{self.run.name}-parts")
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """The command line's and the ini file's."""
+    group = parser.getgroup("speechmeter", "what the models under test cost")
+    group.addoption("--speechmeter-store", metavar="DIR", help="folder for runs; default: runs in the root folder")
+    group.addoption("--speechmeter-baseline", metavar="RUN", help="the run to compare with")
+    group.addoption(
+        "--speechmeter-baseline-python",
+        metavar="PYTHON",
+        help="measure with this environment's interpreter too, side by side, and compare with it",
+    )
+    group.addoption(
+        "--speechmeter-update-baseline",
+        action="store_true",
+        help="do not compare: what is measured replaces its like in the baseline",
+    )
+    parser.addini("speechmeter_store", "folder for runs of the fixture `speechmeter`", default="runs")
+    parser.addini("speechmeter_baseline", "the run that the fixture `speechmeter` compares with", default="")
+
+
+def read_settings(config: pytest.Config) -> Settings:
+    """The settings, made once a session. Raises pytest.UsageError where they contradict each other."""
+    if _KEY in config.stash:
+        return config.stash[_KEY]
+    baseline = _place(config, "baseline")
+    python = _other_python(config)
+    update = bool(config.getoption("--speechmeter-update-baseline"))
+    if update and (baseline is None or python):
+        way_out = "leave out --speechmeter-baseline-python" if python else "name it with --speechmeter-baseline RUN"
+        raise pytest.UsageError(f"--speechmeter-update-baseline: there is no run to update; {way_out}")
+    settings = Settings(
+        root=config.rootpath,
+        run=Path(_from_controller(config) or _new_run(config)),
+        baseline=baseline,
+        baseline_python=python,
+        update_baseline=update,
+    )
+    config.stash[_KEY] = settings
+    return settings
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process is one of several of pytest-xdist."""
+    return hasattr(config, "workerinput")
+
+
+def tell_worker(workerinput: dict[str, str], settings: Settings) -> None:
+    """What a worker of pytest-xdist cannot know by itself: which run its measurements belong to."""
+    workerinput[_RUN] = str(settings.run)
+
+
+def _from_controller(config: pytest.Config) -> str:
+    return str(getattr(config, "workerinput", {}).get(_RUN, ""))
+
+
+def _place(config: pytest.Config, name: str) -> Path | None:
+    """A path: on the command line from where pytest was started, in the ini file from the root folder."""
+    given, stored = config.getoption(f"--speechmeter-{name}"), config.getini(f"speechmeter_{name}")
+    if given:
+        return config.invocation_params.dir / str(given)
+    return config.rootpath / str(stored) if stored else None
+
+
+def _other_python(config: pytest.Config) -> str | None:
+    """The other interpreter: a path from where pytest was started (no link followed: it names its environment)."""
+    given = config.getoption("--speechmeter-baseline-python")
+    return str(config.invocation_params.dir / given) if given and "/" in given else given or None
+
+
+def _new_run(config: pytest.Config) -> Path:
+    store = _place(config, "store") or config.rootpath
+    base = f"{datetime.now():%Y%m%d-%H%M%S}-pytest"
+    names = (base if n == 0 else f"{base}-{n}" for n in range(1000))
+    return next(path for name in names if not (path := store / name).exists())

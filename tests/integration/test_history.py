@@ -1,0 +1,43 @@
+"""`compare --history` as a user runs it."""
+
+import json
+
+from run_histories import write_history
+
+
+def test_the_table_names_level_commit_and_what_changed(workshop, cli):
+    new = {"packages": {"torch": "3.0"}}
+    write_history(workshop / "runs", [0.020, 0.0201] * 3 + [0.026, 0.0261] * 3, dict.fromkeys(range(6, 12), new))
+    done = cli("compare", "--history", "runs")
+    assert done.returncode == 1, done.stderr
+    row = next(line for line in done.stdout.splitlines() if "SLOWER" in line and "│" in line)
+    assert all(word in row for word in ("c0ffee07", "26.0 ms", "1.299"))
+    assert "the run before is c0ffee06 (run-05)" in done.stdout
+    assert "packages torch: '2.9' before, '3.0' after" in done.stdout
+
+
+def test_formats_say_the_same(workshop, cli):
+    write_history(workshop / "runs", [0.020] * 5 + [0.026] * 5)
+    data = json.loads(cli("compare", "--history", "runs", "--format", "json").stdout)
+    (series,) = data["series"]
+    shift = series["levels"][1]["shift"]
+    assert (shift["commit"], shift["commit_before"], shift["verdict"]) == ("c0ffee06", "c0ffee05", "SLOWER")
+    assert len(series["levels"][0]["points"]) == 5
+    comment = cli("compare", "--history", "runs", "--format", "github").stdout
+    assert comment.startswith("❌ **Regression:** model · cpu · 1 s × 1 latency SLOWER since c0ffee06")
+    assert "| model · cpu · 1 s × 1 | latency |" in cli("compare", "--history", "runs", "--format", "markdown").stdout
+
+
+def test_flat_is_exit_0_and_too_few_runs_exit_3(workshop, cli):
+    write_history(workshop / "flat", [0.02] * 4)
+    write_history(workshop / "short", [0.02, 0.03])
+    flat, short = (cli("compare", "--history", name) for name in ("flat", "short"))
+    assert (flat.returncode, "no shift" in flat.stdout) == (0, True)
+    assert (short.returncode, "too few runs" in short.stdout) == (3, True)
+
+
+def test_a_history_and_two_runs_exclude_each_other(workshop, cli):
+    write_history(workshop / "runs", [0.02] * 4)
+    for words in (["runs/run-00"], ["a", "b", "--history", "runs"], ["a", "b", "--last", "3"], []):
+        done = cli("compare", *words)
+        assert (done.returncode, done.stderr.startswith("speechmeter: ")) == (2, True)

@@ -1,0 +1,95 @@
+"""Levels of one case over many runs: where they began, what changed with them, and what counts as one."""
+
+import math
+
+import pytest
+from conftest import make_case
+
+from speechmeter.analysis.estimate import Estimate
+from speechmeter.analysis.history import Point, history_exit, machine_of, series_of
+from speechmeter.core import metrics
+
+
+def points(values, metric=metrics.LATENCY, half=0.001, facts=None):
+    return [
+        Point(
+            run=f"r{n}",
+            started=f"2026-05-{n + 1:02d}",
+            figure=Estimate(
+                metric=metric, value=v, low=v * (1 - half), high=v * (1 + half), rounds=3, samples_per_round=1
+            ),
+            facts={"git": f"c{n}", **(facts or {}).get(n, {})},
+        )
+        for n, v in enumerate(values)
+    ]
+
+
+def found(values, metric=metrics.LATENCY, min_effect=0.05, **options):
+    return series_of(make_case(), metric, "desk", points(values, metric, **options), min_effect)
+
+
+def test_a_shift_has_its_commit_the_one_before_and_its_ratio():
+    made = found([1.0, 1.01, 0.99, 1.0, 1.3, 1.31, 1.29, 1.3])
+    first, second = made.levels
+    assert (first.shift, len(first.points), len(second.points)) == (None, 4, 4)
+    assert (second.points[0].commit, second.shift.before.commit) == ("c4", "c3")
+    mean = math.prod([1.3, 1.31, 1.29, 1.3]) / math.prod([1.0, 1.01, 0.99, 1.0])
+    assert second.shift.ratio == pytest.approx(mean**0.25)
+    assert second.shift.low < second.shift.ratio < second.shift.high
+    assert (second.shift.word, second.shift.regression, made.regressed) == ("SLOWER", True, True)
+
+
+def test_the_order_is_that_of_time_whatever_order_runs_are_read_in():
+    given = points([1.0, 1.01, 0.99, 1.0, 1.3, 1.31, 1.29, 1.3])
+    made = series_of(make_case(), metrics.LATENCY, "desk", given[::-1], 0.05)
+    assert [point.run for point in made.points] == [f"r{n}" for n in range(8)]
+    assert made.levels[1].points[0].commit == "c4"
+
+
+def test_a_regression_that_was_mended_is_none_any_more():
+    made = found([1.0] * 4 + [1.5] * 4 + [1.0] * 4)
+    assert [level.shift and level.shift.word for level in made.levels] == [None, "SLOWER", "FASTER"]
+    assert (made.regressed, history_exit([made])) == (False, 0)
+
+
+def test_of_a_rate_less_is_worse():
+    made = found([10.0] * 5 + [8.0] * 5, metrics.RTFX)
+    assert (made.levels[1].shift.word, made.regressed, history_exit([made])) == ("SLOWER", True, 1)
+
+
+def test_what_is_counted_shifts_by_the_smallest_step_and_has_no_interval():
+    made = found([1000.0] * 3 + [1001.0] * 3, metrics.PARAMETERS)
+    assert (made.levels[1].shift.word, made.levels[1].shift.low) == ("MORE", None)
+    assert len(found([1000.0] * 3 + [1001.0] * 3).levels) == 1
+
+
+def test_what_changed_with_a_shift_is_named_beside_it_and_the_commit_is_not_repeated():
+    new = {"packages": {"torch": "3"}}
+    facts = {n: {"packages": {"torch": "2"}} if n < 4 else new for n in range(8)}
+    made = found([1.0] * 4 + [1.5] * 4, facts=facts)
+    assert made.levels[1].shift.changed == ("packages torch: '2' before, '3' after",)
+
+
+def test_a_wild_run_is_counted_apart_and_does_not_move_its_level():
+    made = found([1.0, 1.01, 0.99, 1.0, 4.0, 1.0, 1.01, 0.99, 1.0])
+    assert (len(made.levels), made.levels[0].wild) == (1, 1)
+    assert made.levels[0].figure.value == pytest.approx(1.0, rel=0.005)
+
+
+def test_rounds_that_spread_inside_a_run_widen_the_noise_between_runs():
+    steps = [1.0, 1.0, 1.2, 1.2, 1.0, 1.0]
+    assert found(steps, half=0.5).noise > 0.1
+    assert len(found(steps, half=0.5).levels) == 1
+
+
+def test_three_runs_are_too_few_and_say_so_in_the_exit():
+    made = found([1.0, 1.0, 2.0])
+    assert (made.judged, len(made.levels), history_exit([made])) == (False, 1, 3)
+    assert history_exit([made, found([1.0] * 4)]) == 0
+
+
+def test_a_machine_is_its_host_processor_cores_and_gpu():
+    facts = {"host": "a", "cpu": "x", "cores": [0, 1], "system": "1"}
+    assert machine_of(facts, "") == machine_of({**facts, "system": "2"}, "")
+    assert machine_of(facts, "") != machine_of({**facts, "cpu": "y"}, "")
+    assert machine_of({}, "a") != machine_of({}, "b")

@@ -1,0 +1,66 @@
+"""From a factory to a model that a fresh process can load."""
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from conftest import make_case
+
+from speechmeter.core.errors import SubjectError
+from speechmeter.core.types import Spec
+from speechmeter.integrations.pytest.naming import case_name, load_of
+from speechmeter.subjects.python import load_factory
+
+SOURCE = "def make():\n    return max\n"
+
+
+def module(path: Path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(SOURCE)
+    spec = spec_from_file_location(path.stem, path)
+    made = module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def test_a_factory_is_named_by_its_file_from_the_root(tmp_path):
+    made = module(tmp_path / "checks/test_speed.py")
+    test = SimpleNamespace(module=made)
+    assert load_of(made.make, test, tmp_path) == "python:checks/test_speed.py:make"
+    assert load_of("make", test, tmp_path) == "python:checks/test_speed.py:make"
+
+
+def test_a_factory_in_a_package_is_named_by_its_module(tmp_path, monkeypatch):
+    made = module(tmp_path / "checks_of_mine/deep/speed.py")
+    for folder in ("checks_of_mine", "checks_of_mine/deep"):
+        (tmp_path / folder / "__init__.py").touch()
+    load = load_of(made.make, SimpleNamespace(module=made), tmp_path)
+    assert load == "python:checks_of_mine.deep.speed:make"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    subject = Spec(plugin="python", name="x", source=load.removeprefix("python:"))
+    assert load_factory(make_case(subject=subject))() is max
+
+
+def test_any_other_name_is_that_of_a_plan(tmp_path):
+    test = SimpleNamespace(module=module(tmp_path / "test_speed.py"))
+    assert load_of("log-mel", test, tmp_path) == "log-mel"
+    assert load_of("python:a.py:b", test, tmp_path) == "python:a.py:b"
+
+
+def test_what_a_fresh_process_cannot_import_is_refused(tmp_path):
+    def inner():
+        return max
+
+    test = SimpleNamespace(module=module(tmp_path / "test_speed.py"))
+    for subject in (inner, lambda: max, max, 3):
+        with pytest.raises(SubjectError, match="top level of a file"):
+            load_of(subject, test, tmp_path)
+
+
+def test_a_case_is_named_after_its_test_whatever_worker_runs_it(tmp_path):
+    node = SimpleNamespace(name="test_a[5]", nodeid="checks/test_speed.py::TestIt::test_a[5]@group")
+    test = SimpleNamespace(path=tmp_path / "checks/test_speed.py", cls=type("TestIt", (), {}), node=node)
+    assert case_name(test, tmp_path) == "checks/test_speed.py::TestIt::test_a[5]"
