@@ -15,6 +15,7 @@ PLOTS = {
     "front": ("accuracy-vs-cost", "front"),
     "losses": ("h200-losses", "losses"),
     "modules": ("h200-conformer-modules", "modules"),
+    "frontier": ("h200-frontier", "frontier"),
 }
 WINDOW = "1280,1500"
 

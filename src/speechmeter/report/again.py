@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from speechmeter.core.axes import CORE_AXES, SHARED_AXES
+from speechmeter.core.finding import FIND, MARGIN, MEMORY_GIB, target_of
 from speechmeter.core.naming import default_name
 from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Spec
@@ -24,7 +25,7 @@ _SCHEDULE = ("wait", "warmup", "active", "repeat")
 def command(case: Case, rounds: int) -> str:
     """One line for a shell. Paths are as the plan gave them: relative ones start where the run was started."""
     words = ["speechmeter", "run", *_model(case.subject), *_workload(case.workload), *_axes(case.axes)]
-    words += [*_protocol(case.protocol), "--meters", ",".join(case.meters), "--rounds", str(max(1, rounds))]
+    words += [*_protocol(case), "--meters", ",".join(case.meters), "--rounds", str(max(1, rounds))]
     return shlex.join(words)
 
 
@@ -53,10 +54,13 @@ def _axes(axes: Mapping[str, Any]) -> Iterator[str]:
             yield from ("--set", _setting(name, [value]))
 
 
-def _protocol(protocol: Mapping[str, Any]) -> Iterator[str]:
+def _protocol(case: Case) -> Iterator[str]:
+    protocol = case.protocol
     mode = protocol.get("mode")
     settings: dict[str, Any] = {}
-    if mode == "repeats":
+    if target := target_of(case):
+        settings = _trial(protocol, case.axes[target.axis])
+    elif mode == "repeats":
         settings = {"repeats": protocol["samples"], "discard": protocol["discard"]}
     elif mode == "schedule":
         settings = {"schedule": {key: protocol[key] for key in _SCHEDULE}}
@@ -70,6 +74,14 @@ def _protocol(protocol: Mapping[str, Any]) -> Iterator[str]:
         settings[QUALITY] = _quality(protocol[QUALITY])
     for key, value in settings.items():
         yield from ("--set", _setting(key, value))
+
+
+def _trial(protocol: Mapping[str, Any], size: float) -> dict[str, Any]:
+    """A search that goes no further than the size of this trial, and so begins with it."""
+    settings = {FIND: protocol[FIND], "find_most": size, "find_margin": protocol[MARGIN]}
+    if protocol[MEMORY_GIB] is not None:
+        settings["limits"] = {"memory_gib": protocol[MEMORY_GIB]}
+    return settings
 
 
 def _quality(asked: Mapping[str, Any]) -> dict[str, Any]:
