@@ -19,9 +19,11 @@ from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.machine import available_cores
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import CONTENT_HASHES, FAILED, VARIANT, Case, Record
+from speechmeter.launch.agenda import Sweep, pending
+from speechmeter.launch.booking import Watcher
 from speechmeter.launch.places import BASELINE, THIS, InlinePlace, Place, SubprocessPlace, all_exact
 from speechmeter.launch.preflight import check_baseline, preflight
-from speechmeter.launch.sweep import Sweep, Watcher, pending, run_sweep
+from speechmeter.launch.sweep import run_sweep
 from speechmeter.plan.study import Study, study_from_file, study_from_python
 from speechmeter.report import choose, text
 from speechmeter.report.tables import by_case
