@@ -14,6 +14,9 @@ from speechmeter.launch.places import Extent
 Cell = tuple[Case, ...]
 """Cases that are measured side by side, on one device."""
 Done = Mapping[tuple[str, int], Record]
+_GAP = 1000
+_TRIES = 4
+"""A turn that was lost with its device is given again, with a number of its own: more often than anyone tries."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,12 +104,15 @@ class Agenda:
         self._done[record.key] = record
         self.made += 1
 
-    def turns(self, mine: Callable[[Cell], bool] = lambda cell: True, first: int | None = None) -> Iterator[Turn]:
+    def turns(
+        self, mine: Callable[[Cell], bool] = lambda cell: True, sequence: Iterator[int] | None = None
+    ) -> Iterator[Turn]:
         """The turns of one device, each given once the one before it is done.
 
-        `mine` is asked about a cell that has something left; the sequence of the turns begins with `first`.
+        `mine` is asked about a cell that has something left; several devices number their turns by sequences of their
+        own, from `own_sequence`.
         """
-        sequence = count(self.next_sequence if first is None else first)
+        sequence = count(self.next_sequence) if sequence is None else sequence
         rounds = self.sweep.rounds
         for round_ in range(rounds.most):
             if round_ >= rounds.least and self._out_of_time():
@@ -116,6 +122,11 @@ class Agenda:
                 left = left_of(cell, round_, self._done, rounds)
                 for case in left if left and mine(cell) else ():
                     yield Turn(case=case, round=round_, extent=_extent(round_, rounds), sequence=next(sequence))
+
+    def own_sequence(self, device: int) -> Iterator[int]:
+        """Numbers for the turns of one of several devices, far from those of the others: theirs are no neighbours."""
+        longest = len(self.sweep.cases) * self.sweep.rounds.most * _TRIES
+        return count(self.next_sequence + device * (longest + _GAP))
 
     def _foresee(self, round_: int) -> None:
         """Count the turns of an adaptive round for those cells whose earlier rounds are done."""

@@ -14,12 +14,16 @@ from speechmeter.store.run_dir import RunWriter
 def run_sweep(sweep: Sweep, place: Place, store: RunWriter, watch: Watcher = lambda event: None) -> None:
     """Measure what the store does not hold yet. Raises InterruptedRun on Ctrl-C, finished records kept."""
     agenda = Agenda(sweep, store.records())
-    book, git = Book(agenda, store, watch), git_state()
-    book.leave_out()
+    book = Book(agenda, store, watch)
+    try:
+        book.leave_out()
+        _measure_all(agenda, place, book)
+    except KeyboardInterrupt:
+        raise InterruptedRun(book.so_far) from None
+
+
+def _measure_all(agenda: Agenda, place: Place, book: Book) -> None:
+    git = git_state()
     for turn in agenda.turns():
         book.begin(turn)
-        try:
-            told = measured_at(place, turn.case, turn.extent, git, partial(book.phase, turn))
-        except KeyboardInterrupt:
-            raise InterruptedRun(book.so_far) from None
-        book.close(turn, told)
+        book.close(turn, measured_at(place, turn.case, turn.extent, git, partial(book.phase, turn)))
