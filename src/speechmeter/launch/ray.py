@@ -24,7 +24,7 @@ _OWN = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_memory_monitor_refresh_ms": "0",  # memory is limited by us, and a case that is over becomes a record
 }
-"""Variables of a cluster that we start. Ray reads them when it is first imported and hands them down."""
+"""Variables of a cluster that we start, handed down to all of its processes."""
 _ACCELERATOR = "accelerator_type:"
 _NOT_KINDS = ("CPU", "GPU", "memory", "object_store_memory")
 
@@ -44,15 +44,22 @@ def opened(address: str | None) -> Iterator[RayCluster]:
             where="--address",
             fix="let this machine join with `ray start --address=HOST:PORT --num-cpus=0`, and use --address auto",
         )
+    try:
+        with _environ({} if address else {**_OWN, "RAY_AUTH_TOKEN": secrets.token_hex(32)}):
+            yield from _cluster(address)
+    finally:
+        _read_environ_again()
+
+
+def _cluster(address: str | None) -> Iterator[RayCluster]:
     handler = signal.getsignal(signal.SIGTERM)
-    with _environ({} if address else {**_OWN, "RAY_AUTH_TOKEN": secrets.token_hex(32)}):
-        ray = _connected(address)
-        with contextlib.suppress(ValueError):  # Ray takes the signal over; only a main thread may take it back
-            signal.signal(signal.SIGTERM, handler)
-        try:
-            yield RayCluster(ray)
-        finally:
-            ray.shutdown()
+    ray = _connected(address)
+    with contextlib.suppress(ValueError):  # Ray takes the signal over; only a main thread may take it back
+        signal.signal(signal.SIGTERM, handler)
+    try:
+        yield RayCluster(ray)
+    finally:
+        ray.shutdown()
 
 
 def _connected(address: str | None) -> Any:
@@ -62,6 +69,7 @@ def _connected(address: str | None) -> Any:
         )
     import ray
 
+    _read_environ_again()
     quiet = {"log_to_driver": False, "configure_logging": False, "logging_level": "ERROR"}
     try:
         if address is not None:
@@ -82,6 +90,15 @@ def _connected(address: str | None) -> Any:
             fix="see docs/cluster.md; `ray status` tells whether one runs",
         ) from error
     return ray
+
+
+def _read_environ_again() -> None:
+    """Ray keeps the mode and token that it found when it was imported: without this a second cluster has neither."""
+    with contextlib.suppress(ImportError, AttributeError):
+        from ray._raylet import AuthenticationTokenLoader, Config
+
+        Config.initialize("")
+        AuthenticationTokenLoader.instance().reset_cache()
 
 
 class RayCluster:
