@@ -37,6 +37,10 @@ def records_in(workshop):
     return [json.loads(line) for line in lines if line.endswith(b"\n")]
 
 
+def measuring(nodes):
+    return [pid for pid in nodes.alive() if "speechmeter.launch.child" in command_of(pid)]
+
+
 def interval(record):
     start = datetime.fromisoformat(record["started"]).timestamp()
     return start, start + record["wall_s"]
@@ -58,7 +62,7 @@ def test_a_sweep_survives_the_loss_of_a_worker_a_node_and_its_driver(workshop):
         driver.kill()
         driver.wait()
         before = records_in(workshop)
-        until(lambda: not [pid for pid in nodes.alive() if "speechmeter.launch" in command_of(pid)], 30)
+        until(lambda: not measuring(nodes), 30)
         driver = started(workshop, nodes.environ, *args)
         until(reached(len(before) + 12), 120)
         os.kill(nodes.raylet("node-b"), signal.SIGKILL)
@@ -82,7 +86,7 @@ def test_a_cluster_of_our_own_admits_nobody_else_and_ends_with_its_driver(worksh
             workshop, environ, "run", "--model", "python:fakes.py:sleeper", "--launcher", "ray", "-o", "run"
         )
         raylet = until(lambda: next((p for p in children(driver.pid) if "raylet/raylet" in command_of(p)), None))
-        until(lambda: [pid for pid in nodes.alive() if "speechmeter.launch.child" in command_of(pid)])
+        until(lambda: measuring(nodes))
         address = command_of(raylet).partition("--gcs-address=")[2].split()[0]
         for mode in ({}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "a wrong one"}):
             stranger = subprocess.run(
@@ -97,7 +101,8 @@ def test_a_cluster_of_our_own_admits_nobody_else_and_ends_with_its_driver(worksh
         assert len(nodes.alive()) > 5
         driver.kill()
         driver.wait()
-        until(lambda: not nodes.alive())
+        until(lambda: not measuring(nodes), 10)
+        until(lambda: not nodes.alive(), 120)  # Ray's own agents take a minute to notice
 
 
 def test_what_the_cluster_does_not_have_is_refused_at_once_and_nothing_is_written(workshop):

@@ -6,7 +6,10 @@ as on a single machine.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
+import signal
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -25,6 +28,7 @@ from speechmeter.launch.parcels import pack
 from speechmeter.launch.places import SubprocessPlace
 from speechmeter.launch.preflight import in_short, obstacle
 
+_PR_SET_PDEATHSIG = 1
 PINNED = "pinned"
 """The fact of an environment that says which GPU of its host the process was given."""
 
@@ -58,6 +62,7 @@ class Bench:
 
     def __init__(self, setting: Mapping[str, Any]) -> None:
         _settle(setting)
+        _end_with_parent()
         if hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, setting["cores"])
         self._limits = Limits(**setting["limits"])
@@ -87,6 +92,12 @@ def _settle(setting: Mapping[str, Any]) -> None:
     os.environ.update(setting["environ"])
     folder = Path(setting["folder"])
     os.chdir(folder if folder.is_dir() else tempfile.mkdtemp(prefix="speechmeter-empty-"))
+
+
+def _end_with_parent() -> None:
+    """Be killed with the process that keeps this node: Ray's workers notice its end seconds later, still measuring."""
+    with contextlib.suppress(OSError, AttributeError):  # absent outside Linux
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _pinned(outcome: Outcome, case: Case) -> Outcome:
