@@ -28,7 +28,7 @@ def crew_for(study: Study, launcher: Launcher, address: str | None) -> Iterator[
     wishes = Wishes(
         cases=study.cells.cases,
         limits=plan.limits.value(),
-        kinds=plan.kinds(),
+        kinds={str(device): kind for device, kind in plan.kind.items()},
         speech=plan.save_speech,
         trace=plan.trace_options(),
         place=study.place,

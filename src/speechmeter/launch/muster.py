@@ -70,6 +70,7 @@ def muster(cluster: Cluster, wishes: Wishes) -> Crew:
 
 
 _JOIN = "add one with `ray start --address=…`"
+_OTHER_KIND = "is not of kind"
 
 
 def ask(cluster: Cluster, wishes: Wishes, nodes: Sequence[Node]) -> list[Member]:
@@ -123,7 +124,7 @@ def obstacle_at(member: Member, case: Case, wishes: Wishes) -> str | None:
     device, node = str(case.axes["device"]), member.node
     kind = wishes.kinds.get(device.partition(":")[0])
     if kind is not None and kind not in node.kinds:
-        return f"is not of kind {kind!r}"
+        return f"{_OTHER_KIND} {kind!r}"
     if device.startswith("cuda") and not node.gpus:
         return "has no GPU"
     if case.axes["cores"] > min(node.cpus, len(member.cores)):
@@ -146,8 +147,9 @@ def _absent_everywhere(case: Case, members: Sequence[Member], wishes: Wishes) ->
         return lacking[0]
     reasons = "; ".join(f"{host}: {reason}" for host, reason in list(told.items())[:3])
     more = f"; and {len(told) - 3} more" if len(told) > 3 else ""
+    key = "kind" if all(reason.startswith(_OTHER_KIND) for reason in told.values()) else "device"
     raise DeviceError(
         f"{case.label} fits no machine of this cluster ({reasons}{more})",
-        where=wishes.place(case, "device"),
+        where=wishes.place(case, key),
         fix="change device, cores, kind or limits, or add a machine that has it",
     )

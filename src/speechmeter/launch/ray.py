@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import signal
+import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from speechmeter.core.machine import available_cores, kib_field
 from speechmeter.launch.cluster import Answer, Lane, Lost, Node
 from speechmeter.launch.node import Bench, survey
 
+_KNOCK_S = 5.0
 _ANSWER_S = 120.0
 _OBJECT_STORE_BYTES = 256 * 2**20
 _OWN = {
@@ -44,6 +46,8 @@ def opened(address: str | None) -> Iterator[RayCluster]:
             where="--address",
             fix="let this machine join with `ray start --address=HOST:PORT --num-cpus=0`, and use --address auto",
         )
+    if address is not None:
+        _knock(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
     try:
         with _environ({} if address else {**_OWN, "RAY_AUTH_TOKEN": secrets.token_hex(32)}):
             yield from _cluster(address)
@@ -60,6 +64,21 @@ def _cluster(address: str | None) -> Iterator[RayCluster]:
         yield RayCluster(ray)
     finally:
         ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raise InputError where nobody listens: Ray itself would go on trying for many minutes."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"no Ray cluster answers at {address!r}: {error}",
+            where="--address",
+            fix="start one with `ray start --head --port=6379` and give HOST:6379",
+        ) from error
 
 
 def _connected(address: str | None) -> Any:
@@ -87,7 +106,7 @@ def _connected(address: str | None) -> Any:
         raise InputError(
             f"no Ray cluster could be had at {address or 'this machine'}: {_first_line(error)}",
             where="--address" if address else "--launcher ray",
-            fix="see docs/cluster.md; `ray status` tells whether one runs",
+            fix="`ray status` tells whether one runs, and the page Clusters how to start one",
         ) from error
     return ray
 

@@ -16,6 +16,11 @@ def _as_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
+def _by_device(value: Any) -> Any:
+    """`A100` as {cpu: A100, cuda: A100}."""
+    return {"cpu": value, "cuda": value} if isinstance(value, str) else value
+
+
 def _share(value: Any) -> Any:
     """`5%` as 0.05."""
     if isinstance(value, str) and value.strip().endswith("%"):
@@ -129,7 +134,7 @@ class Plan(_Part):
     discard: CountOrZero = 1
     schedule: ScheduleEntry | None = None
     limits: LimitsEntry = LimitsEntry()
-    kind: Word | Mapping[Literal["cpu", "cuda"], Word] | None = None
+    kind: Annotated[Mapping[Literal["cpu", "cuda"], Word], BeforeValidator(_by_device)] = Field(default_factory=dict)
     triangle: Flag = False
     power_log: Word | None = None
     save_speech: Flag = False
@@ -142,14 +147,6 @@ class Plan(_Part):
     def trace_options(self) -> TraceOptions:
         """How traces are recorded, where they are."""
         return TraceOptions(**self.trace.model_dump()) if isinstance(self.trace, TraceEntry) else TraceOptions()
-
-    def kinds(self) -> dict[str, str]:
-        """By device, the kind of machine of a cluster that may measure on it."""
-        if self.kind is None:
-            return {}
-        if isinstance(self.kind, str):
-            return {"cpu": self.kind, "cuda": self.kind}
-        return {str(device): kind for device, kind in self.kind.items()}
 
     def to_plain(self) -> dict[str, Any]:
         """The plan as YAML would hold it, every default written out; reading it back gives this plan."""

@@ -24,6 +24,13 @@ def test_a_driver_outside_the_cluster_is_told_to_join(monkeypatch):
         pass
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999999"])
+def test_an_address_at_which_nobody_listens_is_refused_at_once(address):
+    pytest.importorskip("ray")
+    with pytest.raises(InputError, match="no Ray cluster answers at"), launcher.opened(address):
+        pass
+
+
 def test_custom_resources_and_accelerators_are_kinds():
     resources = {
         "CPU": 8.0,
