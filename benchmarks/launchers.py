@@ -1,18 +1,20 @@
 """Does the launcher change the figure? The same case inline, in subprocesses and on a Ray cluster of this machine.
 
-One round at a time, the three launchers by turns and every other round backwards, so that drift of the machine meets all
-of them alike; then `compare` between each two of them. Printed: the verdicts, the width of each interval over rounds, and
-what the launcher costs a case beside measuring: wall time of the case less the time of its phases, and the start of the
-cluster, once a run.
+Each round of each launcher is a run of its own with a driver of its own, so that inline is fresh too. The launchers
+take turns and every other round goes backwards, so that drift of the machine meets all of them alike. Then each two
+of them are compared by adjacent pairs, as `compare` does within one run.
 
-Inline measures in one process: its rounds share what others have fresh, so its interval may be narrower than is true.
+Printed: the figure of each launcher with its interval over rounds; what the launcher costs a case beside measuring
+(wall time of the record less the phases that the measuring process told of) and a whole run (the driver's start, and
+Ray's); and the verdicts. CANNOT TELL is said, and is no difference found.
 
-    python benchmarks/launchers.py [--rounds 8] [--run DIR]     about 4 minutes; exit 1 when a difference is found
+    python benchmarks/launchers.py [--rounds 8] [--run DIR]     about 5 minutes; exit 1 when a difference is found
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,7 @@ from speechmeter.core import metrics
 from speechmeter.core.types import Record
 
 WORK = Path(__file__).parent / "subjects" / "work.py"
+ENVIRON = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 LAUNCHERS = ("inline", "subprocess", "ray")
 MIN_EFFECT = 0.15
 PLAN = {
@@ -42,26 +45,21 @@ PLAN = {
 
 
 def measured(launcher: str, round_: int, output: Path) -> tuple[Record, float]:
-    """(the record of one round, seconds that the whole run took), in a driver of its own.
+    """(the record of one round, seconds that the whole run took).
 
-    Threads are set for the driver as they are for a fresh process, since inline measures in it.
+    Variables are set for the driver as they are for a fresh process, since inline measures in it.
     """
     folder = output / f"{round_}-{launcher}"
     if not folder.exists():
         start = monotonic()
         command = [sys.executable, __file__, "--one", launcher, "--run", str(folder)]
-        subprocess.run(command, check=True, env={**_environ(), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
+        subprocess.run(command, check=True, env={**os.environ, **ENVIRON})
         (folder / "wall_s.txt").write_text(str(monotonic() - start))
     (record,) = speechmeter.load(folder).records
     if record.status != "ok":
         raise RuntimeError(f"{launcher}: {record.status}: {record.reason}")
-    return replace(record, round=round_), float((folder / "wall_s.txt").read_text())
-
-
-def _environ() -> dict[str, str]:
-    import os
-
-    return {**os.environ, "PYTHONHASHSEED": "0"}
+    number = round_ * len(LAUNCHERS) + LAUNCHERS.index(launcher)
+    return replace(record, round=round_, sequence=number), float((folder / "wall_s.txt").read_text())
 
 
 def phases_s(record: Record) -> float:
@@ -79,9 +77,9 @@ def interval(records: list[Record]) -> str:
 
 
 def judged(records: dict[str, list[Record]]) -> list[tuple[str, str, Verdict]]:
-    """Each launcher against each other, as `speechmeter compare` judges two runs."""
+    """Each launcher against each other."""
     pairs = [(a, b) for i, a in enumerate(LAUNCHERS) for b in LAUNCHERS[i + 1 :]]
-    return [(a, b, verdict(records[a], records[b], metrics.LATENCY, MIN_EFFECT)) for a, b in pairs]
+    return [(a, b, verdict(records[a], records[b], metrics.LATENCY, MIN_EFFECT, together=True)) for a, b in pairs]
 
 
 def main() -> None:
