@@ -8,6 +8,7 @@ import secrets
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -57,13 +58,14 @@ def opened(address: str | None) -> Iterator[RayCluster]:
 
 def _cluster(address: str | None) -> Iterator[RayCluster]:
     handler = signal.getsignal(signal.SIGTERM)
-    ray = _connected(address)
-    with contextlib.suppress(ValueError):  # Ray takes the signal over; only a main thread may take it back
-        signal.signal(signal.SIGTERM, handler)
-    try:
-        yield RayCluster(ray)
-    finally:
-        ray.shutdown()
+    with tempfile.TemporaryDirectory(prefix="sm-ray-", ignore_cleanup_errors=True) as folder:
+        ray = _connected(address, folder)
+        with contextlib.suppress(ValueError):  # Ray takes the signal over; only a main thread may take it back
+            signal.signal(signal.SIGTERM, handler)
+        try:
+            yield RayCluster(ray)
+        finally:
+            ray.shutdown()
 
 
 def _knock(address: str) -> None:
@@ -81,7 +83,8 @@ def _knock(address: str) -> None:
         ) from error
 
 
-def _connected(address: str | None) -> Any:
+def _connected(address: str | None, folder: str) -> Any:
+    """Ray, as the driver of a cluster; `folder` is for the logs of one that we start."""
     if address is None and "ray" in sys.modules and sys.modules["ray"].is_initialized():
         raise InputError(
             "Ray runs in this process already", where="--launcher ray", fix="ray.shutdown() first, or name an address"
@@ -100,6 +103,7 @@ def _connected(address: str | None) -> Any:
                 _memory=kib_field("/proc/meminfo", "MemTotal"),
                 object_store_memory=_OBJECT_STORE_BYTES,
                 include_dashboard=False,
+                _temp_dir=folder,
                 **quiet,
             )
     except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
