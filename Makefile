@@ -8,7 +8,7 @@ INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable '.[torch,transformers,silero-vad,query,report,test,lint]'
+	$(INSTALL) --editable '.[torch,transformers,silero-vad,query,report,ray,test,lint]'
 	$(INSTALL) --no-deps speechbrain  # it asks for torchaudio, which has no build for a torch without CUDA
 	$(INSTALL) --no-deps torch-tb-profiler  # its reader, for a test; it asks for TensorBoard, which the reader needs not
 	touch $@

@@ -17,9 +17,11 @@ from speechmeter.core.errors import InputError, RunDirError, SubjectError
 from speechmeter.core.hosts import as_stored
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Limits, Record, Spec
+from speechmeter.launch.agenda import Sweep
+from speechmeter.launch.booking import Watcher
 from speechmeter.launch.places import SubprocessPlace, all_exact
 from speechmeter.launch.preflight import preflight
-from speechmeter.launch.sweep import Sweep, Watcher, run_sweep
+from speechmeter.launch.sweep import run_sweep
 from speechmeter.plan.build import plugin_of
 from speechmeter.plan.expand import content_hashes
 from speechmeter.store.run_dir import RunDir, RunWriter, is_free

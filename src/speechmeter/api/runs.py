@@ -9,27 +9,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.stopping import Rounds
+from speechmeter.api.crews import Launcher, crew_for
 from speechmeter.api.searching import check_search, search_of
 from speechmeter.core import metrics
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.machine import available_cores
 from speechmeter.core.outputs import Keep
-from speechmeter.core.types import BASELINE, CONTENT_HASHES, FAILED, VARIANT, Case, Record
+from speechmeter.core.types import BASELINE, CONTENT_HASHES, FAILED, VARIANT, Case, Record, Skip
+from speechmeter.launch.agenda import Sweep, pending
+from speechmeter.launch.booking import Watcher
+from speechmeter.launch.muster import Crew
 from speechmeter.launch.places import THIS, InlinePlace, Place, SubprocessPlace, all_exact
 from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.search import run_search
-from speechmeter.launch.sweep import Sweep, Watcher, pending, run_sweep
+from speechmeter.launch.spread import run_spread
+from speechmeter.launch.sweep import run_sweep
 from speechmeter.plan.study import Study, study_from_file, study_from_python
 from speechmeter.report import choose, text
 from speechmeter.report.tables import by_case
 from speechmeter.store.run_dir import RunDir, RunWriter, is_free, is_run
 
-Launcher = Literal["subprocess", "inline"]
 _CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within")
 """Keys of a plan that are no part of its cases."""
 
@@ -40,6 +44,7 @@ class Options:
 
     output: Path | None = None
     launcher: Launcher = "subprocess"
+    address: str | None = None
     baseline_python: str | None = None
     resume: bool = False
     retry_failed: bool = False
@@ -91,17 +96,22 @@ def run(
     *,
     output: str | Path | None = None,
     launcher: Launcher = "subprocess",
+    address: str | None = None,
     resume: bool = False,
     retry_failed: bool = False,
     force: bool = False,
     trust: bool = False,
     offline: bool = False,
 ) -> Run:
-    """Run a plan (a YAML file, or its keys as a dict) and return its records."""
+    """Run a plan (a YAML file, or its keys as a dict) and return its records.
+
+    `address` is that of a Ray cluster, with the launcher `ray`; without it one of this machine alone is started.
+    """
     study = study_from_python(plan) if isinstance(plan, Mapping) else study_from_file(Path(plan), trust=trust)
     options = Options(
         output=Path(output) if output else None,
         launcher=launcher,
+        address=address,
         resume=resume,
         retry_failed=retry_failed,
         force=force,
@@ -112,25 +122,40 @@ def run(
 
 def run_study(study: Study, options: Options, watch: Watcher = lambda event: None) -> Run:
     """Preflight, then measure everything that the output does not hold yet. Refusals leave nothing behind."""
-    with _offline(options.offline):
-        sweep = check_study(study, options)
-        output = options.output or default_output(study)
-        with RunWriter(output) as store:
-            if not options.resume:
-                store.clear()
-            store.begin(study.plan_text())
-            place = _place(options, study, store)
-            if study.plan.find is None:
-                run_sweep(sweep, place, store, watch)
-            else:
-                run_search(search_of(study, sweep), place, store, watch)
-            return Run(path=output, records=tuple(store.records()))
+    _check_options(study, options)
+    with _offline(options.offline), crew_for(study, options.launcher, options.address) as crew:
+        return _run(study, options, crew, watch)
+
+
+def _run(study: Study, options: Options, crew: Crew | None, watch: Watcher) -> Run:
+    sweep = _sweep(study, options, crew)
+    output = options.output or default_output(study)
+    with RunWriter(output) as store:
+        if not options.resume:
+            store.clear()
+        store.begin(study.plan_text())
+        if crew is not None:
+            run_spread(sweep, crew, store, watch)
+        elif study.plan.find is not None:
+            run_search(search_of(study, sweep), _place(options, study, store), store, watch)
+        else:
+            run_sweep(sweep, _place(options, study, store), store, watch)
+        return Run(path=output, records=tuple(store.records()))
 
 
 def check_study(study: Study, options: Options) -> Sweep:
     """What a run of this study would do. Raises InputError for anything that can be refused beforehand."""
     _check_options(study, options)
-    unavailable = preflight(study.cells.cases, study.plan.limits.value(), place=study.place)
+    with crew_for(study, options.launcher, options.address) as crew:
+        return _sweep(study, options, crew)
+
+
+def _sweep(study: Study, options: Options, crew: Crew | None) -> Sweep:
+    unavailable: Sequence[Skip]
+    if crew is not None:
+        unavailable = crew.absent
+    else:
+        unavailable = preflight(study.cells.cases, study.plan.limits.value(), place=study.place)
     if options.baseline_python is not None:
         check_baseline(options.baseline_python)
         unavailable = [replace(skip, case=case) for skip in unavailable for case in _variants(skip.case)]
@@ -149,8 +174,12 @@ def _check_options(study: Study, options: Options) -> None:
         raise RunDirError("there is nothing to resume without a directory", where="--resume", fix="name it with -o")
     if options.retry_failed and not options.resume:
         raise InputError("only a resumed run has failed cases to repeat", where="--retry-failed", fix="add --resume -o")
-    if options.launcher == "inline" and options.baseline_python is not None:
-        raise InputError("inline has one interpreter", where="--baseline-python", fix="use --launcher subprocess")
+    if options.address is not None and options.launcher != "ray":
+        raise InputError("only a cluster has an address", where="--address", fix="add --launcher ray")
+    if options.launcher != "subprocess" and options.baseline_python is not None:
+        raise InputError(
+            f"{options.launcher} has one interpreter", where="--baseline-python", fix="use --launcher subprocess"
+        )
     pinned = [case for case in study.cells.cases if case.axes["cores"] != len(available_cores())]
     if options.launcher == "inline" and pinned:
         raise DeviceError(

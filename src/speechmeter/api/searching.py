@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from speechmeter.core.errors import DeviceError, InputError
 from speechmeter.core.finding import TARGETS
+from speechmeter.launch.agenda import Sweep
 from speechmeter.launch.search import Search
-from speechmeter.launch.sweep import Sweep
 from speechmeter.plan.study import Study
 
 

@@ -19,7 +19,7 @@ def merge(
     for line in made.left_out:
         typer.echo(f"speechmeter: left out: {line}", err=True)
     for old, new in made.gathered.renamed:
-        typer.echo(f"speechmeter: two machines are called {old!r}: one of them is {new!r} here", err=True)
+        typer.echo(f"speechmeter: {old!r} is two machines, or one that changed: the other is {new!r} here", err=True)
     hosts = sorted({record.host for record in made.gathered.records})
     same = f", {counted(made.gathered.duplicates, 'duplicate')} left out" if made.gathered.duplicates else ""
     count = counted(len(made.gathered.records), "record")

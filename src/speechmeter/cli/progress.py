@@ -16,7 +16,7 @@ from rich.text import Text
 from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
 from speechmeter.core.types import Record
-from speechmeter.launch.sweep import Event
+from speechmeter.launch.booking import Event
 from speechmeter.report.numbers import number
 
 _BAR = 24

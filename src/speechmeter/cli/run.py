@@ -49,7 +49,8 @@ def run(
     triangle: bool | None = typer.Option(None, "--triangle/--no-triangle", help="Skip the heavy half of the grid."),
     set_: list[str] | None = typer.Option(None, "--set", help="key=value for any key of a plan; repeatable."),
     output: Path | None = typer.Option(None, "-o", "--output", help="Run directory; default runs/<time>-<plan>."),
-    launcher: str = typer.Option("subprocess", help="subprocess or inline."),
+    launcher: str = typer.Option("subprocess", help="subprocess, inline, or ray: on a cluster."),
+    address: str | None = typer.Option(None, help="With --launcher ray: auto, or HOST:PORT of a cluster."),
     resume: bool = typer.Option(False, "--resume", help="Go on with a run; finished records are kept."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="With --resume: measure failed cases again."),
     force: bool = typer.Option(False, "--force", help="Replace a run that stands at -o."),
@@ -94,6 +95,7 @@ def run(
     options = Options(
         output=output,
         launcher=_launcher(launcher),
+        address=address,
         resume=resume,
         baseline_python=baseline_python,
         retry_failed=retry_failed,
@@ -144,13 +146,12 @@ def _study(
 
 
 def _launcher(name: str) -> Any:
+    from speechmeter.api.crews import LAUNCHERS
     from speechmeter.core.errors import InputError
     from speechmeter.core.plugins import nearest
 
-    if name not in ("subprocess", "inline"):
-        raise InputError(
-            f"there is no launcher {name!r}", where="--launcher", fix=nearest(name, ["subprocess", "inline"])
-        )
+    if name not in LAUNCHERS:
+        raise InputError(f"there is no launcher {name!r}", where="--launcher", fix=nearest(name, list(LAUNCHERS)))
     return name
 
 

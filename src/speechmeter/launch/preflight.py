@@ -29,25 +29,40 @@ def preflight(cases: Sequence[Case], limits: Limits = Limits(), *, place: Place 
     absent: list[Skip] = []
     wrong: SubjectError | None = None
     for case in cases:
-        _located(_check_device, case, "device", place)
-        _located(_check_cores, case, "cores", place)
-        reason = _absence(case)
-        if reason is not None:
-            absent.append(Skip(case=case, reason=reason))
-            continue
         try:
-            _located(plugins.subject(case.subject.plugin).check, case, "models", place)
-            _located(feeding.check, case, "models", place)
+            reason = obstacle(case, place=place)
         except SubjectError as error:
             wrong = wrong or error
-            absent.append(Skip(case=case, reason="; ".join(filter(None, [error.what, error.fix]))))
-            continue
-        _located(plugins.workload(case.workload.plugin).check, case, case.workload.plugin, place)
+            reason = in_short(error)
+        if reason is not None:
+            absent.append(Skip(case=case, reason=reason))
     if cases and len(absent) == len(cases):
         if wrong is not None:
             raise wrong
         raise UnavailableError(absent[0].reason, where=place(cases[0], "models"), fix="see `speechmeter models`")
     return absent
+
+
+def in_short(error: InputError) -> str:
+    """What is wrong and the way out, without the place."""
+    return "; ".join(filter(None, [error.what, error.fix]))
+
+
+def obstacle(case: Case, *, place: Place = lambda case, key: None, cuda: int | None = None) -> str | None:
+    """Why this machine cannot measure the case; None when it can. Raises InputError for bad input.
+
+    `cuda` is how many CUDA devices there are to be, where that is not what this process sees.
+    """
+    count = cuda_devices() if cuda is None else cuda
+    _located(lambda case: _check_device(case, count), case, "device", place)
+    _located(_check_cores, case, "cores", place)
+    reason = _absence(case)
+    if reason is not None:
+        return reason
+    _located(plugins.subject(case.subject.plugin).check, case, "models", place)
+    _located(feeding.check, case, "models", place)
+    _located(plugins.workload(case.workload.plugin).check, case, case.workload.plugin, place)
+    return None
 
 
 def _located(check: Callable[[Case], None], case: Case, key: str, place: Place) -> None:
@@ -62,14 +77,13 @@ def _absence(case: Case) -> str | None:
     return subject.installed().missing or subject.unavailable(case)
 
 
-def _check_device(case: Case) -> None:
+def _check_device(case: Case, count: int) -> None:
     device = str(case.axes["device"])
     if device == "cpu":
         return
     match = re.fullmatch(r"cuda(?::(\d+))?", device)
     if match is None:
         raise DeviceError(f"there is no device {device!r}", fix="use cpu, cuda or cuda:N")
-    count = cuda_devices()
     if count == 0:
         raise DeviceError("there is no CUDA device on this machine", fix="use --device cpu")
     if int(match[1] or 0) >= count:

@@ -15,8 +15,10 @@ from speechmeter.core import plugins
 from speechmeter.core.errors import InputError
 from speechmeter.core.finding import Target, at
 from speechmeter.core.types import FAILED, Case, Record, Skip
+from speechmeter.launch.agenda import Sweep
+from speechmeter.launch.booking import Event, Watcher
 from speechmeter.launch.places import Place
-from speechmeter.launch.sweep import Event, Sweep, Watcher, run_sweep
+from speechmeter.launch.sweep import run_sweep
 from speechmeter.store.run_dir import RunWriter
 
 OUT_OF_MEMORY = "oom"

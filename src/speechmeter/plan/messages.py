@@ -17,6 +17,7 @@ _EXAMPLES = {
     "meters": "for example `meters: [latency, memory]`",
     "limits": "for example `limits: {time_s: 120, memory_gib: 8}`",
     "schedule": "for example `schedule: {wait: 10, warmup: 10, active: 20, repeat: 2}`",
+    "kind": "for example `kind: A100` or `kind: {cuda: A100, cpu: laptop}`",
     "audio": "name a sound file, `sample` or `noise`",
     "workload": "for example `workload: audio`",
     "quality": "for example `quality: {normaliser: english, scores: [wer, cer]}` or `quality: {import: scores.csv}`",

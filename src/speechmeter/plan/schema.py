@@ -17,6 +17,11 @@ def _as_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
+def _by_device(value: Any) -> Any:
+    """`A100` as {cpu: A100, cuda: A100}."""
+    return {"cpu": value, "cuda": value} if isinstance(value, str) else value
+
+
 def _share(value: Any) -> Any:
     """`5%` as 0.05."""
     if isinstance(value, str) and value.strip().endswith("%"):
@@ -130,6 +135,7 @@ class Plan(_Part):
     discard: CountOrZero = 1
     schedule: ScheduleEntry | None = None
     limits: LimitsEntry = LimitsEntry()
+    kind: Annotated[Mapping[Literal["cpu", "cuda"], Word], BeforeValidator(_by_device)] = Field(default_factory=dict)
     triangle: Flag = False
     power_log: Word | None = None
     save_speech: Flag = False

@@ -1,7 +1,8 @@
 """Records of several runs put together: what stands in two of them is kept once, what contradicts is refused.
 
-Runs are usually of different machines, told apart by `host`. Where two runs of one host name were taken in different
-environments, such as two boards that are both called `raspberrypi`, the later one's host gets the name of its run.
+Runs are usually of different machines, told apart by `host`. Where two runs of one host name took the same case in
+different environments, such as two boards that are both called `raspberrypi`, or one before and after an upgrade, the
+later one's host gets the name of its run.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ class _Pile:
             taken = next((record for record in own if (record.key, name) in self.records), None)
             if taken is not None and (host in known or self._same_place(name, own)):
                 raise _contradiction(taken, self.origins[taken.key, name], run)
-            names[host] = name if taken is None else self._free(f"{host} ({run.path.resolve().name})")
+            apart = taken is not None or (host not in known and self._elsewhere(name, own))
+            names[host] = self._free(f"{host} ({run.path.resolve().name})") if apart else name
         return names
 
     def _same_place(self, host: str, own: Iterable[Record]) -> bool:
@@ -91,6 +93,19 @@ class _Pile:
         here = {record.environment for record in self.records.values() if record.host == host and record.environment}
         there = {record.environment for record in own if record.environment}
         return not here or not there or bool(here & there)
+
+    def _elsewhere(self, host: str, own: Iterable[Record]) -> bool:
+        """Whether a case that stands here under this host was taken in other environments alone: rounds of the two
+        would become one figure."""
+        here: dict[str, set[str]] = {}
+        for record in self.records.values():
+            if record.host == host and record.environment:
+                here.setdefault(record.case.id, set()).add(record.environment)
+        there: dict[str, set[str]] = {}
+        for record in own:
+            if record.environment and record.case.id in here:
+                there.setdefault(record.case.id, set()).add(record.environment)
+        return any(not environments & here[case_id] for case_id, environments in there.items())
 
     def _free(self, name: str) -> str:
         taken = {record.host for record in self.records.values()}

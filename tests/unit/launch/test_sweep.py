@@ -4,7 +4,8 @@ from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement, Skip
 from speechmeter.engine.measure import Outcome
-from speechmeter.launch.sweep import Sweep, run_sweep
+from speechmeter.launch.agenda import Sweep
+from speechmeter.launch.sweep import run_sweep
 from speechmeter.store.run_dir import RunWriter
 
 

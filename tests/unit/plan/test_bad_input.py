@@ -42,6 +42,8 @@ CASES = {
     "self-containing alias": ("models: &a [*a]\n", ":1: ", "itself"),
     "repeats and schedule": (GOOD + "repeats: 3\nschedule: {active: 2}\n", ":3: ", "exclude"),
     "seed too large": (GOOD + "seed: 4294967296\n", ":3: ", "less than"),
+    "kind of a device that is none": (GOOD + "kind: {tpu: v5}\n", ":3: ", "for example `kind: A100`"),
+    "kind that is no word": (GOOD + "kind: {cuda: 5}\n", ":3: ", "for example `kind: A100`"),
     "code in a plan": ("models:\n  - python:fakes.py:nothing\n", ":2: ", "--trust"),
 }
 

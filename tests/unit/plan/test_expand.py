@@ -1,6 +1,7 @@
 import itertools
 from pathlib import Path
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -107,3 +108,11 @@ def test_cuts_of_many_lengths_have_no_axis_of_seconds():
     (case,) = study_from_python({"models": ["log-mel"], "audio": "sample", "workload": cuts}).cells.cases
     assert "seconds" not in case.axes
     assert case.workload.options["count"] == 3
+
+
+@pytest.mark.parametrize("kind", ["A100", {"cuda": "A100"}])
+def test_the_kind_of_machine_is_no_part_of_a_case_and_is_kept_in_the_stored_plan(kind):
+    plain, placed = study_from_python({"models": ["log-mel"]}), study_from_python({"models": ["log-mel"], "kind": kind})
+    assert [case.id for case in placed.cells.cases] == [case.id for case in plain.cells.cases]
+    assert placed.plan.kind["cuda"] == "A100"
+    assert study_from_python(yaml.safe_load(placed.plan_text())).plan == placed.plan

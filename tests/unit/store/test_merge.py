@@ -84,6 +84,22 @@ def test_two_boards_of_one_name_are_told_apart_by_their_runs(tmp_path):
     assert merge([tmp_path / "ab", b], tmp_path / "again").gathered.duplicates == 1
 
 
+def test_rounds_of_one_case_in_two_environments_never_become_one_figure(tmp_path):
+    states = [Environment(facts={"host": "pi", "packages": {"torch": version}}) for version in ("2.6", "2.7")]
+    a = write(tmp_path / "a", measured("pi", 1.0, 0, environment=states[0]))
+    b = write(tmp_path / "b", measured("pi", 2.0, 1, environment=states[1]))
+    made = merge([a, b], tmp_path / "ab")
+    assert [(r.host, r.round) for r in RunDir(tmp_path / "ab").records()] == [("pi", 0), ("pi (b)", 1)]
+    assert made.gathered.renamed == [("pi", "pi (b)")]
+
+
+def test_other_cases_of_one_machine_keep_its_name_whatever_they_load(tmp_path):
+    states = [Environment(facts={"host": "pi", "packages": packages}) for packages in ({}, {"torch": "2.6"})]
+    a = write(tmp_path / "a", measured("pi", 1.0, environment=states[0]))
+    b = write(tmp_path / "b", measured("pi", 2.0, environment=states[1], seconds=2.0))
+    assert merge([a, b], tmp_path / "ab").gathered.renamed == []
+
+
 def test_later_rounds_of_a_renamed_machine_join_it(tmp_path):
     boards = [Environment(facts={"host": "raspberrypi", "memory_bytes": n}) for n in (4, 8)]
     a = write(tmp_path / "a", measured("raspberrypi", 1.0, environment=boards[0]))

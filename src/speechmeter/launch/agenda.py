@@ -1,0 +1,146 @@
+"""What is left to measure, and in which order: all cells round by round, every other round backwards: A B B A."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from time import monotonic
+
+from speechmeter.analysis.stopping import Rounds, group_settled
+from speechmeter.core.types import FAILED, Case, Record, Skip
+from speechmeter.launch.places import Extent
+
+Cell = tuple[Case, ...]
+"""Cases that are measured side by side, on one device."""
+Done = Mapping[tuple[str, int], Record]
+_GAP = 1000
+_TRIES = 4
+"""A turn that was lost with its device is given again, with a number of its own: more often than anyone tries."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """What is to be done: cases, rounds, and the cells that get a record without being measured.
+
+    After `run_s` seconds no further adaptive round is begun.
+    """
+
+    cases: Sequence[Case]
+    rounds: Rounds
+    skipped: Sequence[Skip] = ()
+    unavailable: Sequence[Skip] = ()
+    retry_failed: bool = False
+    run_s: float | None = None
+
+    def finished(self, records: Iterable[Record]) -> dict[tuple[str, int], Record]:
+        """The records that count as done, by (case id, round)."""
+        return {r.key: r for r in records if not (self.retry_failed and r.status in FAILED)}
+
+    def cells(self, apart: Callable[[Case], str] = lambda case: "") -> list[Cell]:
+        """The cases to measure, those of one cell together unless `apart` tells them from each other."""
+        left_out = {skip.case.id for skip in (*self.skipped, *self.unavailable)}
+        cells: dict[tuple[str, str], list[Case]] = {}
+        for case in self.cases:
+            if case.id not in left_out:
+                cells.setdefault((case.cell, apart(case)), []).append(case)
+        return [tuple(cases) for cases in cells.values()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One case in one round. Numbers in `sequence` that follow each other are turns of one device, one by one."""
+
+    case: Case
+    round: int
+    extent: Extent
+    sequence: int
+
+
+def pending(sweep: Sweep, finished: Done) -> Iterator[tuple[Case, int]]:
+    """(case, round) pairs that are sure to be measured: adaptive rounds beyond the least number are not in it."""
+    for round_ in range(sweep.rounds.least):
+        for cell in in_order(sweep.cells(), round_):
+            yield from ((case, round_) for case in left_of(cell, round_, finished, sweep.rounds))
+
+
+def in_order(cells: Sequence[Cell], round_: int) -> Iterator[Cell]:
+    """The cells as they come in a round: every other one backwards."""
+    return iter(cells) if round_ % 2 == 0 else reversed(cells)
+
+
+def left_of(cell: Cell, round_: int, done: Done, rounds: Rounds) -> list[Case]:
+    """Cases of a cell to measure in a round; none once the rounds before it have settled all of them."""
+    left = [case for case in (cell if round_ % 2 == 0 else reversed(cell)) if (case.id, round_) not in done]
+    if not left or round_ < rounds.least:
+        return left
+    earlier = [[done[case.id, r] for r in range(round_) if (case.id, r) in done] for case in cell]
+    return [] if group_settled(earlier, rounds) else left
+
+
+class Agenda:
+    """The turns of a sweep, for one device that takes all of them or for several that share the cells."""
+
+    def __init__(self, sweep: Sweep, records: Sequence[Record], cells: Sequence[Cell] | None = None) -> None:
+        self.sweep = sweep
+        self.cells = sweep.cells() if cells is None else list(cells)
+        self.made = 0
+        self.next_sequence = max((r.sequence for r in records), default=-1) + 1
+        self._done = sweep.finished(records)
+        self._known = {(case.id, round_) for case, round_ in pending(sweep, self._done)}
+        self._begun = monotonic()
+
+    @property
+    def total(self) -> int:
+        """How many turns are known by now, those that were taken among them; adaptive rounds may add more."""
+        return len(self._known)
+
+    def has(self, case: Case, round_: int = 0) -> bool:
+        """Whether this round of the case is done."""
+        return (case.id, round_) in self._done
+
+    def take(self, record: Record) -> None:
+        """A turn is done: this is what came of it."""
+        self._done[record.key] = record
+        self.made += 1
+
+    def turns(
+        self, mine: Callable[[Cell], bool] = lambda cell: True, sequence: Iterator[int] | None = None
+    ) -> Iterator[Turn]:
+        """The turns of one device, each given once the one before it is done.
+
+        `mine` is asked about a cell that has something left; several devices number their turns by sequences of their
+        own, from `own_sequence`.
+        """
+        sequence = count(self.next_sequence) if sequence is None else sequence
+        rounds = self.sweep.rounds
+        for round_ in range(rounds.most):
+            if round_ >= rounds.least and self._out_of_time():
+                return
+            self._foresee(round_)
+            for cell in in_order(self.cells, round_):
+                left = left_of(cell, round_, self._done, rounds)
+                for case in left if left and mine(cell) else ():
+                    yield Turn(case=case, round=round_, extent=_extent(round_, rounds), sequence=next(sequence))
+
+    def own_sequence(self, device: int) -> Iterator[int]:
+        """Numbers for the turns of one of several devices, far from those of the others: theirs are no neighbours."""
+        longest = len(self.sweep.cases) * self.sweep.rounds.most * _TRIES
+        return count(self.next_sequence + device * (longest + _GAP))
+
+    def _foresee(self, round_: int) -> None:
+        """Count the turns of an adaptive round for those cells whose earlier rounds are done."""
+        rounds = self.sweep.rounds
+        if round_ >= rounds.least:
+            ready = [cell for cell in self.cells if all(self.has(case, round_ - 1) for case in cell)]
+            self._known |= {(c.id, round_) for cell in ready for c in left_of(cell, round_, self._done, rounds)}
+
+    def _out_of_time(self) -> bool:
+        return self.sweep.run_s is not None and monotonic() - self._begun > self.sweep.run_s
+
+
+def _extent(round_: int, rounds: Rounds) -> Extent:
+    """Rounds beyond the least are added for the precision of timing alone."""
+    if round_ == 0:
+        return "all"
+    return "repeat" if round_ < rounds.least else "timing"

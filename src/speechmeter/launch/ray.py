@@ -1,0 +1,231 @@
+"""Ray as the cluster: it reserves devices, pins GPUs, carries data, and notices what is lost. It measures nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from speechmeter.core.errors import InputError
+from speechmeter.core.machine import available_cores, kib_field
+from speechmeter.launch.cluster import Answer, Lane, Lost, Node
+from speechmeter.launch.node import Bench, survey
+
+_KNOCK_S = 5.0
+_ANSWER_S = 120.0
+_OBJECT_STORE_BYTES = 256 * 2**20
+_OWN = {
+    "RAY_AUTH_MODE": "token",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_memory_monitor_refresh_ms": "0",  # memory is limited by us, and a case that is over becomes a record
+}
+"""Variables of a cluster that we start, handed down to all of its processes."""
+_ACCELERATOR = "accelerator_type:"
+_NOT_KINDS = ("CPU", "GPU", "memory", "object_store_memory")
+
+
+@contextmanager
+def opened(address: str | None) -> Iterator[RayCluster]:
+    """The cluster at an address (`auto`: the one that this machine is in), or one of this machine alone.
+
+    The latter is started for the time of the `with` block, with a token of its own. Raises InputError without Ray, and
+    where no cluster answers.
+    """
+    if find_spec("ray") is None:
+        raise InputError("Ray is not installed", where="--launcher ray", fix="pip install 'speechmeter[ray]'")
+    if address is not None and address.startswith("ray://"):
+        raise InputError(
+            "a driver outside of the cluster is not supported",
+            where="--address",
+            fix="let this machine join with `ray start --address=HOST:PORT --num-cpus=0`, and use --address auto",
+        )
+    if address is not None:
+        _knock(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
+    try:
+        with _environ({} if address else {**_OWN, "RAY_AUTH_TOKEN": secrets.token_hex(32)}):
+            yield from _cluster(address)
+    finally:
+        _read_environ_again()
+
+
+def _cluster(address: str | None) -> Iterator[RayCluster]:
+    handler = signal.getsignal(signal.SIGTERM)
+    with tempfile.TemporaryDirectory(prefix="sm-ray-", ignore_cleanup_errors=True) as folder:
+        ray = _connected(address, folder)
+        with contextlib.suppress(ValueError):  # Ray takes the signal over; only a main thread may take it back
+            signal.signal(signal.SIGTERM, handler)
+        try:
+            yield RayCluster(ray)
+        finally:
+            ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raise InputError where nobody listens: Ray itself would go on trying for many minutes."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"no Ray cluster answers at {address!r}: {error}",
+            where="--address",
+            fix="start one with `ray start --head --port=6379` and give HOST:6379",
+        ) from error
+
+
+def _connected(address: str | None, folder: str) -> Any:
+    """Ray, as the driver of a cluster; `folder` is for the logs of one that we start."""
+    if address is None and "ray" in sys.modules and sys.modules["ray"].is_initialized():
+        raise InputError(
+            "Ray runs in this process already", where="--launcher ray", fix="ray.shutdown() first, or name an address"
+        )
+    import ray
+
+    _read_environ_again()
+    quiet = {"log_to_driver": False, "configure_logging": False, "logging_level": "ERROR"}
+    try:
+        if address is not None:
+            ray.init(address=address, **quiet)
+        else:
+            ray.init(
+                address="local",
+                num_cpus=len(available_cores()),
+                _memory=kib_field("/proc/meminfo", "MemTotal"),
+                object_store_memory=_OBJECT_STORE_BYTES,
+                include_dashboard=False,
+                _temp_dir=folder,
+                **quiet,
+            )
+    except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
+        raise InputError(
+            f"no Ray cluster could be had at {address or 'this machine'}: {_first_line(error)}",
+            where="--address" if address else "--launcher ray",
+            fix="`ray status` tells whether one runs, and the page Clusters how to start one",
+        ) from error
+    return ray
+
+
+def _read_environ_again() -> None:
+    """Ray keeps the mode and token that it found when it was imported: without this a second cluster has neither."""
+    with contextlib.suppress(ImportError, AttributeError):
+        from ray._raylet import AuthenticationTokenLoader, Config
+
+        Config.initialize("")
+        AuthenticationTokenLoader.instance().reset_cache()
+
+
+class RayCluster:
+    """A `Cluster` of Ray. A lane is an actor that holds its device; it goes when the lane is released or we do."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._actors: dict[int, Any] = {}
+        self._running: dict[Any, int] = {}
+
+    def nodes(self) -> list[Node]:
+        """The machines that are alive."""
+        return [_node(entry) for entry in self._ray.nodes() if entry["Alive"]]
+
+    def survey(self, nodes: Sequence[Node], question: Mapping[str, Any]) -> list[Answer]:
+        """What each machine answers; one that does not within two minutes is lost."""
+        task = self._ray.remote(num_cpus=0, max_retries=0)(survey)
+        refs = [task.options(scheduling_strategy=self._on(node.id)).remote(dict(question)) for node in nodes]
+        self._ray.wait(refs, num_returns=len(refs), timeout=_ANSWER_S) if refs else None
+        return [self._answer(ref, 0.1) for ref in refs]
+
+    def submit(self, lane: Lane, setting: Mapping[str, Any], order: Mapping[str, Any]) -> None:
+        """Begin a measurement; the device is reserved first, and kept."""
+        if lane.number not in self._actors:
+            remote = self._ray.remote(Bench).options(
+                num_cpus=lane.cpus,
+                num_gpus=lane.gpus,
+                memory=lane.memory_bytes or None,
+                max_restarts=0,
+                scheduling_strategy=self._on(lane.member.node.id),
+            )
+            self._actors[lane.number] = remote.remote(dict(setting))
+        self._running[self._actors[lane.number].measure.remote(dict(order))] = lane.number
+
+    def wait(self, timeout_s: float) -> list[tuple[int, Answer]]:
+        """What ended; an actor that was lost is forgotten, so that the next measurement begins with a new one."""
+        ready, _ = self._ray.wait(list(self._running), timeout=timeout_s)
+        ended = []
+        for ref in ready:
+            number, answer = self._running.pop(ref), self._answer(ref, _ANSWER_S)
+            if isinstance(answer, Lost):
+                self._drop(number)
+            ended.append((number, answer))
+        return ended
+
+    def release(self, lane: Lane) -> None:
+        """Give the device back."""
+        self._drop(lane.number)
+
+    def _drop(self, number: int) -> None:
+        actor = self._actors.pop(number, None)
+        if actor is not None:
+            with contextlib.suppress(Exception):  # it may be gone already
+                self._ray.kill(actor)
+
+    def _answer(self, ref: Any, timeout_s: float) -> Answer:
+        errors = self._ray.exceptions
+        try:
+            answer: Mapping[str, Any] = self._ray.get(ref, timeout=timeout_s)
+        except errors.GetTimeoutError:
+            return Lost(reason=f"no answer within {_ANSWER_S:g} s")
+        except (errors.ActorUnschedulableError, errors.TaskUnschedulableError) as error:
+            return Lost(reason=_first_line(error), began=False)
+        except errors.RayError as error:
+            return Lost(reason=_first_line(error))
+        return answer
+
+    def _on(self, node_id: str) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return NodeAffinitySchedulingStrategy(node_id, soft=False)
+
+
+def _node(entry: Mapping[str, Any]) -> Node:
+    resources: Mapping[str, float] = entry["Resources"]
+    named = {key for key in resources if key not in _NOT_KINDS and not key.startswith("node:")}
+    return Node(
+        id=entry["NodeID"],
+        name=entry["NodeManagerHostname"],
+        cpus=int(resources.get("CPU", 0)),
+        gpus=int(resources.get("GPU", 0)),
+        memory_bytes=int(resources.get("memory", 0)),
+        kinds=frozenset(key.removeprefix(_ACCELERATOR) for key in named),
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    """What an exception says, in a line; of an error that happened elsewhere the last line, which names it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    return (lines[-1] if "Traceback" in str(error) else lines[0])[:300]
+
+
+@contextmanager
+def _environ(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process, for what is started meanwhile."""
+    before = {key: os.environ.get(key) for key in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
