@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from speechmeter.core.axes import CORE_AXES, SHARED_AXES
+from speechmeter.core.finding import FIND, MARGIN, MEMORY_GIB, USUAL_MARGIN, target_of
 from speechmeter.core.naming import default_name
 from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Spec
@@ -24,7 +25,14 @@ _SCHEDULE = ("wait", "warmup", "active", "repeat")
 def command(case: Case, rounds: int) -> str:
     """One line for a shell. Paths are as the plan gave them: relative ones start where the run was started."""
     words = ["speechmeter", "run", *_model(case.subject), *_workload(case.workload), *_axes(case.axes)]
-    words += [*_protocol(case.protocol), "--meters", ",".join(case.meters), "--rounds", str(max(1, rounds))]
+    words += [
+        *_protocol(case.protocol),
+        *_trial(case),
+        "--meters",
+        ",".join(case.meters),
+        "--rounds",
+        str(max(1, rounds)),
+    ]
     return shlex.join(words)
 
 
@@ -56,7 +64,7 @@ def _axes(axes: Mapping[str, Any]) -> Iterator[str]:
 def _protocol(protocol: Mapping[str, Any]) -> Iterator[str]:
     mode = protocol.get("mode")
     settings: dict[str, Any] = {}
-    if mode == "repeats":
+    if mode == "repeats" and FIND not in protocol:
         settings = {"repeats": protocol["samples"], "discard": protocol["discard"]}
     elif mode == "schedule":
         settings = {"schedule": {key: protocol[key] for key in _SCHEDULE}}
@@ -68,6 +76,20 @@ def _protocol(protocol: Mapping[str, Any]) -> Iterator[str]:
         settings["power_log"] = protocol["power_log"]
     if QUALITY in protocol:
         settings[QUALITY] = _quality(protocol[QUALITY])
+    for key, value in settings.items():
+        yield from ("--set", _setting(key, value))
+
+
+def _trial(case: Case) -> Iterator[str]:
+    """A search that starts at this trial and goes no further up; where it does not fit, it goes down from there."""
+    target = target_of(case)
+    if target is None:
+        return
+    settings = {FIND: case.protocol[FIND], "find_most": case.axes[target.axis]}
+    if case.protocol[MARGIN] != USUAL_MARGIN:
+        settings["find_margin"] = case.protocol[MARGIN]
+    if case.protocol[MEMORY_GIB] is not None:
+        settings["limits.memory_gib"] = case.protocol[MEMORY_GIB]
     for key, value in settings.items():
         yield from ("--set", _setting(key, value))
 

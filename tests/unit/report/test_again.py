@@ -58,6 +58,8 @@ def test_every_cell_of_a_shipped_plan_is_made_again(name):
         {"threads": [1], "compile": [True], "boundary": "model", "seconds": [0.125]},
         {"models": [{"name": "it's; rm -rf $HOME, 中文", "load": "log-mel"}]},
         {"text": {"vocabulary": 100}, "models": ["transformers:marian"]},
+        {"find": "max-batch", "batch": 57, "limits": {"memory_gib": 1.5}, "find_margin": "10%", "seed": 3},
+        {"find": "max-seconds", "seconds": 12.3, "meters": ["memory"]},
     ],
 )
 def test_protocols_axes_and_hostile_names_are_kept(keys):
