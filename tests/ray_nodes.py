@@ -21,15 +21,20 @@ OBJECT_STORE_BYTES = 80_000_000
 
 
 class RayNodes:
-    """Nodes that are started with `ray start`, with token authentication; `environ` is what a driver needs."""
+    """Nodes that are started with `ray start`, with token authentication; `environ` is what a driver needs.
 
-    def __init__(self) -> None:
+    `workshop` is the folder in which drivers are started.
+    """
+
+    def __init__(self, workshop: Path) -> None:
+        self._workshop = workshop.resolve()
         self.folder = Path(tempfile.mkdtemp(prefix="sm-ray-", dir="/tmp"))  # the path of a socket must be short
         self.address = f"127.0.0.1:{free_port()}"
         self.mark = secrets.token_hex(8)
         self.environ = {
             **os.environ,
             _MARK: self.mark,
+            "TMPDIR": str(self.folder),
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(16),
             "RAY_USAGE_STATS_ENABLED": "0",
@@ -46,6 +51,7 @@ class RayNodes:
             done = subprocess.run(
                 [*command, *shared, *(["--include-dashboard=false"] if first else []), *options],
                 env={**self.environ, "SPEECHMETER_HOST": name},
+                cwd=self.folder,
                 stdout=log,
                 stderr=log,
                 timeout=120,
@@ -63,10 +69,18 @@ class RayNodes:
         return until(lambda: next((pid for pid in children(above) if command_of(pid).startswith("ray::Bench")), None))
 
     def alive(self) -> list[int]:
-        """All processes of the cluster and of what runs on it, by the variable that they inherited."""
+        """All processes of the cluster and of what runs on it.
+
+        By the variable that they inherited; those of Ray that rename themselves lose it, so by where they stand too.
+        """
         mark = f"{_MARK}={self.mark}".encode()
         found = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-        return [pid for pid in found if mark in _read(pid, "environ")]
+        return [pid for pid in found if mark in _read(pid, "environ") or self._stands_here(pid)]
+
+    def _stands_here(self, pid: int) -> bool:
+        with contextlib.suppress(OSError):
+            return pid != os.getpid() and (Path("/proc") / str(pid) / "cwd").readlink() in (self.folder, self._workshop)
+        return False
 
     def close(self) -> None:
         """End what is left, and remove its files."""
@@ -83,9 +97,9 @@ class RayNodes:
 
 
 @contextmanager
-def ray_nodes() -> Iterator[RayNodes]:
-    """Nodes that are gone afterwards."""
-    nodes = RayNodes()
+def ray_nodes(workshop: Path) -> Iterator[RayNodes]:
+    """Nodes that are gone afterwards, and all that stands in the workshop."""
+    nodes = RayNodes(workshop)
     try:
         yield nodes
     finally:

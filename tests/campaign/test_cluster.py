@@ -47,7 +47,7 @@ def interval(record):
 
 
 def test_a_sweep_survives_the_loss_of_a_worker_a_node_and_its_driver(workshop):
-    with ray_nodes() as nodes:
+    with ray_nodes(workshop) as nodes:
         nodes.start("node-a", "--num-cpus=1", '--resources={"bench": 1}')
         nodes.start("node-b", "--num-cpus=1", '--resources={"bench": 1}')
         args = [*ARGS, "--address", nodes.address]
@@ -80,7 +80,7 @@ def test_a_sweep_survives_the_loss_of_a_worker_a_node_and_its_driver(workshop):
 
 
 def test_a_cluster_of_our_own_admits_nobody_else_and_ends_with_its_driver(workshop):
-    with ray_nodes() as nodes:  # none of them is started: it is for its mark on whatever the driver starts
+    with ray_nodes(workshop) as nodes:  # none of them is started: it is for its mark on whatever the driver starts
         environ = {key: value for key, value in nodes.environ.items() if not key.startswith("RAY_")}
         driver = started(
             workshop, environ, "run", "--model", "python:fakes.py:sleeper", "--launcher", "ray", "-o", "run"
@@ -106,7 +106,7 @@ def test_a_cluster_of_our_own_admits_nobody_else_and_ends_with_its_driver(worksh
 
 
 def test_what_the_cluster_does_not_have_is_refused_at_once_and_nothing_is_written(workshop):
-    with ray_nodes() as nodes:
+    with ray_nodes(workshop) as nodes:
         nodes.start("node-a", "--num-cpus=1")
         driver = started(workshop, nodes.environ, *ARGS, "--address", nodes.address)
         assert driver.wait(120) == 2

@@ -14,7 +14,7 @@ LAUNCHERS: tuple[Launcher, ...] = ("subprocess", "inline", "ray")
 
 
 @contextmanager
-def crew_for(study: Study, launcher: Launcher, address: str | None) -> Iterator[Crew | None]:
+def crew_for(study: Study, launcher: Launcher, address: str | None, *, offline: bool) -> Iterator[Crew | None]:
     """The machines of a cluster, all of them asked about every case; None where this machine measures.
 
     Raises InputError without a cluster, and for a case that fits none of its machines.
@@ -29,6 +29,7 @@ def crew_for(study: Study, launcher: Launcher, address: str | None) -> Iterator[
         cases=study.cells.cases,
         limits=plan.limits.value(),
         kinds={str(device): kind for device, kind in plan.kind.items()},
+        offline=offline,
         speech=plan.save_speech,
         trace=plan.trace_options(),
         place=study.place,

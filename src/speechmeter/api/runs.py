@@ -123,7 +123,8 @@ def run(
 def run_study(study: Study, options: Options, watch: Watcher = lambda event: None) -> Run:
     """Preflight, then measure everything that the output does not hold yet. Refusals leave nothing behind."""
     _check_options(study, options)
-    with _offline(options.offline), crew_for(study, options.launcher, options.address) as crew:
+    here = options.offline and options.launcher != "ray"  # a driver needs its cluster
+    with _offline(here), crew_for(study, options.launcher, options.address, offline=options.offline) as crew:
         return _run(study, options, crew, watch)
 
 
@@ -146,7 +147,7 @@ def _run(study: Study, options: Options, crew: Crew | None, watch: Watcher) -> R
 def check_study(study: Study, options: Options) -> Sweep:
     """What a run of this study would do. Raises InputError for anything that can be refused beforehand."""
     _check_options(study, options)
-    with crew_for(study, options.launcher, options.address) as crew:
+    with crew_for(study, options.launcher, options.address, offline=options.offline) as crew:
         return _sweep(study, options, crew)
 
 

@@ -17,8 +17,8 @@ from speechmeter.core.types import Case, Limits, Skip
 from speechmeter.launch.cluster import Cluster, Lost, Member, Node
 from speechmeter.launch.preflight import Place
 
-_PASSED_ON = ("HF_HUB_OFFLINE",)
-"""Variables of this process that hold on every machine."""
+_OFFLINE = ("SPEECHMETER_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
+"""Variables that keep what is measured off the network, on every machine; the driver itself needs its cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,7 @@ class Wishes:
     cases: Sequence[Case]
     limits: Limits = field(default_factory=Limits)
     kinds: Mapping[str, str] = field(default_factory=dict)
+    offline: bool = False
     speech: bool = False
     trace: TraceOptions = field(default_factory=TraceOptions)
     place: Place = lambda case, key: None
@@ -36,7 +37,7 @@ class Wishes:
         """What every machine is told, as plain data."""
         return {
             "folder": str(Path.cwd()),
-            "environ": {key: os.environ[key] for key in _PASSED_ON if key in os.environ},
+            "environ": {key: "1" for key in _OFFLINE if self.offline or os.environ.get(key) == "1"},
             "limits": asdict(self.limits),
             "speech": self.speech,
             "trace": asdict(self.trace),

@@ -20,6 +20,8 @@ from speechmeter.launch.cluster import Answer, Lane, Lost, Node
 from speechmeter.launch.node import Bench, survey
 
 _KNOCK_S = 5.0
+_LONGEST_FOLDER = 28
+"""Of the folder for temporary files: what Ray adds to it for a socket is up to 79 characters."""
 _ANSWER_S = 120.0
 _OBJECT_STORE_BYTES = 256 * 2**20
 _OWN = {
@@ -58,7 +60,7 @@ def opened(address: str | None) -> Iterator[RayCluster]:
 
 def _cluster(address: str | None) -> Iterator[RayCluster]:
     handler = signal.getsignal(signal.SIGTERM)
-    with tempfile.TemporaryDirectory(prefix="sm-ray-", ignore_cleanup_errors=True) as folder:
+    with contextlib.nullcontext("") if address else _short_folder() as folder:
         ray = _connected(address, folder)
         with contextlib.suppress(ValueError):  # Ray takes the signal over; only a main thread may take it back
             signal.signal(signal.SIGTERM, handler)
@@ -66,6 +68,13 @@ def _cluster(address: str | None) -> Iterator[RayCluster]:
             yield RayCluster(ray)
         finally:
             ray.shutdown()
+
+
+def _short_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for sockets and logs of a cluster, gone afterwards. The path of a socket has 107 characters at most."""
+    usual = tempfile.gettempdir()
+    place = usual if len(usual) <= _LONGEST_FOLDER else "/tmp"
+    return tempfile.TemporaryDirectory(prefix="sm-ray-", dir=place, ignore_cleanup_errors=True)
 
 
 def _knock(address: str) -> None:

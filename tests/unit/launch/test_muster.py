@@ -105,3 +105,11 @@ def test_kinds_hold_by_device():
     wishes = Wishes(cases=cases, kinds={"cpu": "laptop", "cuda": "A100"})
     nodes = [node("l", kinds=["laptop"]), node("g", cpus=8, gpus=1, kinds=["A100"]), node("t", gpus=1, kinds=["T4"])]
     assert [(lane.name, lane.gpus) for lane in lanes(SimulatedCluster(*nodes), wishes)] == [("l", 0), ("g", 1)]
+
+
+def test_offline_holds_on_every_machine(monkeypatch):
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    assert Wishes(cases=[]).setting()["environ"] == {}
+    assert Wishes(cases=[], offline=True).setting()["environ"]["HF_HUB_OFFLINE"] == "1"
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert Wishes(cases=[]).setting()["environ"] == {"HF_HUB_OFFLINE": "1"}
