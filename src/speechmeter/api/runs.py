@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +17,7 @@ from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.machine import available_cores
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import CONTENT_HASHES, FAILED, VARIANT, Case, Record
+from speechmeter.launch.offline import offline
 from speechmeter.launch.places import BASELINE, THIS, InlinePlace, Place, SubprocessPlace, all_exact
 from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.sweep import Sweep, Watcher, pending, run_sweep
@@ -108,7 +107,7 @@ def run(
 
 def run_study(study: Study, options: Options, watch: Watcher = lambda event: None) -> Run:
     """Preflight, then measure everything that the output does not hold yet. Refusals leave nothing behind."""
-    with _offline(options.offline):
+    with offline(options.offline):
         sweep = check_study(study, options)
         output = options.output or default_output(study)
         with RunWriter(output) as store:
@@ -262,18 +261,3 @@ def _place(options: Options, study: Study, store: RunWriter) -> Place:
     if options.launcher == "inline":
         return InlinePlace(artifacts)
     return SubprocessPlace(study.plan.limits.value(), artifacts, options.baseline_python)
-
-
-@contextmanager
-def _offline(offline: bool) -> Iterator[None]:
-    """While it lasts, model libraries stay off the network."""
-    before = os.environ.get("HF_HUB_OFFLINE")
-    if offline:
-        os.environ["HF_HUB_OFFLINE"] = "1"
-    try:
-        yield
-    finally:
-        if offline and before is None:
-            del os.environ["HF_HUB_OFFLINE"]
-        elif offline and before is not None:
-            os.environ["HF_HUB_OFFLINE"] = before

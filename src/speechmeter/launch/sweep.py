@@ -58,38 +58,49 @@ class Sweep:
 
 def run_sweep(sweep: Sweep, place: Place, store: RunWriter, watch: Watcher = lambda event: None) -> None:
     """Measure what the store does not hold yet. Raises InterruptedRun on Ctrl-C, finished records kept."""
+    progress = _Progress()
+    try:
+        _run_sweep(sweep, place, store, watch, progress)
+    except KeyboardInterrupt:
+        raise InterruptedRun(f"{progress.made} of {progress.total} measured, all kept") from None
+
+
+@dataclass
+class _Progress:
+    made: int = 0
+    total: int = 0
+
+
+def _run_sweep(sweep: Sweep, place: Place, store: RunWriter, watch: Watcher, progress: _Progress) -> None:
     before = store.records()
     done = sweep.finished(before)
     sequence = count(max((r.sequence for r in before), default=-1) + 1)
-    planned = sum(len(list(round_cases(sweep, round_, done))) for round_ in range(sweep.rounds.least))
+    planned = progress.total = sum(len(list(round_cases(sweep, round_, done))) for round_ in range(sweep.rounds.least))
     for record in _unmeasured(sweep, done, sequence):
         store.append(record)
         if record.status == "unavailable":
             watch(Event(kind="left out", case=record.case, round=0, done=0, total=planned, record=record))
-    made, git, begun = 0, git_state(), monotonic()
+    git, begun = git_state(), monotonic()
     for round_ in range(sweep.rounds.most):
         if round_ >= sweep.rounds.least and sweep.run_s is not None and monotonic() - begun > sweep.run_s:
             break
         todo = list(round_cases(sweep, round_, done))
         for place_in_round, case in enumerate(todo):
-            total = max(planned, made + len(todo) - place_in_round)
-            event = Event(kind="started", case=case, round=round_, done=made, total=total)
+            progress.total = max(planned, progress.made + len(todo) - place_in_round)
+            event = Event(kind="started", case=case, round=round_, done=progress.made, total=progress.total)
             watch(event)
             record, environment = _measured(event, place, watch, next(sequence), git, _extent(round_, sweep.rounds))
             store.append(record, environment)
             done[record.key] = record
-            made += 1
-            watch(replace(event, kind="finished", done=made, record=record))
+            progress.made += 1
+            watch(replace(event, kind="finished", done=progress.made, record=record))
 
 
 def _measured(
     event: Event, place: Place, watch: Watcher, sequence: int, git: str, extent: Extent
 ) -> tuple[Record, Environment | None]:
     started, start = _now(), monotonic()
-    try:
-        outcome = place.measure(event.case, lambda phase: watch(replace(event, kind="phase", phase=phase)), extent)
-    except KeyboardInterrupt:
-        raise InterruptedRun(f"{event.done} of {event.total} measured, all kept") from None
+    outcome = place.measure(event.case, lambda phase: watch(replace(event, kind="phase", phase=phase)), extent)
     record, environment = _record(event.case, event.round, sequence, outcome, git)
     return replace(record, started=started, wall_s=monotonic() - start), environment
 
