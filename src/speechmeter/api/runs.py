@@ -12,7 +12,7 @@ from typing import Any, Literal
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import metrics
-from speechmeter.core.errors import DeviceError, InputError, RunDirError
+from speechmeter.core.errors import DeviceError, InputError, InterruptedRun, RunDirError
 from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.machine import available_cores
 from speechmeter.core.outputs import Keep
@@ -108,7 +108,10 @@ def run(
 def run_study(study: Study, options: Options, watch: Watcher = lambda event: None) -> Run:
     """Preflight, then measure everything that the output does not hold yet. Refusals leave nothing behind."""
     with offline(options.offline):
-        sweep = check_study(study, options)
+        try:
+            sweep = check_study(study, options)
+        except KeyboardInterrupt:
+            raise InterruptedRun("nothing was measured or written") from None
         output = options.output or default_output(study)
         with RunWriter(output) as store:
             if not options.resume:

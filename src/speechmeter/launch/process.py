@@ -35,8 +35,8 @@ class MeasuringProcess:
     def __init__(
         self, job: Job, environ: Mapping[str, str], log: Path, report: Report, python: str = sys.executable
     ) -> None:
-        self._group = make_group(job.memory_bytes) if job.memory_bytes is not None else None
-        self._job = replace(job, memory_group=self._group.path.name if self._group is not None else None)
+        self._job = job
+        self._group: MemoryGroup | None = None
         self._python = python
         self._token = uuid.uuid4().hex
         self._environ = {**environ, _TOKEN: self._token, "PYTHONSAFEPATH": "1"}
@@ -53,6 +53,7 @@ class MeasuringProcess:
 
         On KeyboardInterrupt everything below is killed before it passes on.
         """
+        self._group = make_group(self._job.memory_bytes) if self._job.memory_bytes is not None else None
         killed_before = _oom_kills(self._group)
         try:
             in_time = self._measure(time_s)
@@ -62,7 +63,7 @@ class MeasuringProcess:
             if self._group is not None:
                 self._group.remove()
         if self._outcome is not None:
-            outcome = self._with_left_behind(self._outcome)
+            outcome = self._with_left_behind(self._outcome, helper_killed=oom_killed and self._group is not None)
         elif not in_time and not oom_killed:
             outcome = Outcome(status="timeout", reason=f"over the limit of {limit_s or time_s:g} s, in {self._phase}")
         else:
@@ -87,7 +88,8 @@ class MeasuringProcess:
 
     def _spawn(self, write_fd: int) -> subprocess.Popen[bytes]:
         child = [self._python, "-m", "speechmeter.launch.child", str(write_fd)]
-        group = str(self._group.path) if self._group is not None else ""
+        group = "" if self._group is None else str(self._group.path)
+        job = replace(self._job, memory_group=None if self._group is None else self._group.path.name)
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", guard.__file__, str(write_fd), str(os.getpid()), group, *child],
             stdin=subprocess.PIPE,
@@ -99,7 +101,7 @@ class MeasuringProcess:
         )
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(self._job.to_json()).encode())
+            process.stdin.write(json.dumps(job.to_json()).encode())
             process.stdin.close()
         return process
 
@@ -167,7 +169,9 @@ class MeasuringProcess:
             how = f"the interpreter ended with exit code {code}"
         return Outcome(status="crashed", reason=f"{how}, in {self._phase}" + (f": {tail}" if tail else ""))
 
-    def _with_left_behind(self, outcome: Outcome) -> Outcome:
+    def _with_left_behind(self, outcome: Outcome, *, helper_killed: bool) -> Outcome:
+        if helper_killed and outcome.status == "ok":
+            return replace(outcome, status="oom", reason="a process of the model was killed for lack of memory")
         if not self._left_behind:
             return outcome
         text = f"{self._left_behind} process(es) were left running and were killed"

@@ -15,13 +15,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from speechmeter.core.errors import RunDirError, StoreError
-from speechmeter.core.types import Environment, Record
+from speechmeter.core.errors import CannotGoOnError, RunDirError, StoreError
+from speechmeter.core.types import FAILED, Environment, Record
 from speechmeter.store.lines import append_line, cut_torn_line, read_lines
 from speechmeter.store.schema import record_from_line
 
 _FILES = ("plan.yaml", "records.jsonl", "environments.jsonl")
 _OURS = (*_FILES, "artifacts")
+_LEAST_ROOM = 64 * 1024
+"""Bytes; with less than this the disk is full."""
 
 
 class RunDir:
@@ -133,11 +135,24 @@ class RunWriter(RunDir):
             self.records_path.touch()
 
     def append(self, record: Record, environment: Environment | None = None) -> None:
-        """Append a record, and its environment when that is new; both are on disk on return."""
+        """Append a record, and its environment when that is new; both are on disk on return.
+
+        Raises CannotGoOnError when they cannot be written, and for a failure on a full disk, which says nothing of
+        the case: it is to be measured again.
+        """
+        if record.status in FAILED:
+            self._see_room()
         if environment is not None and environment.fingerprint not in self._known:
             append_line(self.environments_path, environment.to_json())
             self._known.add(environment.fingerprint)
         append_line(self.records_path, record.to_json())
+
+    def _see_room(self) -> None:
+        room = os.statvfs(self.path)
+        if room.f_bavail * room.f_frsize < _LEAST_ROOM:
+            raise CannotGoOnError(
+                f"{self.path}: no space left on the disk; what is finished is kept: make room, then add --resume"
+            )
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
