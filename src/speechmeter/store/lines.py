@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
@@ -12,6 +13,9 @@ from typing import Any
 
 from speechmeter.core.errors import CannotGoOnError, StoreError
 
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNPRINTABLE = re.compile(rb"\\(?:u00[01789]|u[dD][89a-fA-F]|[brf])|\x7f|\xc2[\x80-\x9f]")
+"""Where a line may hold such a character: most lines do not, and are not gone through."""
 LARGEST_LINE = 64 * 2**20
 """Bytes; a longer line is refused before it is parsed. The largest records of ours have a few millions."""
 
@@ -47,7 +51,10 @@ def write_lines(path: Path, items: Iterable[Any]) -> None:
 
 
 def _line(data: Any) -> bytes:
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        raise StoreError(f"a record holds a number that JSON does not have: {error}") from error
     return (text + "\n").encode(errors="replace")  # the name of a file may hold what is no text
 
 
@@ -86,6 +93,22 @@ def cut_torn_line(path: Path) -> int:
 
 def _parse(line: bytes, path: Path, number: int) -> Any:
     try:
-        return json.loads(line)
+        data = json.loads(line, parse_constant=_refuse)
+        return _printable(data) if _UNPRINTABLE.search(line) else data
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{path}:{number}: not a JSON line ({error})") from error
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _printable(data: Any) -> Any:
+    """The same with a mark in the place of what is no text or would steer a terminal."""
+    if isinstance(data, str):
+        return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", data)
+    if isinstance(data, list):
+        return [_printable(one) for one in data]
+    if isinstance(data, dict):
+        return {_printable(key): _printable(one) for key, one in data.items()}
+    return data

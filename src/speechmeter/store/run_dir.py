@@ -17,6 +17,7 @@ from typing import Any
 
 from speechmeter.core.errors import CannotGoOnError, RunDirError, StoreError
 from speechmeter.core.types import FAILED, Environment, Record
+from speechmeter.store.checked import check_environment
 from speechmeter.store.lines import append_line, cut_torn_line, read_lines
 from speechmeter.store.schema import record_from_line
 
@@ -64,7 +65,14 @@ class RunDir:
         """Environments by fingerprint."""
         if not self.environments_path.is_file():
             return {}
-        return {data["fingerprint"]: data for _, data in read_lines(self.environments_path)}
+        found: dict[str, Mapping[str, Any]] = {}
+        for number, data in read_lines(self.environments_path):
+            try:
+                check_environment(data)
+            except ValueError as error:
+                raise StoreError(f"{self.environments_path}:{number}: not an environment of ours: {error}") from error
+            found[data["fingerprint"]] = data
+        return found
 
     def _records(self) -> Iterator[Record]:
         if not self.records_path.is_file():
