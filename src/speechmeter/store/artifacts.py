@@ -71,4 +71,4 @@ def _differs(entry: Path, taken: Path, files: list[Path]) -> bool:
 
 def _own_name(name: str, host: str) -> str:
     stem, dot, rest = name.partition(".")
-    return f"{stem}-{re.sub(r'[^A-Za-z0-9_-]+', '-', host).strip('-') or 'unnamed'}{dot}{rest}"
+    return f"{stem}-{re.sub(r'[^A-Za-z0-9_-]+', '-', host).strip('-')[:80] or 'unnamed'}{dot}{rest}"

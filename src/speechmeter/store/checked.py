@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import isfinite
+from math import isnan
 from typing import Any, get_args
 
 from speechmeter.core.types import BATCHES, Status
 
 _STATUSES = frozenset(get_args(Status))
 _NUMBERS = frozenset({int, float})
+_LARGEST = 1e100
+"""No figure of ours comes near, and none that is computed from such ones overflows."""
 _COUNTED = ("seconds", "batch", "threads", "cores", "vocabulary")
 """Axes that figures are computed with."""
 _SCALARS = frozenset({int, float, str, bool, type(None)})
@@ -26,10 +28,7 @@ def _whole(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    try:
-        return type(value) in _NUMBERS and isfinite(value)
-    except OverflowError:
-        return False
+    return type(value) in _NUMBERS and -_LARGEST < value < _LARGEST
 
 
 def _flag(value: Any) -> bool:
@@ -44,10 +43,9 @@ def _numbers(value: Any) -> bool:
     """Fast where all is well: rows of modules hold many of them."""
     if type(value) is not list or not _NUMBERS.issuperset(map(type, value)):
         return False
-    try:
-        return isfinite(sum(value)) or all(map(_number, value))
-    except OverflowError:
-        return all(map(_number, value))
+    if not value:
+        return True
+    return min(value) > -_LARGEST and max(value) < _LARGEST and not isnan(sum(value))
 
 
 def _scalar(value: Any) -> bool:

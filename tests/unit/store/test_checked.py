@@ -55,5 +55,11 @@ def test_what_has_another_shape_is_refused_and_named(path, value):
 
 
 def test_large_numbers_are_numbers():
-    data = changed("measurements.0.values", [1.7e308, 1.7e308])
-    assert record_from_line(data).find("latency.v1").values == (1.7e308, 1.7e308)
+    data = changed("measurements.0.values", [9e99, -9e99])
+    assert record_from_line(data).find("latency.v1").values == (9e99, -9e99)
+
+
+def test_a_number_that_is_none_is_found_wherever_it_stands():
+    for values in ([float("nan"), 1.0], [1.0, float("nan")], [1.0, float("nan"), 2.0]):
+        with pytest.raises(StoreError):
+            record_from_line(changed("measurements.0.values", values))
