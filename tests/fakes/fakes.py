@@ -30,7 +30,7 @@ def sleeper():
 
 
 def hungry():
-    return chain(lambda batch: bytearray(64 * 2**30))
+    return chain(lambda batch: bytearray(b"\1") * (64 * 2**30))
 
 
 def segfault():

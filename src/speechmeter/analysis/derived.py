@@ -219,7 +219,7 @@ def _floor(this: _Round, scope: str) -> tuple[float, int] | None:
 
 def _above_floor(this: _Round, scope: str) -> tuple[float, int] | None:
     time, least = this.typical(metrics.LATENCY), _floor(this, scope)
-    return (time / least[0], 1) if time is not None and least is not None else None
+    return (time / least[0], 1) if time is not None and least is not None and least[0] > 0 else None
 
 
 def _module_share(this: _Round, scope: str) -> tuple[float, int] | None:

@@ -161,7 +161,14 @@ def over_rounds(values: Sequence[float], *, exact: bool) -> tuple[float, float |
         return centre, centre - half, centre + half
     logs = [math.log(value) for value in values]
     centre, half = fmean(logs), _half_width(logs)
-    return math.exp(centre), math.exp(centre - half), math.exp(centre + half)
+    return _exp(centre), _exp(centre - half), _exp(centre + half)
+
+
+def _exp(power: float) -> float:
+    try:
+        return math.exp(power)
+    except OverflowError:  # a spread without measure
+        return math.inf
 
 
 def _half_width(values: Sequence[float]) -> float:

@@ -58,7 +58,7 @@ def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
     if not rows:
         return next((m for m in record.measurements if m.metric == metric.id and m.unavailable), None)
     calls = max(map(len, rows))
-    values = [sum(row[call] for row in rows if row) for call in range(calls)]
+    values = [sum(row[call] for row in rows if call < len(row)) for call in range(calls)]
     batches = next((m.notes[BATCHES] for m in _rows(record, metric) if BATCHES in m.notes), None)
     return Measurement.of(metric, values, scope=scope, notes={} if batches is None else {BATCHES: batches})
 
@@ -68,7 +68,8 @@ def calls(record: Record, scope: str) -> float | None:
     if not scope.startswith((WITHIN, OWN, MODULE, LABEL)):
         return None
     fits = _fitting(record, scope.replace(WITHIN, OWN, 1))
-    entered = [float(m.notes["calls"]) for m in _rows(record, metrics.TIME_MODULE) if fits(m.scope, "")]
+    rows = [m for m in _rows(record, metrics.TIME_MODULE) if "calls" in m.notes and fits(m.scope, "")]
+    entered = [float(m.notes["calls"]) for m in rows]
     return sum(entered) if entered else None
 
 

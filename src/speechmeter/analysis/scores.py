@@ -52,6 +52,8 @@ def score_rows(records: Sequence[Record], metric: Metric) -> Rows:
             if rule.width > 1:
                 (flat,) = columns
                 return tuple(flat[start : start + rule.width] for start in range(0, len(flat), rule.width))
+            if len({*map(len, columns)}) > 1:  # changed by hand
+                return ()
             ones = [(1.0,) * len(columns[0])] if rule.per_utterance else []
             return tuple(zip(*columns, *ones, strict=True))
     return ()

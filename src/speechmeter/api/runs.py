@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +14,7 @@ from speechmeter.analysis.stopping import Rounds
 from speechmeter.api.crews import Launcher, crew_for
 from speechmeter.api.searching import check_search, search_of
 from speechmeter.core import metrics
-from speechmeter.core.errors import DeviceError, InputError, RunDirError
+from speechmeter.core.errors import DeviceError, InputError, InterruptedRun, RunDirError
 from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.machine import available_cores
 from speechmeter.core.outputs import Keep
@@ -24,6 +22,7 @@ from speechmeter.core.types import BASELINE, CONTENT_HASHES, FAILED, VARIANT, Ca
 from speechmeter.launch.agenda import Sweep, pending
 from speechmeter.launch.booking import Watcher
 from speechmeter.launch.muster import Crew
+from speechmeter.launch.offline import offline
 from speechmeter.launch.places import THIS, InlinePlace, Place, SubprocessPlace, all_exact
 from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.search import run_search
@@ -124,12 +123,15 @@ def run_study(study: Study, options: Options, watch: Watcher = lambda event: Non
     """Preflight, then measure everything that the output does not hold yet. Refusals leave nothing behind."""
     _check_options(study, options)
     here = options.offline and options.launcher != "ray"  # a driver needs its cluster
-    with _offline(here), crew_for(study, options.launcher, options.address, offline=options.offline) as crew:
+    with offline(here), crew_for(study, options.launcher, options.address, offline=options.offline) as crew:
         return _run(study, options, crew, watch)
 
 
 def _run(study: Study, options: Options, crew: Crew | None, watch: Watcher) -> Run:
-    sweep = _sweep(study, options, crew)
+    try:
+        sweep = _sweep(study, options, crew)
+    except KeyboardInterrupt:
+        raise InterruptedRun("nothing was measured or written") from None
     output = options.output or default_output(study)
     with RunWriter(output) as store:
         if not options.resume:
@@ -303,18 +305,3 @@ def _place(options: Options, study: Study, store: RunWriter) -> Place:
     if options.launcher == "inline":
         return InlinePlace(artifacts)
     return SubprocessPlace(study.plan.limits.value(), artifacts, options.baseline_python)
-
-
-@contextmanager
-def _offline(offline: bool) -> Iterator[None]:
-    """While it lasts, model libraries stay off the network."""
-    before = os.environ.get("HF_HUB_OFFLINE")
-    if offline:
-        os.environ["HF_HUB_OFFLINE"] = "1"
-    try:
-        yield
-    finally:
-        if offline and before is None:
-            del os.environ["HF_HUB_OFFLINE"]
-        elif offline and before is not None:
-            os.environ["HF_HUB_OFFLINE"] = before

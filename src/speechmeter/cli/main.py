@@ -22,7 +22,7 @@ from speechmeter.cli import (
     show,
     trace,
 )
-from speechmeter.core.errors import InterruptedRun, SpeechmeterError
+from speechmeter.core.errors import CannotGoOnError, InterruptedRun, SpeechmeterError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
@@ -66,13 +66,16 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; exit 0 fine, 1 a regression, no repetition or failed cases under --strict, 2 bad input,
-    3 cannot tell, 130 interrupted."""
+    """Run the command; exit 0 fine, 1 a regression, no repetition, failed cases under --strict or a run that cannot go
+    on, 2 bad input, 3 cannot tell, 130 interrupted."""
     try:
         app()
     except InterruptedRun as stop:
         typer.echo(f"speechmeter: interrupted: {stop}", err=True)
         sys.exit(EXIT_INTERRUPTED)
+    except CannotGoOnError as error:
+        typer.echo(f"speechmeter: {error}", err=True)
+        sys.exit(EXIT_FAILED)
     except SpeechmeterError as error:
         typer.echo(f"speechmeter: {error}", err=True)
         sys.exit(EXIT_BAD_INPUT)

@@ -35,6 +35,8 @@ class Axis:
         return self._out_of_range(value) if self.kind in (int, float) else None
 
     def _out_of_range(self, value: Any) -> str | None:
+        if isinstance(value, int) and abs(value) > _LARGEST:
+            return f"{self.name} is beyond all measure"
         if not math.isfinite(value):
             return f"{self.name} must be finite, not {value!r}"
         if self.minimum is not None and value < self.minimum:
@@ -44,6 +46,8 @@ class Axis:
         return None
 
 
+_LARGEST = 2**53
+"""Whole numbers up to here are the same as floating ones."""
 _KINDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 
 CORE_AXES: tuple[Axis, ...] = (

@@ -7,7 +7,8 @@ SpeechmeterError
 │   ├── SubjectError        a model that does not exist or may not be loaded
 │   ├── DeviceError         a device, core or limit that this machine does not have
 │   └── RunDirError         a run directory that is taken, missing or not ours
-├── StoreError              a record that cannot be read or written
+├── StoreError              a record that cannot be read
+├── CannotGoOnError         a run that has to end: no room for a record, a device lost (exit 1, finished records kept)
 ├── SensorError             a sensor, a log of one, or a hardware counter that cannot be read
 ├── DisagreementError       an implementation that does not compute what it claims to
 ├── NeedsValuesError        a model on shapes alone decides by a value that shapes do not give
@@ -60,7 +61,11 @@ class RunDirError(InputError):
 
 
 class StoreError(SpeechmeterError):
-    """A record cannot be read or written."""
+    """A record cannot be read."""
+
+
+class CannotGoOnError(SpeechmeterError):
+    """A run has to end before it is done; every finished record is kept, and `--resume` goes on from there."""
 
 
 class SensorError(SpeechmeterError):

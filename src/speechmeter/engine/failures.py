@@ -8,6 +8,19 @@ from speechmeter.core.errors import SpeechmeterError
 from speechmeter.core.types import Status
 
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "cannot allocate memory", "unable to allocate")
+_LOST = (
+    "illegal memory access",
+    "device-side assert",
+    "unspecified launch failure",
+    "misaligned address",
+    "illegal instruction",
+    "uncorrectable ecc",
+    "launch timed out",
+    "hardware stack error",
+    "illegal address space",
+    "invalid program counter",
+)
+"""CUDA errors after which every further call of the process fails: only a new process gets the device back."""
 _REASON_LENGTH = 400
 
 
@@ -16,6 +29,8 @@ def classify(error: BaseException) -> tuple[Status, str]:
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError) or _says_out_of_memory(error, text):
         return "oom", _shorten(text or "out of memory")
+    if _lost_the_device(error, text):
+        return "crashed", _shorten(f"the device is lost to this process: {text} ({_place(error)})")
     if isinstance(error, SystemExit):
         return "error", f"the model ended the interpreter: SystemExit({error.code!r})"
     if isinstance(error, SpeechmeterError):  # made for a reader: neither class nor place adds to it
@@ -29,6 +44,11 @@ def _says_out_of_memory(error: BaseException, text: str) -> bool:
     if any(name in text for name in ("_STATUS_ALLOC_FAILED", "CUDA_ERROR_OUT_OF_MEMORY")):
         return True
     return isinstance(error, RuntimeError | OSError) and any(sign in text.lower() for sign in _OUT_OF_MEMORY)
+
+
+def _lost_the_device(error: BaseException, text: str) -> bool:
+    said = text.lower()
+    return isinstance(error, RuntimeError) and "cuda" in said and any(sign in said for sign in _LOST)
 
 
 def _place(error: BaseException) -> str:

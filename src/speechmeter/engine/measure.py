@@ -16,6 +16,7 @@ from speechmeter.core.types import Case, Environment, Measurement, Status
 from speechmeter.engine.disturbance import Watch, disturbances
 from speechmeter.engine.environment import capture
 from speechmeter.engine.failures import classify
+from speechmeter.engine.finite import finite
 from speechmeter.engine.gpu_state import GpuState
 from speechmeter.engine.outputs import write_outputs, write_timed_utterances
 from speechmeter.engine.session import LOAD, LoadedSession, Progress, open_session
@@ -59,7 +60,7 @@ def measure(
     refused = ""
     for way in earlier:
         outcome = attempt.measure(way, refused)
-        if outcome.status == "ok":
+        if outcome.status in ("ok", "crashed"):  # a lost device does not come back in this process
             return outcome
         refused = outcome.reason
     return attempt.measure(last, refused)
@@ -120,13 +121,13 @@ class _Attempt:
             status, reason = classify(error)
         finally:
             if session is not None:
-                session.prepared.close()
+                warnings += _close(session)
         return Outcome(
             status=status,
             reason=reason,
-            measurements=(*found, *_phases(phases, self.process)),
+            measurements=tuple(finite(m) for m in (*found, *_phases(phases, self.process))),
             warnings=tuple(warnings),
-            environment=capture(self.case),
+            environment=_environment(self.case),
         )
 
     def _session_facts(self, session: LoadedSession) -> list[Measurement]:
@@ -154,6 +155,25 @@ class _Attempt:
                 write_timed_utterances(folder, outputs, latency)
         phases["outputs"] = (perf_counter_ns() - start) / 1e9
         return _joined([call.made for call in session.told])
+
+
+def _close(session: LoadedSession) -> list[str]:
+    """What was measured stands, whatever the subject does when it is closed; the warning, if any."""
+    try:
+        session.prepared.close()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return [f"closing the model failed: {classify(error)[1]}"]
+    return []
+
+
+def _environment(case: Case) -> Environment | None:
+    """None where even asking fails, as with a device that was lost."""
+    try:
+        return capture(case)
+    except Exception:
+        return None
 
 
 def _latency(found: Sequence[Measurement]) -> Measurement | None:

@@ -62,6 +62,6 @@ def _write_sound(folder: Path, name: str, sound: Speech) -> None:
     import soundfile
 
     folder.mkdir(parents=True, exist_ok=True)
-    plain = re.sub(r"[^\w.-]+", "-", name).strip(".-") or "item"
+    plain = re.sub(r"[^\w.-]+", "-", name).strip(".-")[:80] or "item"
     samples = np.clip(np.asarray(sound.samples, dtype=np.float32), -1.0, 1.0)
     soundfile.write(folder / f"{plain}.flac", samples, sound.rate)

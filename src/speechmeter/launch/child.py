@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -13,6 +12,8 @@ from speechmeter.core import plugins
 from speechmeter.core.machine import available_cores
 from speechmeter.core.types import Case
 from speechmeter.launch.job import Job, outcome_to_json
+from speechmeter.launch.memory_limit import limit_data
+from speechmeter.launch.offline import is_offline, refuse_network
 
 
 def main() -> None:
@@ -22,7 +23,10 @@ def main() -> None:
     os.set_inheritable(messages.fileno(), False)
     job = Job.from_json(json.load(sys.stdin))
     started_ns = perf_counter_ns()
-    _limit_memory(job)
+    if job.memory_bytes is not None:
+        limit_data(job.memory_bytes, job.memory_group)
+    if is_offline():
+        refuse_network()
     _pin_cores(job.case)
     from speechmeter.engine.measure import measure
 
@@ -44,16 +48,6 @@ def main() -> None:
 
 def _send(messages: Any, message: dict[str, Any]) -> None:
     messages.write(json.dumps(message) + "\n")
-
-
-def _limit_memory(job: Job) -> None:
-    """RLIMIT_DATA: RLIMIT_AS breaks CUDA's start-up and RLIMIT_RSS does nothing."""
-    if job.memory_bytes is None:
-        return
-    import resource
-
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_DATA, (job.memory_bytes, resource.RLIM_INFINITY))
 
 
 def _pin_cores(case: Case) -> None:

@@ -1,6 +1,7 @@
 """A small process between the launcher and a measurement: whatever the measurement starts ends with it.
 
-Run as a script: `guard.py MESSAGE_FD LAUNCHER_PID COMMAND…`. It adopts every orphan below it (child subreaper), is told
+Run as a script: `guard.py MESSAGE_FD LAUNCHER_PID GROUP COMMAND…`, where GROUP is the folder of a control group for the
+command, or nothing. It adopts every orphan below it (child subreaper), is told
 by the kernel when the launcher dies (parent-death signal), and kills all that is left before it reports the command's
 exit status on MESSAGE_FD. Standard library only, no import of ours: it must start in milliseconds and never fail.
 """
@@ -28,7 +29,7 @@ _left_behind: set[int] = set()
 
 def main() -> None:
     """Start the command, wait for it and for everything it left, report."""
-    message_fd, launcher, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    message_fd, launcher, group, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4:]
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -37,13 +38,16 @@ def main() -> None:
         return
     child = os.fork()
     if child == 0:
-        _become(command)
+        _become(command, group)
     status = _wait(child)
     with contextlib.suppress(OSError):  # the launcher stops listening once the time is over
         os.write(message_fd, (json.dumps({"exit": status, "left_behind": len(_left_behind)}) + "\n").encode())
+    if group and os.getppid() != launcher:  # otherwise the launcher reads it first
+        with contextlib.suppress(OSError):
+            Path(group).rmdir()
 
 
-def _become(command: list[str]) -> None:
+def _become(command: list[str], group: str) -> None:
     guard = os.getppid()
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -52,6 +56,9 @@ def _become(command: list[str]) -> None:
         os._exit(1)
     with contextlib.suppress(OSError):  # the kernel's out-of-memory killer should choose the measurement first
         Path("/proc/self/oom_score_adj").write_text("1000")
+    with contextlib.suppress(OSError):  # the command sees that it is not in it, and limits itself
+        if group:
+            Path(group, "cgroup.procs").write_text("0")
     os.execv(command[0], command)
 
 

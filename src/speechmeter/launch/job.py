@@ -18,6 +18,7 @@ class Job:
 
     The one that `leads` tells what the case was fed, and `keep` says what is done with the outputs of its calls.
     `spawned_ns` is the launcher's monotonic clock at the start, so that the start-up time can be told.
+    `memory_group` names the control group that holds the process to `memory_bytes`, where there is one.
     """
 
     case: Case
@@ -26,6 +27,7 @@ class Job:
     leads: bool
     spawned_ns: int
     memory_bytes: int | None = None
+    memory_group: str | None = None
     keep: Keep | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -37,6 +39,7 @@ class Job:
             "leads": self.leads,
             "spawned_ns": self.spawned_ns,
             "memory_bytes": self.memory_bytes,
+            "memory_group": self.memory_group,
             "keep": None if self.keep is None else _kept(self.keep),
         }
 
@@ -50,6 +53,7 @@ class Job:
             leads=data["leads"],
             spawned_ns=data["spawned_ns"],
             memory_bytes=data["memory_bytes"],
+            memory_group=data["memory_group"],
             keep=_keep(data["keep"]),
         )
 

@@ -15,10 +15,8 @@ from speechmeter.core.machine import HOST_VARIABLE
 from speechmeter.core.outputs import TraceOptions
 from speechmeter.core.types import Case, Limits, Skip
 from speechmeter.launch.cluster import Cluster, Lost, Member, Node
+from speechmeter.launch.offline import VARIABLES
 from speechmeter.launch.preflight import Place
-
-_OFFLINE = ("SPEECHMETER_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
-"""Variables that keep what is measured off the network, on every machine; the driver itself needs its cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +35,7 @@ class Wishes:
         """What every machine is told, as plain data."""
         return {
             "folder": str(Path.cwd()),
-            "environ": {key: "1" for key in _OFFLINE if self.offline or os.environ.get(key) == "1"},
+            "environ": {key: "1" for key in VARIABLES if self.offline or os.environ.get(key) == "1"},
             "limits": asdict(self.limits),
             "speech": self.speech,
             "trace": asdict(self.trace),

@@ -11,6 +11,7 @@ from time import monotonic, perf_counter_ns
 from typing import Literal, Protocol
 
 from speechmeter.core import plugins
+from speechmeter.core.errors import CannotGoOnError
 from speechmeter.core.machine import kib_field
 from speechmeter.core.outputs import Keep
 from speechmeter.core.protocols import MAIN, ORDINARY, Meter, Subject, Workload
@@ -101,9 +102,12 @@ class InlinePlace:
 
     def __init__(self, artifacts: Keep) -> None:
         self._artifacts = artifacts
+        self._crashed = ""
 
     def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
-        """The outcome of the meters that can share this process."""
+        """The outcome of the meters that can share this process. Raises CannotGoOnError once its device is lost."""
+        if self._crashed:
+            raise CannotGoOnError(f"{self._crashed}; go on with --resume and --launcher subprocess")
         outcome = measure_here(
             case,
             plugins.subject(case.subject.plugin),
@@ -114,6 +118,7 @@ class InlinePlace:
             keep=self._artifacts if extent == "all" else None,
         )
         release()
+        self._crashed = outcome.reason if outcome.status == "crashed" else ""
         return outcome
 
 

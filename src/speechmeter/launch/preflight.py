@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from speechmeter.core import feeding, plugins
-from speechmeter.core.errors import DeviceError, InputError, SubjectError, UnavailableError
+from speechmeter.core.errors import DeviceError, InputError, PlanError, SubjectError, UnavailableError
 from speechmeter.core.machine import available_cores, kib_field
 from speechmeter.core.types import Case, Limits, Skip
 
@@ -70,11 +70,27 @@ def _located(check: Callable[[Case], None], case: Case, key: str, place: Place) 
         check(case)
     except InputError as error:
         raise type(error)(error.what, where=place(case, key) or error.where, fix=error.fix) from error
+    except (Exception, SystemExit) as error:
+        raise _broken(case, key, error) from error
 
 
 def _absence(case: Case) -> str | None:
-    subject = plugins.subject(case.subject.plugin)
-    return subject.installed().missing or subject.unavailable(case)
+    try:
+        subject = plugins.subject(case.subject.plugin)
+        return subject.installed().missing or subject.unavailable(case)
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise _broken(case, "models", error) from error
+
+
+def _broken(case: Case, key: str, error: BaseException) -> PlanError:
+    """A plug-in that does something else than answer is no reason to end with a traceback."""
+    name = case.subject.plugin if key == "models" else case.workload.plugin
+    return PlanError(
+        f"the plug-in {name!r} failed when asked about {case.label}: {type(error).__name__}: {error}",
+        fix="leave it out, and tell whoever wrote it",
+    )
 
 
 def _check_device(case: Case, count: int) -> None:

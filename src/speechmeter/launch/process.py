@@ -19,10 +19,11 @@ from typing import Any
 from speechmeter.engine.measure import Outcome
 from speechmeter.launch import guard
 from speechmeter.launch.job import Job, outcome_from_json
+from speechmeter.launch.memory_limit import MemoryGroup, make_group
+from speechmeter.launch.tail import Tail
 
 _TOKEN = "SPEECHMETER_PROCESS"
 _GUARD_GRACE_S = 10.0
-_LOG_TAIL_BYTES = 64 * 1024
 _ALLOCATION_FAILED = ("bad_alloc", "MemoryError", "annot allocate memory", "DefaultCPUAllocator")
 
 Report = Callable[[str], None]
@@ -35,6 +36,7 @@ class MeasuringProcess:
         self, job: Job, environ: Mapping[str, str], log: Path, report: Report, python: str = sys.executable
     ) -> None:
         self._job = job
+        self._group: MemoryGroup | None = None
         self._python = python
         self._token = uuid.uuid4().hex
         self._environ = {**environ, _TOKEN: self._token, "PYTHONSAFEPATH": "1"}
@@ -44,48 +46,62 @@ class MeasuringProcess:
         self._outcome: Outcome | None = None
         self._exit: int | None = None
         self._left_behind = 0
+        self._printed = Tail()
 
     def run(self, time_s: float | None, limit_s: float | None = None) -> Outcome:
         """Measure within `time_s` seconds, which is what is left of the case's limit `limit_s`.
 
         On KeyboardInterrupt everything below is killed before it passes on.
         """
-        killed_before = _oom_kills()
+        self._group = make_group(self._job.memory_bytes) if self._job.memory_bytes is not None else None
+        killed_before = _oom_kills(self._group)
+        try:
+            in_time = self._measure(time_s)
+            oom_killed = _oom_kills(self._group) > killed_before
+        finally:
+            self._printed.close()
+            if self._group is not None:
+                self._group.remove()
+        if self._outcome is not None:
+            outcome = self._with_left_behind(self._outcome, helper_killed=oom_killed and self._group is not None)
+        elif not in_time and not oom_killed:
+            outcome = Outcome(status="timeout", reason=f"over the limit of {limit_s or time_s:g} s, in {self._phase}")
+        else:
+            outcome = self._death(oom_killed=oom_killed)
+        self._keep_log(outcome)
+        return outcome
+
+    def _measure(self, time_s: float | None) -> bool:
+        """Start the process, listen until it ends, see that nothing is left; False when the time ran out."""
         read_fd, write_fd = os.pipe()
         try:
             process = self._spawn(write_fd)
         finally:
             os.close(write_fd)
+            os.close(self._printed.write_fd)
         try:
             with os.fdopen(read_fd, "rb", buffering=0) as pipe:
-                in_time = self._listen(pipe, time_s)
+                return self._listen(pipe, time_s)
         finally:
             self._finish(process)
-        if self._outcome is not None:
-            outcome = self._with_left_behind(self._outcome)
-        elif not in_time:
-            outcome = Outcome(status="timeout", reason=f"over the limit of {limit_s or time_s:g} s, in {self._phase}")
-        else:
-            outcome = self._death(oom_killed=_oom_kills() > killed_before)
-        self._keep_log(outcome)
-        return outcome
+            self._printed.drain()
 
     def _spawn(self, write_fd: int) -> subprocess.Popen[bytes]:
         child = [self._python, "-m", "speechmeter.launch.child", str(write_fd)]
-        command = [sys.executable, "-I", "-S", guard.__file__, str(write_fd), str(os.getpid()), *child]
-        with self._log.open("wb") as log:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                env=self._environ,
-                pass_fds=[write_fd],
-                start_new_session=True,
-            )
+        group = "" if self._group is None else str(self._group.path)
+        job = replace(self._job, memory_group=None if self._group is None else self._group.path.name)
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", guard.__file__, str(write_fd), str(os.getpid()), group, *child],
+            stdin=subprocess.PIPE,
+            stdout=self._printed.write_fd,
+            stderr=self._printed.write_fd,
+            env=self._environ,
+            pass_fds=[write_fd],
+            start_new_session=True,
+        )
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(self._job.to_json()).encode())
+            process.stdin.write(json.dumps(job.to_json()).encode())
             process.stdin.close()
         return process
 
@@ -94,11 +110,17 @@ class MeasuringProcess:
         deadline = None if time_s is None else monotonic() + time_s
         poll = select.poll()
         poll.register(pipe, select.POLLIN)
+        poll.register(self._printed.read_fd, select.POLLIN)
         rest = b""
         while True:
             left_ms = None if deadline is None else max(0.0, (deadline - monotonic()) * 1000)
-            if not poll.poll(left_ms):
+            ready = [fd for fd, _ in poll.poll(left_ms)]
+            if not ready:
                 return False
+            if self._printed.read_fd in ready and not self._printed.read():
+                poll.unregister(self._printed.read_fd)
+            if pipe.fileno() not in ready:
+                continue
             chunk = os.read(pipe.fileno(), 1 << 20)
             if not chunk:
                 return True
@@ -134,8 +156,8 @@ class MeasuringProcess:
 
     def _death(self, *, oom_killed: bool) -> Outcome:
         code = self._exit
-        tail = self._last_output()
-        if code == -signal.SIGKILL and oom_killed:
+        tail = self._printed.last_line()
+        if oom_killed and code in (None, -signal.SIGKILL):
             return Outcome(status="oom", reason=f"killed by the kernel for lack of memory, in {self._phase}")
         if any(sign in tail for sign in _ALLOCATION_FAILED):
             return Outcome(status="oom", reason=f"out of memory in {self._phase}: {tail}")
@@ -147,34 +169,25 @@ class MeasuringProcess:
             how = f"the interpreter ended with exit code {code}"
         return Outcome(status="crashed", reason=f"{how}, in {self._phase}" + (f": {tail}" if tail else ""))
 
-    def _with_left_behind(self, outcome: Outcome) -> Outcome:
+    def _with_left_behind(self, outcome: Outcome, *, helper_killed: bool) -> Outcome:
+        if helper_killed and outcome.status == "ok":
+            return replace(outcome, status="oom", reason="a process of the model was killed for lack of memory")
         if not self._left_behind:
             return outcome
         text = f"{self._left_behind} process(es) were left running and were killed"
         return replace(outcome, reason=outcome.reason or text, warnings=(*outcome.warnings, text))
 
-    def _last_output(self) -> str:
-        lines = [line.strip() for line in self._tail().decode(errors="replace").splitlines() if line.strip()]
-        return lines[-1][:200] if lines else ""
-
-    def _tail(self) -> bytes:
-        with contextlib.suppress(OSError), self._log.open("rb") as log:
-            log.seek(0, os.SEEK_END)
-            log.seek(max(0, log.tell() - _LOG_TAIL_BYTES))
-            return log.read()
-        return b""
-
     def _keep_log(self, outcome: Outcome) -> None:
         """The end of the output of a failed case stays beside the records; that of a sound one goes."""
-        tail = b"" if outcome.status == "ok" else self._tail()
-        with contextlib.suppress(OSError):
-            if tail:
-                self._log.write_bytes(tail)
-            else:
-                self._log.unlink()
+        if outcome.status != "ok" and self._printed.kept:
+            with contextlib.suppress(OSError):
+                self._log.write_bytes(self._printed.kept)
 
 
-def _oom_kills() -> int:
+def _oom_kills(group: MemoryGroup | None) -> int:
+    """Processes that the kernel killed for lack of memory: those of the group, else on the whole machine."""
+    if group is not None:
+        return group.oom_kills()
     try:
         text = Path("/proc/vmstat").read_text()
     except OSError:

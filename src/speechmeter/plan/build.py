@@ -75,7 +75,12 @@ def stages_of(entry: ModelEntry) -> list[ModelEntry]:
     """The models that a cascade names; none for any other model."""
     if plugin_of(entry.load) != CASCADE:
         return []
-    return [ModelEntry.model_validate(stage) for stage in (entry.model_extra or {}).get(STAGES, ())]
+    try:
+        return [ModelEntry.model_validate(stage) for stage in (entry.model_extra or {}).get(STAGES, ())]
+    except (ValidationError, TypeError) as error:
+        raise PlanError(
+            f"{entry.name!r} has stages that are none", fix="give each stage of a cascade a name and a load, both text"
+        ) from error
 
 
 def plugin_of(load: str) -> str:

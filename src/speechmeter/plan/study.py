@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from speechmeter.core.errors import PlanError
 from speechmeter.core.types import Case
 from speechmeter.plan.build import build_plan
 from speechmeter.plan.expand import Cells, expand
@@ -49,8 +50,13 @@ class Study:
 
 def study_from_file(path: Path, overrides: Sequence[Override] = (), *, trust: bool = False) -> Study:
     """The study of a plan file, ours or a foreign one, with flags laid over it."""
-    found = read_plan(path, overrides)
-    return _study(apply(found.source, found.overrides), trust=trust, name=path.stem, notes=found.notes)
+    try:
+        found = read_plan(path, overrides)
+        return _study(apply(found.source, found.overrides), trust=trust, name=path.stem, notes=found.notes)
+    except OSError as error:  # a name that is too long for a file, a folder that may not be looked into
+        raise PlanError(
+            f"a file that it names cannot be looked for: {error.strerror}", where=str(path), fix="check its paths"
+        ) from error
 
 
 def study_from_flags(overrides: Sequence[Override]) -> Study:

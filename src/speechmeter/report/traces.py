@@ -64,7 +64,7 @@ def traces(records: Sequence[Record]) -> list[Table]:
             continue
         rows.append(Row(labels=(labels[case_id], found.notes.get("file", "–")), cells=(_size(group),)))
         if found.notes.get("left_out"):
-            shortest_s = found.notes["shorter_than_us"] / 1e6
+            shortest_s = found.notes.get("shorter_than_us", 0) / 1e6
             notes.append(
                 f"{labels[case_id]}: {found.notes['left_out']:,} events up to {_seconds(shortest_s)} left out."
             )

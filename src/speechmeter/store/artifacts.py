@@ -40,6 +40,14 @@ def artifacts_of(folder: Path, record: Record) -> Path:
     return own if own.is_dir() else folder / case_id
 
 
+def artifact(folder: Path, record: Record, name: str) -> Path | None:
+    """A file that a record's case left, in the run's own folder; None when it is absent or a link leads to it."""
+    path = artifacts_of(folder, record) / name
+    run = folder.parent
+    inside = path.resolve() == run.resolve() / path.relative_to(run)
+    return path if inside and path.is_file() else None
+
+
 def _files(entry: Path, left_out: list[str]) -> Iterator[Path]:
     """Plain files at and below an entry; links and what else is no file are named."""
     if entry.is_symlink():
@@ -63,4 +71,4 @@ def _differs(entry: Path, taken: Path, files: list[Path]) -> bool:
 
 def _own_name(name: str, host: str) -> str:
     stem, dot, rest = name.partition(".")
-    return f"{stem}-{re.sub(r'[^A-Za-z0-9_-]+', '-', host).strip('-') or 'unnamed'}{dot}{rest}"
+    return f"{stem}-{re.sub(r'[^A-Za-z0-9_-]+', '-', host).strip('-')[:80] or 'unnamed'}{dot}{rest}"

@@ -191,7 +191,10 @@ def _from_rows(database: Connection, table: str, rows: Rows, folder: Path) -> No
     path = folder / f"{table}.jsonl"
     write_lines(path, rows)
     columns = {column.name: column.type for column in TABLES[table]}
-    database.execute(f"CREATE TABLE {table} AS SELECT * FROM {_reader(path, columns)}")
+    try:
+        database.execute(f"CREATE TABLE {table} AS SELECT * FROM {_reader(path, columns)}")
+    except _duckdb().Error as error:
+        raise StoreError(f"{table} cannot be made of these records: {_first_part(error)}") from error
 
 
 def _environments(runs: Mapping[str, RunDir]) -> Iterator[dict[str, Any]]:

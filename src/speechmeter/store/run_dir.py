@@ -1,20 +1,30 @@
-"""One run on disk: `plan.yaml`, `records.jsonl` (append-only truth), `environments.jsonl`, `artifacts/`."""
+"""One run on disk: `plan.yaml`, `records.jsonl` (append-only truth), `environments.jsonl`, `artifacts/`.
+
+A run may come from a stranger. None of its own files is read or written through a link: what a link points to is not
+part of the run.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from speechmeter.core.errors import RunDirError, StoreError
-from speechmeter.core.types import Environment, Record
+from speechmeter.core.errors import CannotGoOnError, RunDirError, StoreError
+from speechmeter.core.types import FAILED, Environment, Record
+from speechmeter.store.checked import check_environment
 from speechmeter.store.lines import append_line, cut_torn_line, read_lines
 from speechmeter.store.schema import record_from_line
 
-_OURS = ("plan.yaml", "records.jsonl", "environments.jsonl", "artifacts")
+_FILES = ("plan.yaml", "records.jsonl", "environments.jsonl")
+_OURS = (*_FILES, "artifacts")
+_LEAST_ROOM = 64 * 1024
+"""Bytes; with less than this the disk is full."""
 
 
 class RunDir:
@@ -34,7 +44,14 @@ class RunDir:
         if not run.records_path.is_file() and not run.plan_path.is_file():
             what = "there is no such directory" if not path.exists() else "this is not a run directory"
             raise RunDirError(what, where=str(path), fix="name a directory that `speechmeter run` wrote")
+        run.refuse_links()
         return run
+
+    def refuse_links(self) -> None:
+        """Raise RunDirError where a file of the run is a link: its content may be anything of this machine."""
+        for name in _FILES:
+            if (self.path / name).is_symlink():
+                raise _is_link(self.path / name)
 
     def records(self) -> list[Record]:
         """All whole records in the order they were written; of a (case, round) measured again on a host, the last.
@@ -48,7 +65,14 @@ class RunDir:
         """Environments by fingerprint."""
         if not self.environments_path.is_file():
             return {}
-        return {data["fingerprint"]: data for _, data in read_lines(self.environments_path)}
+        found: dict[str, Mapping[str, Any]] = {}
+        for number, data in read_lines(self.environments_path):
+            try:
+                check_environment(data)
+            except ValueError as error:
+                raise StoreError(f"{self.environments_path}:{number}: not an environment of ours: {error}") from error
+            found[data["fingerprint"]] = data
+        return found
 
     def _records(self) -> Iterator[Record]:
         if not self.records_path.is_file():
@@ -67,17 +91,13 @@ class RunWriter(RunDir):
         super().__init__(path)
         self._lock: int | None = None
         self._known: set[str] = set()
+        self._made: tuple[Path, ...] = ()
 
     def __enter__(self) -> RunWriter:
-        try:
+        with self._writing():
+            self._made = tuple(path for path in (self.artifacts_path, self.path) if not path.exists())
             self.path.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.path, os.O_RDONLY)
-        except OSError as error:
-            raise RunDirError(
-                f"cannot be written: {error.strerror}",
-                where=str(self.path),
-                fix="choose another place with -o",
-            ) from error
         try:
             _hold(lock)
         except OSError:
@@ -99,30 +119,61 @@ class RunWriter(RunDir):
 
     def clear(self) -> None:
         """Remove what an earlier run left here; files that are not ours stay."""
-        for name in _OURS:
-            entry = self.path / name
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            elif entry.exists() or entry.is_symlink():
-                entry.unlink()
+        with self._writing():
+            for name in _OURS:
+                entry = self.path / name
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                elif entry.exists() or entry.is_symlink():
+                    entry.unlink()
 
     def begin(self, plan_text: str) -> None:
-        """Store the resolved plan and make the files ready for appending."""
-        self.artifacts_path.mkdir(exist_ok=True)
-        cut_torn_line(self.records_path)
-        cut_torn_line(self.environments_path)
-        self._known = set(self.environments())
-        fresh = self.plan_path.with_suffix(".yaml.new")
-        fresh.write_text(plan_text)
-        fresh.replace(self.plan_path)
-        self.records_path.touch()
+        """Store the resolved plan and make the files ready for appending.
+
+        Raises RunDirError where this cannot be written, or where a link would lead out of it.
+        """
+        self.refuse_links()
+        with self._writing():
+            self.artifacts_path.mkdir(exist_ok=True)
+            _refuse_links_in(self.artifacts_path)
+            cut_torn_line(self.records_path)
+            cut_torn_line(self.environments_path)
+            self._known = set(self.environments())
+            _replace_whole(self.plan_path, plan_text)
+            self.records_path.touch()
 
     def append(self, record: Record, environment: Environment | None = None) -> None:
-        """Append a record, and its environment when that is new; both are on disk on return."""
+        """Append a record, and its environment when that is new; both are on disk on return.
+
+        Raises CannotGoOnError when they cannot be written, and for a failure on a full disk, which says nothing of
+        the case: it is to be measured again.
+        """
+        if record.status in FAILED:
+            self._see_room()
         if environment is not None and environment.fingerprint not in self._known:
             append_line(self.environments_path, environment.to_json())
             self._known.add(environment.fingerprint)
         append_line(self.records_path, record.to_json())
+
+    def _see_room(self) -> None:
+        room = os.statvfs(self.path)
+        if room.f_bavail * room.f_frsize < _LEAST_ROOM:
+            raise CannotGoOnError(
+                f"{self.path}: no space left on the disk; what is finished is kept: make room, then add --resume"
+            )
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """What goes wrong before the first record is bad input; directories that were made for nothing go again."""
+        try:
+            yield
+        except OSError as error:
+            for made in self._made:
+                with contextlib.suppress(OSError):  # not there yet, or not empty
+                    made.rmdir()
+            raise RunDirError(
+                f"cannot be written: {error.strerror}", where=str(self.path), fix="choose another place with -o"
+            ) from error
 
 
 def is_free(path: Path) -> bool:
@@ -140,3 +191,29 @@ def _hold(directory: int) -> None:
     import fcntl
 
     fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _replace_whole(path: Path, text: str) -> None:
+    """The file holds the text, or what it held before."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with fresh.open("x", encoding="utf-8") as file:
+            file.write(text)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _refuse_links_in(folder: Path) -> None:
+    if folder.is_symlink():
+        raise _is_link(folder)
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            if Path(place, name).is_symlink():
+                raise _is_link(Path(place, name))
+
+
+def _is_link(path: Path) -> RunDirError:
+    return RunDirError(
+        "this is a link, which may lead out of the run", where=str(path), fix="put the file itself in its place"
+    )

@@ -10,6 +10,7 @@ from typing import Any
 
 from speechmeter.core.errors import StoreError
 from speechmeter.core.types import SCHEMA, Record
+from speechmeter.store.checked import check_record
 
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -19,7 +20,7 @@ UPGRADES: dict[int, Upgrade] = {}
 
 def record_from_line(data: Any, *, upgrades: dict[int, Upgrade] = UPGRADES, newest: int = SCHEMA) -> Record:
     """A record from one line's data, upgraded as needed. Raises StoreError when it is not a record of ours."""
-    if not isinstance(data, dict) or not isinstance(data.get("schema"), int):
+    if not isinstance(data, dict) or type(data.get("schema")) is not int:
         raise StoreError("not a record: it has no schema number")
     while data["schema"] < newest:
         lift = upgrades.get(data["schema"])
@@ -29,6 +30,9 @@ def record_from_line(data: Any, *, upgrades: dict[int, Upgrade] = UPGRADES, newe
     if data["schema"] > newest:
         raise StoreError(f"schema {data['schema']} was written by a newer Speechmeter; this one reads up to {newest}")
     try:
+        check_record(data)
         return Record.from_json(data)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise StoreError(f"not a whole record: {type(error).__name__} {error}") from error
+    except KeyError as error:
+        raise StoreError(f"not a whole record: {error} is missing") from error
+    except (TypeError, AttributeError, ValueError) as error:
+        raise StoreError(f"not a record of ours: {error}") from error

@@ -148,7 +148,14 @@ def read_audio(path: Path) -> Any:
     import soxr
 
     _header(path)
-    data, rate = soundfile.read(path, dtype="float32", always_2d=True)
+    try:
+        data, rate = soundfile.read(path, dtype="float32", always_2d=True)
+    except (soundfile.LibsndfileError, OSError, RuntimeError, MemoryError) as error:
+        raise InputError(
+            f"audio {str(path)!r} cannot be decoded, it is truncated or damaged: {error}",
+            where="audio",
+            fix="name another file",
+        ) from error
     mono = data.mean(axis=1)
     if rate != RATE:
         mono = soxr.resample(mono, rate, RATE)

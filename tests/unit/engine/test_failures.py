@@ -1,6 +1,11 @@
 import pytest
+from conftest import make_case
 
+from speechmeter.core.protocols import ORDINARY, Prepared
+from speechmeter.core.types import Batch, Stage
 from speechmeter.engine.failures import classify
+from speechmeter.engine.measure import measure
+from speechmeter.meters.latency import LatencyMeter
 
 
 @pytest.mark.parametrize(
@@ -15,6 +20,12 @@ from speechmeter.engine.failures import classify
         (RuntimeError("shape mismatch"), "error"),
         (ValueError("out of memory of names"), "error"),
         (SystemExit(3), "error"),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), "crashed"),
+        (RuntimeError("CUDA error: device-side assert triggered\nCompile with"), "crashed"),
+        (RuntimeError("CUDA error: unspecified launch failure"), "crashed"),
+        (RuntimeError("CUDA error: out of memory"), "oom"),
+        (RuntimeError("CUDA error: invalid device ordinal"), "error"),
+        (ValueError("CUDA error: device-side assert triggered"), "error"),
     ],
 )
 def test_what_an_exception_means(error, status):
@@ -29,3 +40,50 @@ def test_the_reason_is_one_short_line_with_the_place():
     assert "\n" not in reason
     assert len(reason) <= 400
     assert reason.startswith("ValueError: a long")
+
+
+def lost(*args):
+    raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+
+class Subject:
+    """Works, or loses the device in its call or when it is closed."""
+
+    def __init__(self, call=lambda batch: None, close=lambda: None):
+        self._call, self._close, self.loads = call, close, 0
+
+    def prepare(self, case, device):
+        self.loads += 1
+        return Prepared(stages=(Stage(name="model", fn=self._call),), close=self._close)
+
+    def batches(self, case):
+        yield Batch(data=None, items=1)
+
+
+def measured(subject, **options):
+    return measure(make_case(), subject, subject, [LatencyMeter()], **options)
+
+
+def test_a_lost_device_is_not_tried_again_in_the_same_process():
+    subject = Subject(call=lost)
+    outcome = measured(subject, ways=(*ORDINARY, *ORDINARY))
+    assert (outcome.status, subject.loads) == ("crashed", 1)
+    assert outcome.reason.startswith("the device is lost to this process: CUDA error: an illegal memory access")
+
+
+def test_another_error_is_tried_again_in_the_next_way():
+    subject = Subject(call=lambda batch: 1 / 0)
+    assert (measured(subject, ways=(*ORDINARY, *ORDINARY)).status, subject.loads) == ("error", 2)
+
+
+def test_closing_that_fails_does_not_take_the_readings_with_it():
+    outcome = measured(Subject(close=lost))
+    assert outcome.status == "ok"
+    assert any(m.metric == "latency.v1" and m.values for m in outcome.measurements)
+    assert any("closing the model failed" in warning for warning in outcome.warnings)
+
+
+def test_an_environment_that_cannot_be_asked_for_is_left_out(monkeypatch):
+    monkeypatch.setattr("speechmeter.engine.measure.capture", lost)
+    outcome = measured(Subject())
+    assert (outcome.status, outcome.environment) == ("ok", None)

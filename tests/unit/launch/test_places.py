@@ -6,11 +6,12 @@ import pytest
 from conftest import make_case
 
 from speechmeter.core import metrics
+from speechmeter.core.errors import CannotGoOnError
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import Limits, Measurement
 from speechmeter.engine.measure import Outcome
 from speechmeter.launch import places
-from speechmeter.launch.places import SubprocessPlace, processes_of
+from speechmeter.launch.places import InlinePlace, SubprocessPlace, processes_of
 
 ALL = ("flops", "memory", "parameters", "latency", "operators")
 
@@ -105,3 +106,12 @@ def test_a_process_that_fails_ends_the_round_and_is_named(started, tmp_path):
     assert [job.process for job, _ in started.jobs] == ["main", "shapes"]
     assert (outcome.status, outcome.reason) == ("error", "shapes pass: it broke")
     assert [m.scope for m in outcome.measurements] == ["process:main", "process:shapes"]
+
+
+def test_an_inline_run_ends_once_its_process_has_lost_the_device(monkeypatch, tmp_path):
+    outcomes = iter([Outcome(status="error"), Outcome(status="crashed", reason="the device is lost")])
+    monkeypatch.setattr(places, "measure_here", lambda *args, **options: next(outcomes))
+    place = InlinePlace(Keep(folder=tmp_path))
+    assert [place.measure(make_case(), print).status for _ in range(2)] == ["error", "crashed"]
+    with pytest.raises(CannotGoOnError, match=r"the device is lost; go on with --resume and --launcher subprocess"):
+        place.measure(make_case(), print)

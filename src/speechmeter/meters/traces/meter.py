@@ -66,7 +66,7 @@ def write_files(path: Path, trace: Trace) -> int:
 
 def file_name(name: str) -> str:
     """A model's name as far as it can name a file."""
-    return re.sub(r"[^\w-]+", "-", name).strip("-") or "trace"
+    return re.sub(r"[^\w-]+", "-", name).strip("-")[:80] or "trace"
 
 
 def _notes(path: Path, trace: Trace) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from speechmeter.report.charts.dots import dots
 from speechmeter.report.charts.figure import Figure, Rows, Unit, drawn, six, unit_of
 from speechmeter.report.numbers import number
 from speechmeter.report.sources import Source
-from speechmeter.store.artifacts import artifacts_of
+from speechmeter.store.artifacts import artifact
 
 _HEIGHT = 240
 _MOST_HELD = 12
@@ -35,8 +35,8 @@ def figures(source: Source) -> Iterator[Figure]:
 def _read(source: Source, key: str) -> MemoryTimeline | None:
     if source.artifacts is None:
         return None
-    path = artifacts_of(source.artifacts, source.cases[key][0]) / FILE
-    if path.is_symlink() or not path.is_file():
+    path = artifact(source.artifacts, source.cases[key][0], FILE)
+    if path is None:
         return None
     try:
         return read_timeline(path)

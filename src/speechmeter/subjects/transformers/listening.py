@@ -40,7 +40,7 @@ class Listener:
 def listener_of(source: str, config: Any, *, random: bool) -> Listener:
     """The model's own feature extractor, else its class with the sizes that the configuration states."""
     if is_hub_id(source) or (Path(source) / "preprocessor_config.json").is_file():
-        return _listener(transformers.AutoFeatureExtractor.from_pretrained(source))
+        return _listener(transformers.AutoFeatureExtractor.from_pretrained(source, trust_remote_code=False))
     name = _BY_HAND.get(config.model_type) or extractors().get(config.model_type)
     if name is None:
         raise SubjectError(

@@ -21,7 +21,7 @@ def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
             continue
         try:
             yield _utterance(fields, folder)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             yield Refused(id=str(fields.get("id", f"line {number}")), reason=_why(error))
 
 

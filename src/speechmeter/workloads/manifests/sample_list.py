@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 from speechmeter.core.errors import InputError
@@ -43,7 +44,7 @@ def _items(path: Path) -> list[Any]:
             if not dtype.hasobject:
                 raise InputError(f"{str(path)!r} holds numbers alone", where="data", fix=f"save {_FORM}")
             found = unpickle.load(file)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, SyntaxError, TokenError) as error:  # numpy parses the header as Python
         raise unreadable(path, error) from error
     objects = unpickle.as_list(found)
     if objects is None:

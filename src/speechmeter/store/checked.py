@@ -1,0 +1,169 @@
+"""Whether a line is a record as we write them. It may come from a stranger, and what reads it relies on this shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import isnan
+from typing import Any, get_args
+
+from speechmeter.core.types import BATCHES, Status
+
+_STATUSES = frozenset(get_args(Status))
+_NUMBERS = frozenset({int, float})
+_LARGEST = 1e100
+"""No figure of ours comes near, and none that is computed from such ones overflows."""
+_COUNTED = ("seconds", "batch", "threads", "cores", "vocabulary")
+"""Axes that figures are computed with."""
+_SCALARS = frozenset({int, float, str, bool, type(None)})
+
+Kind = Callable[[Any], bool]
+
+
+def _text(value: Any) -> bool:
+    return type(value) is str
+
+
+def _whole(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _number(value: Any) -> bool:
+    return type(value) in _NUMBERS and -_LARGEST < value < _LARGEST
+
+
+def _flag(value: Any) -> bool:
+    return type(value) is bool
+
+
+def _texts(value: Any) -> bool:
+    return type(value) is list and all(map(_text, value))
+
+
+def _numbers(value: Any) -> bool:
+    """Fast where all is well: rows of modules hold many of them."""
+    if type(value) is not list or not _NUMBERS.issuperset(map(type, value)):
+        return False
+    if not value:
+        return True
+    return min(value) > -_LARGEST and max(value) < _LARGEST and not isnan(sum(value))
+
+
+def _scalar(value: Any) -> bool:
+    return type(value) in _SCALARS and (type(value) not in _NUMBERS or _number(value))
+
+
+def _mapping(value: Any) -> bool:
+    return type(value) is dict
+
+
+def _scalars(value: Any) -> bool:
+    return type(value) is dict and all(map(_scalar, value.values()))
+
+
+def _axes(value: Any) -> bool:
+    return _scalars(value) and all(value.get(name) is None or _number(value[name]) for name in _COUNTED)
+
+
+def _patterns(value: Any) -> bool:
+    return type(value) is dict and all(_text(one) or _texts(one) for one in value.values())
+
+
+def _published(value: Any) -> bool:
+    forward = value.get("forward_ms", {}) if type(value) is dict else None
+    return type(forward) is dict and all(map(_number, forward.values()))
+
+
+def _apart(value: Any) -> bool:
+    return type(value) is dict and all(_mapping(part) and all(map(_numbers, part.values())) for part in value.values())
+
+
+def _held(value: Any) -> bool:
+    return type(value) is list and all(
+        type(one) is list and len(one) == 3 and _text(one[0]) and _text(one[1]) and _number(one[2]) for one in value
+    )
+
+
+def _maybe(kind: Kind) -> Kind:
+    return lambda value: value is None or kind(value)
+
+
+_CASE: Mapping[str, Kind] = {
+    "subject": _mapping, "workload": _mapping, "axes": _axes, "meters": _texts, "protocol": _mapping
+}  # fmt: skip
+_SPEC: Mapping[str, Kind] = {"plugin": _text, "name": _text, "source": _text, "options": _mapping}
+_OPTIONS: Mapping[str, Kind] = {"rows": _patterns, "published": _published}
+_RECORD: Mapping[str, Kind] = {
+    "round": _whole, "sequence": _whole, "status": _STATUSES.__contains__, "reason": _text, "host": _text,
+    "environment": _text, "started": _text, "wall_s": _number, "stop_reason": _text, "warnings": _texts,
+}  # fmt: skip
+_MEASUREMENT: Mapping[str, Kind] = {
+    "metric": _text, "unit": _text, "scope": _text, "values": _numbers, "source": _text, "notes": _mapping,
+    "unavailable": _maybe(_text),
+}  # fmt: skip
+_NOTES: Mapping[str, Kind] = {
+    BATCHES: _whole, "notes": _texts, "utterances": _texts, "clocked": _flag, "calls": _number, "class": _text,
+    "low": _maybe(_number), "high": _maybe(_number), "inside": _apart, "unknown": _mapping,
+    "no arithmetic by torch in": _texts, "attention": _texts, "left_out": _number, "shorter_than_us": _number,
+    "operators": _held, "forward": _numbers, "backward": _numbers, "recompute": _numbers, "phases": _texts,
+    "file": _text,
+}  # fmt: skip
+"""Notes that tables are made from; any other may hold anything."""
+_ONE_EACH = ("forward", "backward", "recompute", "phases", "utterances")
+"""Notes with an entry for each value."""
+
+
+def check_record(data: Mapping[str, Any]) -> None:
+    """Raise ValueError, naming the place, where a line of the current schema is not what a record holds."""
+    case = data["case"]
+    _check(data, _RECORD, "")
+    _check(case, _CASE, "case.")
+    for part in ("subject", "workload"):
+        _check(case[part], _SPEC, f"case.{part}.")
+        _check(case[part].get("options", {}), _OPTIONS, f"case.{part}.options.")
+    for place, measurement in enumerate(data.get("measurements", ())):
+        _check_measurement(measurement, f"measurements.{place}.")
+
+
+def check_environment(data: Any) -> None:
+    """Raise ValueError where a line is not what an environment holds."""
+    _check(data, {"fingerprint": _text, "facts": _mapping, "state": _mapping}, "")
+    if "fingerprint" not in data:
+        raise ValueError("it has no fingerprint")
+
+
+def _check(data: Any, kinds: Mapping[str, Kind], where: str) -> None:
+    if type(data) is not dict:
+        raise ValueError(f"{where.rstrip('.') or 'it'} is no mapping")
+    for key, kind in kinds.items():
+        try:
+            right = key not in data or kind(data[key])
+        except TypeError:  # a status that cannot be hashed
+            right = False
+        if not right:
+            raise ValueError(f"{where}{key} is {_short(data[key])}")
+
+
+def _check_measurement(data: Any, where: str) -> None:
+    _check(data, _MEASUREMENT, where)
+    if not data["values"] and not data.get("unavailable"):
+        raise ValueError(f"{where}values is empty, and nothing says why")
+    notes = data.get("notes")
+    if not notes:
+        return
+    _check(notes, _NOTES, f"{where}notes.")
+    count = len(data["values"])
+    if count and not 1 <= notes.get(BATCHES, 1) <= count:
+        raise ValueError(f"{where}notes.{BATCHES} is {notes[BATCHES]}, of {count} values")
+    if count and any(key in notes and len(notes[key]) != count for key in _ONE_EACH):
+        raise ValueError(f"{where}notes has other lists than for {count} values")
+    for inside in notes.get("inside", {}).values():
+        if any(len(part) != count for part in inside.values()):
+            raise ValueError(f"{where}notes.inside has other lists than for {count} values")
+
+
+def _short(value: Any) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of more digits than Python prints
+        text = type(value).__name__
+    return text if len(text) <= 60 else f"{text[:60]}…"

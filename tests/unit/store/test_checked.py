@@ -1,0 +1,65 @@
+"""The shape of a record: what tables and figures rely on is held when a line is read."""
+
+import copy
+import json
+
+import pytest
+from conftest import make_case, make_record
+
+from speechmeter.core import metrics
+from speechmeter.core.errors import StoreError
+from speechmeter.core.types import Measurement
+from speechmeter.store.schema import record_from_line
+
+
+def line():
+    notes = {"batches": 2, "notes": ["a"], "inside": {"x": {"forward": [1.0, 2.0]}}, "anything": {"else": [None]}}
+    data = make_record(make_case(), Measurement.of(metrics.LATENCY, [0.5, 0.6], notes=notes)).to_json()
+    return json.loads(json.dumps(data))
+
+
+def changed(path, value):
+    data = copy.deepcopy(line())
+    *above, last = path.split(".")
+    holder = data
+    for key in above:
+        holder = holder[int(key) if key.isdigit() else key]
+    holder[last] = value
+    return data
+
+
+def test_a_record_of_ours_is_read():
+    assert record_from_line(line()).find("latency.v1").values == (0.5, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("round", -1), ("round", 1.0), ("round", True), ("sequence", 2**70), ("status", "fine"), ("status", []),
+        ("reason", None), ("host", 3), ("wall_s", "1"), ("wall_s", float("nan")), ("wall_s", 10**400),
+        ("warnings", "one"), ("warnings", [1]), ("case", None), ("case.meters", [1]), ("case.axes", []),
+        ("case.axes.seconds", "5"), ("case.axes.device", ["cpu"]), ("case.subject", "x"), ("case.subject.name", None),
+        ("case.subject.options", []), ("case.subject.options", {"rows": {"a": 3}}), ("measurements", [3]),
+        ("measurements.0.values", []), ("measurements.0.values", "12"), ("measurements.0.values", [True]),
+        ("measurements.0.values", [10**400]), ("measurements.0.values", [1e308, 1e308, float("inf")]),
+        ("measurements.0.metric", 1), ("measurements.0.scope", None), ("measurements.0.notes", []),
+        ("measurements.0.notes.batches", 0), ("measurements.0.notes.batches", 3), ("measurements.0.notes.notes", "a"),
+        ("measurements.0.notes.inside", {"x": {"forward": [1.0]}}), ("measurements.0.notes.forward", [1.0]),
+    ],
+)  # fmt: skip
+def test_what_has_another_shape_is_refused_and_named(path, value):
+    with pytest.raises(StoreError) as caught:
+        record_from_line(changed(path, value))
+    assert path.split(".")[0] in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_large_numbers_are_numbers():
+    data = changed("measurements.0.values", [9e99, -9e99])
+    assert record_from_line(data).find("latency.v1").values == (9e99, -9e99)
+
+
+def test_a_number_that_is_none_is_found_wherever_it_stands():
+    for values in ([float("nan"), 1.0], [1.0, float("nan")], [1.0, float("nan"), 2.0]):
+        with pytest.raises(StoreError):
+            record_from_line(changed("measurements.0.values", values))
