@@ -172,7 +172,9 @@ class RunWriter(RunDir):
                 with contextlib.suppress(OSError):  # not there yet, or not empty
                     made.rmdir()
             raise RunDirError(
-                f"cannot be written: {error.strerror}", where=str(self.path), fix="choose another place with -o"
+                f"cannot be written: {error.strerror}",
+                where=str(self.path),
+                fix="make it writable and make room, or choose another place with -o",
             ) from error
 
 
