@@ -136,13 +136,14 @@ def _paired(this: _Round, amount: Metric, scope: str) -> list[tuple[float, float
 def _audio(this: _Round, scope: str) -> tuple[float, ...]:
     """Seconds of sound to hold a time against: those fed; those made, where a part makes sound or none was fed."""
     fed, made = this.values(metrics.AUDIO_SECONDS), this.values(metrics.AUDIO_MADE, scope)
-    return made if made and (scope != "total" or not fed) else fed
+    found = made if made and (scope != "total" or not fed) else fed
+    return found if min(found, default=0.0) > 0 else ()  # a synthesiser may make none
 
 
 def _waste(true: Metric, padded: Metric) -> Derive:
     def waste(this: _Round, scope: str) -> tuple[float, int] | None:
         needed, fed = this.values(true, scope), this.values(padded, scope)
-        return (1 - sum(needed) / sum(fed), len(needed)) if needed and len(needed) == len(fed) else None
+        return (1 - sum(needed) / sum(fed), len(needed)) if sum(fed) > 0 and len(needed) == len(fed) else None
 
     return waste
 

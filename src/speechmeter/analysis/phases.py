@@ -33,7 +33,7 @@ def busy_rtf(worker: str) -> Derive:
 
     def rtf(this: Readings, scope: str) -> tuple[float, int] | None:
         busy, audio = this.values(metrics.TIME_BUSY, worker), this.values(metrics.AUDIO_SECONDS)
-        if scope != "total" or not busy or not audio:
+        if scope != "total" or not busy or min(audio, default=0.0) <= 0:
             return None
         return sum(busy) / sum(audio[call % len(audio)] for call in range(len(busy))), len(busy)
 
@@ -44,7 +44,8 @@ def gpu_idle(this: Readings, scope: str) -> tuple[float, int] | None:
     """The share of the calls in which nothing ran on the GPU."""
     work, wait = ([sum(this.values(metrics.TIME_SPLIT, kind)) for kind in kinds] for kinds in (_AT_WORK, _WAITING))
     count = len(this.values(metrics.TIME_SPLIT, _AT_WORK[0]))
-    return (sum(wait) / sum([*work, *wait]), count) if scope == "total" and count else None
+    whole = sum([*work, *wait])
+    return (sum(wait) / whole, count) if scope == "total" and count and whole > 0 else None
 
 
 def launch_bound(this: Readings, scope: str) -> tuple[float, int] | None:

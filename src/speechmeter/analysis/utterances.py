@@ -66,7 +66,9 @@ def _one_a_call(records: Sequence[Record]) -> bool:
 def _of_round(record: Record, metric: Metric, scope: str, others: Sequence[Record]) -> list[float]:
     if metric == metrics.RTF:
         times, audio = _of_round(record, metrics.LATENCY, scope, others), _first(others, metrics.AUDIO_SECONDS)
-        return [time / true for time, true in zip(times, audio, strict=True)] if len(times) == len(audio) else []
+        if len(times) != len(audio) or min(audio, default=0.0) <= 0:
+            return []
+        return [time / true for time, true in zip(times, audio, strict=True)]
     found = parts.find(record, metric, scope)
     if found is None or not found.values:
         return []
