@@ -7,6 +7,8 @@ from math import isnan
 from typing import Any, get_args
 
 from speechmeter.core import metrics
+from speechmeter.core.finding import FIND, MARGIN, MEMORY_GIB
+from speechmeter.core.quality import IMPORT, QUALITY
 from speechmeter.core.types import BATCHES, Status
 
 _STATUSES = frozenset(get_args(Status))
@@ -83,10 +85,25 @@ def _maybe(kind: Kind) -> Kind:
     return lambda value: value is None or kind(value)
 
 
+def _quality(value: Any) -> bool:
+    asked = value if type(value) is dict else {}
+    return _text(asked.get(IMPORT)) or (_text(asked.get("normaliser")) and _texts(asked.get("scores")))
+
+
 _CASE: Mapping[str, Kind] = {
     "subject": _mapping, "workload": _mapping, "axes": _axes, "meters": _texts, "protocol": _mapping
 }  # fmt: skip
 _SPEC: Mapping[str, Kind] = {"plugin": _text, "name": _text, "source": _text, "options": _mapping}
+_PROTOCOL: Mapping[str, Kind] = {
+    "mode": _text, FIND: _text, MARGIN: _number, MEMORY_GIB: _maybe(_number), QUALITY: _quality,
+    **dict.fromkeys(("seed", "samples", "min_samples", "warmup", "discard", "budget_s"), _number),
+    **dict.fromkeys(("wait", "active", "repeat"), _number),
+}  # fmt: skip
+_NEEDED = {
+    "repeats": ("samples", "discard"), "schedule": ("wait", "warmup", "active", "repeat"),
+    FIND: (MARGIN, MEMORY_GIB),
+}  # fmt: skip
+"""What a mode of sampling, and a trial of a search, has in its protocol."""
 _RECORD: Mapping[str, Kind] = {
     "round": _whole, "sequence": _whole, "status": _STATUSES.__contains__, "reason": _text, "host": _text,
     "environment": _text, "started": _text, "wall_s": _number, "stop_reason": _text, "warnings": _texts,
@@ -114,8 +131,17 @@ def check_record(data: Mapping[str, Any]) -> None:
     _check(case, _CASE, "case.")
     for part in ("subject", "workload"):
         _check(case[part], _SPEC, f"case.{part}.")
+    _check_protocol(case["protocol"])
     for place, measurement in enumerate(data.get("measurements", ())):
         _check_measurement(measurement, f"measurements.{place}.")
+
+
+def _check_protocol(protocol: Mapping[str, Any]) -> None:
+    _check(protocol, _PROTOCOL, "case.protocol.")
+    needed = (*_NEEDED.get(protocol.get("mode", ""), ()), *(_NEEDED[FIND] if FIND in protocol else ()))
+    missing = next((key for key in needed if key not in protocol), None)
+    if missing is not None:
+        raise ValueError(f"case.protocol.{missing} is missing")
 
 
 def check_environment(data: Any) -> None:

@@ -39,6 +39,8 @@ def test_a_record_of_ours_is_read():
         ("round", -1), ("round", 1.0), ("round", True), ("sequence", 2**70), ("status", "fine"), ("status", []),
         ("reason", None), ("host", 3), ("wall_s", "1"), ("wall_s", float("nan")), ("wall_s", 10**400),
         ("warnings", "one"), ("warnings", [1]), ("case", None), ("case.meters", [1]), ("case.axes", []),
+        ("case.protocol", []), ("case.protocol.samples", "3"), ("case.protocol.mode", "repeats"),
+        ("case.protocol.quality", {"scores": []}), ("case.protocol.find", "max-batch"),
         ("case.axes.seconds", "5"), ("case.axes.device", ["cpu"]), ("case.subject", "x"), ("case.subject.name", None),
         ("case.subject.options", []), ("measurements", [3]),
         ("measurements.0.values", []), ("measurements.0.values", "12"), ("measurements.0.values", [True]),
