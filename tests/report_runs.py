@@ -158,9 +158,9 @@ def timeline(device: str = "cuda:0") -> MemoryTimeline:
 def search() -> list[Record]:
     """What fits of two models at three lengths, one of which never fails and one of which nothing fits at 30 s."""
     protocol = trial_protocol("max-batch", seed=0, margin=0.05, memory_gib=None)
-    room = {"base": 7000.0, "large": 20.0}
+    room = {"base": 7000.0, "large": 500.0}
     made = []
-    for (name, most), seconds, batch in product(room.items(), (1.0, 10.0, 30.0), (1, 64, 256, 384, 512)):
+    for (name, most), seconds, batch in product(room.items(), (1.0, 10.0, 30.0), (64, 256)):
         case = make_case(name, seconds=seconds, batch=batch, protocol=protocol, device="cuda", meters=("memory",))
         found = [Measurement.of(metrics.MEMORY_CUDA_ALLOCATED, [2e7 * seconds * batch])]
         fits = seconds * batch <= most

@@ -7,8 +7,8 @@ import report_runs
 
 LOOKS = (Path(__file__).parent / "looks.js").read_text()
 SECTIONS = [
-    "summary", "grid", "scaling", "cold-start", "arithmetic", "energy", "stages", "modules", "memory", "losses",
-    "front", "machines", "samples", "warnings", "environments", "definitions",
+    "summary", "grid", "scaling", "frontier", "cold-start", "arithmetic", "energy", "stages", "modules", "memory",
+    "losses", "front", "machines", "samples", "warnings", "environments", "definitions",
 ]  # fmt: skip
 
 
@@ -30,7 +30,7 @@ def test_nothing_is_said_on_the_console_and_no_request_leaves_the_file(opened, r
 def test_every_section_is_there_with_a_drawing_or_a_table(opened):
     page = opened().page
     assert [section.get_attribute("id") for section in page.query_selector_all("section")] == SECTIONS
-    for name in SECTIONS[1:13]:
+    for name in SECTIONS[1:14]:
         assert page.locator(f"#{name} svg text").count() > 3, name
     assert page.locator("#contents a").count() == len(SECTIONS)
     assert "cannot be drawn" not in page.inner_text("main")
@@ -78,7 +78,7 @@ def test_filtering_keeps_the_rows_with_all_words(opened):
     page = opened().page
     page.fill("#filter", "alpha cuda")
     assert set(cells(page, "model")) == {"alpha"} and set(cells(page, "device")) == {"cuda"}
-    assert page.inner_text("#count") == "4 of 35 cases"
+    assert page.inner_text("#count") == "4 of 47 cases"
     page.fill("#filter", "nowhere")
     assert cells(page, "model") == []
     page.fill("#filter", "")

@@ -177,7 +177,7 @@ def test_show_imports_neither_torch_nor_pydantic(workshop, cli):
     code = (
         "import sys; from pathlib import Path; from speechmeter.cli.show import show; "
         "show(Path('run'), metric=None, format='json', statistic='geomean', sci=False, split=False, filter=None, "
-        "assume=[]); "
+        "assume=[], at=[]); "
         "print([m for m in ('torch', 'pydantic', 'duckdb') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=workshop)

@@ -25,6 +25,8 @@ _INCLUSIVE: dict[str, Callable[[Sequence[float]], float]] = {
     metrics.MEMORY_MODULE.id: max,
 }
 """Metrics whose rows hold what is inside a module already, and how those of repeated layers go together."""
+_LARGEST = 1e100
+"""No time that anybody published comes near."""
 _TIMES = (metrics.TIME_GPU, metrics.TIME_MODULE)
 
 Fits = Callable[[str, str], bool]
@@ -136,9 +138,18 @@ def class_of(record: Record) -> dict[str, str]:
 
 
 def rows_of(record: Record) -> dict[str, tuple[str, ...]]:
-    """Row → patterns, as the subject's option `rows` has them; empty where it has none."""
-    given: Mapping[str, Any] = record.case.subject.options.get("rows", {})
-    return {name: (one,) if isinstance(one, str) else tuple(one) for name, one in given.items()}
+    """Row → patterns, as the subject's option `rows` has them; a subject may mean something else by that word."""
+    given = _mapping(record.case.subject.options.get("rows"))
+    return {name: patterns for name, one in given.items() if (patterns := _patterns(one))}
+
+
+def _patterns(given: Any) -> tuple[str, ...]:
+    found = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list | tuple) else ()
+    return found if all(isinstance(one, str) for one in found) else ()
+
+
+def _mapping(given: Any) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {}
 
 
 def row_of(scope: str, inside: str, rows: Mapping[str, Sequence[str]]) -> str | None:
@@ -164,6 +175,18 @@ def within(path: str, pattern: str) -> bool:
 
 def published_shares(record: Record) -> dict[str, float]:
     """Row → per cent of the forward pass, from the milliseconds that the subject's option `published` has."""
-    given: Mapping[str, float] = record.case.subject.options.get("published", {}).get("forward_ms", {})
-    whole = sum(given.values())
-    return {row: 100 * float(value) / whole for row, value in given.items()} if whole > 0 else {}
+    given = _mapping(_published(record).get("forward_ms"))
+    times = {
+        row: float(value) for row, value in given.items() if isinstance(value, int | float) and 0 <= value < _LARGEST
+    }
+    whole = sum(times.values())
+    return {row: 100 * value / whole for row, value in times.items()} if whole > 0 else {}
+
+
+def published_by(record: Record) -> str:
+    """Who published the shares, as the option `published` says."""
+    return str(_published(record).get("name", "published"))
+
+
+def _published(record: Record) -> Mapping[str, Any]:
+    return _mapping(record.case.subject.options.get("published"))

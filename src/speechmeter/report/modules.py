@@ -12,6 +12,7 @@ from speechmeter.analysis.modules import (
     OWN,
     UNATTRIBUTED,
     WITHIN,
+    published_by,
     published_shares,
     time_metric,
 )
@@ -151,7 +152,7 @@ def _rows(label: str, group: Sequence[Record]) -> list[Table]:
     time = time_metric(group)
     ways = _directions(group, time)
     published = published_shares(group[0])
-    source = str(group[0].case.subject.options.get("published", {}).get("name", "published"))
+    source = published_by(group[0])
     rows = tuple(
         Row(
             labels=(line.name,),

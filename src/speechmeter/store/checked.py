@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from math import isnan
 from typing import Any, get_args
 
+from speechmeter.core import metrics
 from speechmeter.core.finding import FIND, MARGIN, MEMORY_GIB
 from speechmeter.core.quality import IMPORT, QUALITY
 from speechmeter.core.types import BATCHES, Status
@@ -50,6 +51,10 @@ def _numbers(value: Any) -> bool:
     return min(value) > -_LARGEST and max(value) < _LARGEST and not isnan(sum(value))
 
 
+def _counts(value: Any) -> bool:
+    return _number(value) or _numbers(value)
+
+
 def _scalar(value: Any) -> bool:
     return type(value) in _SCALARS and (type(value) not in _NUMBERS or _number(value))
 
@@ -64,15 +69,6 @@ def _scalars(value: Any) -> bool:
 
 def _axes(value: Any) -> bool:
     return _scalars(value) and all(value.get(name) is None or _number(value[name]) for name in _COUNTED)
-
-
-def _patterns(value: Any) -> bool:
-    return type(value) is dict and all(_text(one) or _texts(one) for one in value.values())
-
-
-def _published(value: Any) -> bool:
-    forward = value.get("forward_ms", {}) if type(value) is dict else None
-    return type(forward) is dict and all(map(_number, forward.values()))
 
 
 def _apart(value: Any) -> bool:
@@ -98,7 +94,6 @@ _CASE: Mapping[str, Kind] = {
     "subject": _mapping, "workload": _mapping, "axes": _axes, "meters": _texts, "protocol": _mapping
 }  # fmt: skip
 _SPEC: Mapping[str, Kind] = {"plugin": _text, "name": _text, "source": _text, "options": _mapping}
-_OPTIONS: Mapping[str, Kind] = {"rows": _patterns, "published": _published}
 _PROTOCOL: Mapping[str, Kind] = {
     "mode": _text, FIND: _text, MARGIN: _number, MEMORY_GIB: _maybe(_number), QUALITY: _quality,
     **dict.fromkeys(("seed", "samples", "min_samples", "warmup", "discard", "budget_s"), _number),
@@ -118,7 +113,7 @@ _MEASUREMENT: Mapping[str, Kind] = {
     "unavailable": _maybe(_text),
 }  # fmt: skip
 _NOTES: Mapping[str, Kind] = {
-    BATCHES: _whole, "notes": _texts, "utterances": _texts, "clocked": _flag, "calls": _number, "class": _text,
+    BATCHES: _whole, "notes": _texts, "utterances": _texts, "clocked": _flag, "calls": _counts, "class": _text,
     "low": _maybe(_number), "high": _maybe(_number), "inside": _apart, "unknown": _mapping,
     "no arithmetic by torch in": _texts, "attention": _texts, "left_out": _number, "shorter_than_us": _number,
     "operators": _held, "forward": _numbers, "backward": _numbers, "recompute": _numbers, "phases": _texts,
@@ -136,7 +131,6 @@ def check_record(data: Mapping[str, Any]) -> None:
     _check(case, _CASE, "case.")
     for part in ("subject", "workload"):
         _check(case[part], _SPEC, f"case.{part}.")
-        _check(case[part].get("options", {}), _OPTIONS, f"case.{part}.options.")
     _check_protocol(case["protocol"])
     for place, measurement in enumerate(data.get("measurements", ())):
         _check_measurement(measurement, f"measurements.{place}.")
@@ -176,7 +170,11 @@ def _check_measurement(data: Any, where: str) -> None:
     notes = data.get("notes")
     if not notes:
         return
+    if metrics.find(data["metric"]) is None:  # of a meter that is not ours: nothing here reads them
+        return
     _check(notes, _NOTES, f"{where}notes.")
+    if data["metric"] == metrics.TIME_MODULE.id:
+        _check(notes, {"calls": _number}, f"{where}notes.")
     count = len(data["values"])
     if count and not 1 <= notes.get(BATCHES, 1) <= count:
         raise ValueError(f"{where}notes.{BATCHES} is {notes[BATCHES]}, of {count} values")

@@ -6,6 +6,7 @@ import json
 import pytest
 from conftest import make_case, make_record
 
+from speechmeter.analysis.modules import published_shares, rows_of
 from speechmeter.core import metrics
 from speechmeter.core.errors import StoreError
 from speechmeter.core.types import Measurement
@@ -41,7 +42,7 @@ def test_a_record_of_ours_is_read():
         ("case.protocol", []), ("case.protocol.samples", "3"), ("case.protocol.mode", "repeats"),
         ("case.protocol.quality", {"scores": []}), ("case.protocol.find", "max-batch"),
         ("case.axes.seconds", "5"), ("case.axes.device", ["cpu"]), ("case.subject", "x"), ("case.subject.name", None),
-        ("case.subject.options", []), ("case.subject.options", {"rows": {"a": 3}}), ("measurements", [3]),
+        ("case.subject.options", []), ("measurements", [3]),
         ("measurements.0.values", []), ("measurements.0.values", "12"), ("measurements.0.values", [True]),
         ("measurements.0.values", [10**400]), ("measurements.0.values", [1e308, 1e308, float("inf")]),
         ("measurements.0.metric", 1), ("measurements.0.scope", None), ("measurements.0.notes", []),
@@ -54,6 +55,23 @@ def test_what_has_another_shape_is_refused_and_named(path, value):
         record_from_line(changed(path, value))
     assert path.split(".")[0] in str(caught.value)
     assert len(str(caught.value)) < 200
+
+
+def test_a_count_is_one_number_for_a_module_and_may_be_several_elsewhere():
+    data = changed("measurements.0.notes.calls", [23.0, 23.0])
+    assert record_from_line(data).find("latency.v1").notes["calls"] == [23.0, 23.0]
+    data["measurements"][0]["metric"] = metrics.TIME_MODULE.id
+    with pytest.raises(StoreError, match="calls"):
+        record_from_line(data)
+
+
+def test_notes_of_a_meter_that_is_not_ours_and_options_of_a_model_may_hold_anything():
+    data = changed("measurements.0.notes", {"calls": "many", "class": 3, "forward": "x"})
+    data["measurements"][0]["metric"] = "loudness.v1"
+    data["case"]["subject"]["options"] = {"rows": 3, "published": [1]}
+    record = record_from_line(data)
+    assert record.measurements[0].notes["class"] == 3
+    assert (rows_of(record), published_shares(record)) == ({}, {})
 
 
 def test_large_numbers_are_numbers():

@@ -216,7 +216,7 @@ def test_a_scatter_of_some_cases_says_so(monkeypatch):
 def test_the_frontier_reaches_from_what_fits_to_what_does_not_and_names_what_nothing_fits_at():
     (made,) = frontier.figures(source(report_runs.search()))
     rows = {(row["line"], row["seconds"]): (row["value"], row["high"], row["text"]) for row in made.rows}
-    assert rows["base", 1.0] == (512, None, "≥ 512")
+    assert rows["base", 1.0] == (256, None, "≥ 256")
     assert rows["base", 30.0] == (64, 256, "64")
     assert rows["large", 30.0] == (None, None, "nothing fits")
 
