@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -97,7 +98,7 @@ def interrupt_when_it_hangs(bench, output):
     """A plug-in that hangs in preflight is ended by its user."""
     bench.plan([*FINE[:1], "hang@preflight"])
     process = subprocess.Popen(
-        ["speechmeter", "run", "plan.yaml", "-o", str(output)],
+        [sys.executable, "-m", "speechmeter", "run", "plan.yaml", "-o", str(output)],
         cwd=bench.folder,
         env={**os.environ, **bench.environ()},
         stderr=subprocess.PIPE,
