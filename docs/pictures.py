@@ -15,7 +15,8 @@ PLOTS = {
     "front": ("accuracy-vs-cost", "front"),
     "losses": ("h200-losses", "losses"),
     "modules": ("h200-conformer-modules", "modules"),
-    "frontier": ("h200-frontier", "frontier"),
+    "frontier": ("h200-frontier@host=h200", "frontier"),
+    "loss-frontier": ("h200-loss-frontier", "frontier"),
 }
 WINDOW = "1280,1500"
 

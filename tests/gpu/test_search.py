@@ -9,6 +9,8 @@ if not torch.cuda.is_available():
     pytest.skip("no CUDA device on this machine", allow_module_level=True)
 
 import speechmeter  # noqa: E402
+from speechmeter.analysis.fragmentation import in_pieces  # noqa: E402
+from speechmeter.engine.failures import classify  # noqa: E402
 from speechmeter.report.frontier import titled_edges  # noqa: E402
 
 GIB = 2
@@ -77,3 +79,20 @@ def test_a_loss_is_searched_inline(little_memory, tmp_path):
     made = speechmeter.run(plan, output=tmp_path / "run", launcher="inline")
     fitting, failing = largest(made.records)
     assert 1 <= fitting == failing - 1 < 64
+
+
+def test_torch_says_how_much_lay_unused_in_pieces(little_memory):
+    reasons = []
+    for beside_mib in (300, 0):  # a part of the first piece stays in use, or nothing does
+        whole = torch.empty(1200 * 2**20, dtype=torch.uint8, device="cuda")
+        del whole
+        beside = torch.empty(beside_mib * 2**20, dtype=torch.uint8, device="cuda")
+        with pytest.raises(torch.OutOfMemoryError) as caught:
+            torch.empty((1100 if beside_mib else 4000) * 2**20, dtype=torch.uint8, device="cuda")
+        reasons.append(classify(caught.value)[1])
+        del beside, caught
+        torch.cuda.empty_cache()
+    enough, too_much = reasons
+    assert in_pieces(enough).unused_gib == pytest.approx(900 / 1024, abs=0.2), enough
+    assert in_pieces(enough).whole_gib == pytest.approx(GIB, abs=0.01)
+    assert in_pieces(too_much) is None, too_much

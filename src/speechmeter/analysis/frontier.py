@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from speechmeter.analysis.bisection import largest_and_smallest
 from speechmeter.analysis.estimate import Estimate
+from speechmeter.analysis.fragmentation import Pieces, in_pieces
 from speechmeter.core import metrics
 from speechmeter.core.finding import MARGIN, MEMORY_GIB, TARGETS, USUAL_MARGIN, Target, target_of
 from speechmeter.core.metrics import Metric
@@ -23,8 +24,9 @@ class Edge:
     """Where one line ends: cases that differ in one axis alone.
 
     `largest` holds the records of the largest that fits, empty where nothing does. There is a `safe` value only where
-    the edge is known: where something did not fit. `stop` says why a search found no
-    smallest that fails, `doubt` what speaks against the assumption that all below the largest fit.
+    the edge is known: where something did not fit. `stop` says why a search found no smallest that fails, `doubt` what
+    speaks against the assumption that all below the largest fit, `pieces` what lay unused on a CUDA device at the
+    smallest that fails, where it would have been enough and is more than the margin allows for.
     """
 
     target: Target
@@ -36,6 +38,7 @@ class Edge:
     trials: int
     stop: str = ""
     doubt: str = ""
+    pieces: Pieces | None = None
 
     @property
     def searched(self) -> bool:
@@ -91,6 +94,7 @@ def _edge(groups: Sequence[Group]) -> Edge:
         trials=len(groups),
         stop=_stop(statuses, by_size, target, fits, fails),
         doubt=_doubt(tried, target, fails),
+        pieces=_pieces(by_size[fails], margin) if fails is not None else None,
     )
 
 
@@ -131,6 +135,11 @@ def _stop(
     if fits is None:
         return f"nothing that was tried fits: {by_size[fails][-1].reason}"
     return ""
+
+
+def _pieces(group: Group, margin: float) -> Pieces | None:
+    found = (in_pieces(record.reason) for record in group if record.status == "oom")
+    return next((pieces for pieces in found if pieces and pieces.unused_gib > margin * pieces.whole_gib), None)
 
 
 def _doubt(tried: Mapping[int, bool], target: Target, fails: int | None) -> str:

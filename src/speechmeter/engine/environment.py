@@ -31,6 +31,8 @@ _PACKAGES = (
     "triton",
     "onnxruntime",
 )
+_CUDA_ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+"""Settings of torch's allocator, by their newer and older name: they decide what fits."""
 _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 
 
@@ -96,4 +98,5 @@ def _cuda_facts(device: str) -> dict[str, Any]:
         "gpu_memory_bytes": properties.total_memory,
         "cuda": torch.version.cuda,
         "driver": driver or ("present" if Path("/dev/nvidia0").exists() else "unknown"),
+        **{name: os.environ[name] for name in _CUDA_ALLOCATOR if os.environ.get(name)},
     }

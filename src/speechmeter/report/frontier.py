@@ -84,10 +84,20 @@ def _notes(lines: Sequence[tuple[str, Edge]]) -> list[str]:
     said: dict[str, list[str]] = {}
     for title, edge in lines:
         doubt = f"not monotone: {edge.doubt}" if edge.doubt else ""
-        for text in filter(None, (edge.stop, doubt)):
+        for text in filter(None, (edge.stop, doubt, _in_pieces(edge))):
             said.setdefault(text, []).append(" · ".join(part for part in (title, _place(edge)) if part))
     several = [f"{'all' if len(names) == len(lines) else ', '.join(names)}: {text}." for text, names in said.items()]
     return list(dict.fromkeys([_ASSUMED, *found, *several]))
+
+
+def _in_pieces(edge: Edge) -> str:
+    if edge.pieces is None or edge.fails is None:
+        return ""
+    where, unused = f"{edge.target.axis} {edge.fails.value:g}", f"{edge.pieces.unused_gib:.1f} GiB"
+    return (
+        f"{where} had enough memory, but not in one piece: torch held {unused} that nothing used;"
+        " the edge hangs on the order of calls, and PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may fit more"
+    )
 
 
 def _left_out(records: Sequence[Record]) -> list[str]:

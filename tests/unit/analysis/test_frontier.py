@@ -96,3 +96,22 @@ def test_lines_that_cannot_be_had_are_named_below_the_table():
     absent = trial(1, status="unavailable", reason="not installed")
     (table,) = tables([*trial(4), *trial(5, **OOM), *absent], None)
     assert table.notes[-1] == "fake: unavailable: not installed"
+
+
+FRAGMENTED = (
+    "CUDA out of memory. Tried to allocate 3.00 GiB. GPU 0 has a total capacity of 9.00 GiB of which {free} GiB is "
+    "free. Of the allocated memory 4.00 GiB is allocated by PyTorch, and {unused} GiB is reserved by PyTorch "
+    "but unallocated."
+)
+
+
+@pytest.mark.parametrize(
+    "free, unused, told",
+    [(1.5, 2.5, True), (1.5, 0.5, False), (2.9, 0.2, False)],
+    ids=["enough in pieces", "not enough", "less than the margin"],
+)
+def test_an_edge_made_by_fragmentation_is_told_with_what_lay_unused(free, unused, told):
+    reason = FRAGMENTED.format(free=free, unused=unused)
+    (table,) = tables([*trial(4), *trial(5, status="oom", reason=reason)], None)
+    said = "all: batch 5 had enough memory, but not in one piece: torch held 2.5 GiB that nothing used"
+    assert [note.partition(";")[0] for note in table.notes if "one piece" in note] == ([said] if told else [])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from speechmeter.report.charts.figure import Rows, Unit, bounds, intervals, scale_of
+from speechmeter.report.charts.figure import Rows, Unit, arrows, bounds, intervals, scale_of
 
 
 def curves(rows: Rows, name: str, heading: str, unit: Unit, what: str) -> Any:
     """A chart of rows with `line`, the field `name`, `value`, `low`, `high` and `text`.
 
-    `heading` stands below the axis of sizes, `what` before the text of a dot. Rows without a value are not drawn.
+    `heading` stands below the axis of sizes, `what` before the text of a dot. Rows without a value are not drawn. Of
+    `open` rows the value is a lower bound: an arrow says so.
     """
     import altair as alt
 
@@ -36,4 +37,5 @@ def curves(rows: Rows, name: str, heading: str, unit: Unit, what: str) -> Any:
         shown.mark_line(strokeWidth=1.5, opacity=0.6).encode(y=y),
         *intervals(rows, base.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")),
         shown.mark_point(filled=True, size=55, opacity=1).encode(y=y, shape=shape),
+        *arrows(rows, base.encode(y=y), "up", yOffset=-11),
     )

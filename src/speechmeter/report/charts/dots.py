@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from speechmeter.report.charts.figure import MOST_LINES, STEP, Rows, Unit, bounds, drawn, intervals, scale_of
+from speechmeter.report.charts.figure import MOST_LINES, STEP, Rows, Unit, arrows, bounds, drawn, intervals, scale_of
 
 SERIES = "series"
 _LINE, _GAP = 11, 6
@@ -17,6 +17,7 @@ def dots(
 ) -> dict[str, Any]:
     """The specification. Rows hold `label`, `value`, `low`, `high`, `text`; `word` where there is no figure.
 
+    Of `open` rows the value is a lower bound: an arrow says so.
     `series` is the legend's heading where a line has several dots, told apart by the field of that name.
     """
     import altair as alt
@@ -39,6 +40,7 @@ def dots(
     layers = [
         *intervals(rows, base.mark_rule(strokeWidth=2, opacity=0.7).encode(x=low, x2="high:Q")),
         shown.mark_point(filled=True, size=60, opacity=1).encode(x=place, **shape),
+        *arrows(rows, base.encode(x=place), "right", xOffset=11),
     ]
     if any(row.get("word") for row in rows):
         words = alt.Chart().transform_filter("isValid(datum.word)").encode(y=line, text="word:N", tooltip=told)

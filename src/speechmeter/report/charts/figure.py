@@ -135,6 +135,14 @@ def shortened(labels: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def arrows(rows: Rows, layer: alt.Chart, towards: str, **place: float) -> list[alt.Chart]:
+    """The layer with an arrow at rows that are `open`, of which only a lower bound is known; nothing where none is."""
+    if not any(row.get("open") for row in rows):
+        return []
+    shown = layer.transform_filter("datum.open")
+    return [shown.mark_point(shape=f"triangle-{towards}", filled=True, size=40, opacity=1, **place)]
+
+
 def intervals(rows: Rows, layer: alt.Chart, low: str = "low") -> list[alt.Chart]:
     """The layer with the rows that have an interval; nothing where none has."""
     known = any(row.get(low) is not None for row in rows)

@@ -8,7 +8,7 @@ from typing import Any
 from speechmeter.analysis.frontier import Edge
 from speechmeter.core import metrics
 from speechmeter.report.charts.curves import curves
-from speechmeter.report.charts.dots import cut, dots
+from speechmeter.report.charts.dots import SERIES, cut, dots
 from speechmeter.report.charts.figure import Figure, Rows, bounds, drawn, shortened, unit_of
 from speechmeter.report.frontier import other_axis, titled_edges
 from speechmeter.report.numbers import figure as written
@@ -16,6 +16,7 @@ from speechmeter.report.sources import Source
 
 _HEIGHT = 260
 _AXES = {"seconds": "seconds of audio", "batch": "batch"}
+_BOUND = "an arrow says that nothing above the dot ran out of memory"
 Lines = list[tuple[str, Edge]]
 
 
@@ -37,20 +38,37 @@ def _row(edge: Edge) -> dict[str, Any]:
     text = "nothing fits" if edge.fits is None else written(edge.fits)
     if fits is None:
         return {"value": None, "low": None, "high": None, "text": text, "word": text}
-    return {"value": fits, "low": None if fails is None else fits, "high": fails, "text": text}
+    bound = {"low": fits, "high": fails} if fails is not None else {"low": None, "high": None, "open": True}
+    return {"value": fits, **bound, "text": text}
+
+
+def _only(names: dict[str, str]) -> str:
+    """The name of a single line, for a title: there is no legend."""
+    return f": {next(iter(names.values()))}" if len(names) == 1 else ""
 
 
 def _list(axis: str, lines: Lines) -> Figure:
     names = shortened({str(place): title for place, (title, _) in enumerate(lines)})
-    rows, left_out = cut({"label": names[str(place)], **_row(edge)} for place, (_, edge) in enumerate(lines))
+    split, series = _split(list(names.values()))
+    rows, left_out = cut({**named, **_row(edge)} for named, (_, edge) in zip(split, lines, strict=True))
     unit = unit_of(metrics.LARGEST_FITTING, bounds(rows), f"largest {axis} that fits")
     return Figure(
         title=f"largest {axis} that fits",
-        caption=f"The line reaches to the smallest that does not fit; without one nothing failed.{left_out}",
-        spec=dots(rows, unit),
-        columns=(("label", "line"), ("text", f"largest {axis}")),
+        caption=f"The line reaches to the smallest that does not fit; {_BOUND}.{left_out}",
+        spec=dots(rows, unit, series=series),
+        columns=(("label", "line"), *([(SERIES, series)] if series else []), ("text", f"largest {axis}")),
         definitions=(metrics.LARGEST_FITTING,),
     )
+
+
+def _split(names: list[str]) -> tuple[list[dict[str, str]], str]:
+    """(`label` of each line, and its series where lines of several names differ in one setting alone; what it is)."""
+    parts = [name.split(" · ") for name in names]
+    settings = {words[-1].partition(" ")[0] for words in parts}
+    if len(settings) > 1 or {len(words) for words in parts} != {2} or len({words[0] for words in parts}) < 2:
+        return [{"label": name} for name in names], ""
+    (setting,) = settings
+    return [{"label": name, SERIES: value.removeprefix(setting).strip()} for name, value in parts], setting
 
 
 def _curves(axis: str, other: str, lines: Lines) -> Figure:
@@ -59,8 +77,8 @@ def _curves(axis: str, other: str, lines: Lines) -> Figure:
     rows: Rows = [{"line": names[title], other: edge.case.axes[other], **_row(edge)} for title, edge in lines]
     unit = unit_of(metrics.LARGEST_FITTING, bounds(rows), f"largest {axis} that fits")
     return Figure(
-        title=f"largest {axis} that fits against {other}",
-        caption="Dots fit; a line above one reaches to the smallest that does not. Without one nothing failed there.",
+        title=f"largest {axis} that fits against {other}{_only(names)}",
+        caption=f"Dots fit; a line above one reaches to the smallest that does not; {_BOUND}.",
         spec=drawn(curves(rows, other, _AXES[other], unit, f"largest {axis}"), rows, _HEIGHT),
         columns=(("line", "line"), (other, _AXES[other]), ("text", f"largest {axis}")),
         definitions=(metrics.LARGEST_FITTING,),

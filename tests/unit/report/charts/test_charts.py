@@ -1,6 +1,6 @@
 """What charts say: cells without a figure, both intervals, blocks that fit, ratios."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 import report_runs
@@ -9,6 +9,7 @@ from conftest import make_case, make_record
 pytest.importorskip("altair", reason="altair is not installed: pip install 'speechmeter[report]'")
 
 from speechmeter.core import metrics
+from speechmeter.core.finding import trial_protocol
 from speechmeter.core.types import Measurement
 from speechmeter.report.charts import (
     arithmetic,
@@ -219,6 +220,35 @@ def test_the_frontier_reaches_from_what_fits_to_what_does_not_and_names_what_not
     assert rows["base", 1.0] == (256, None, "≥ 256")
     assert rows["base", 30.0] == (64, 256, "64")
     assert rows["large", 30.0] == (None, None, "nothing fits")
+
+
+def of_losses(names, vocabularies):
+    protocol = trial_protocol("max-batch", seed=0, margin=0.05, memory_gib=None)
+    for name, vocabulary, batch in product(names, vocabularies, (8, 16)):
+        case = make_case(name, batch=batch, vocabulary=vocabulary, protocol=protocol, seconds=None)
+        fails = batch == 16 and vocabulary == 4096
+        yield make_record(case, status="oom" if fails else "ok", reason="CUDA out of memory" if fails else "")
+
+
+def test_lines_that_differ_in_one_setting_are_a_series_and_what_is_only_a_lower_bound_has_an_arrow():
+    (made,) = frontier.figures(source(list(of_losses(("a", "b"), (500, 4096)))))
+    rows = [(row["label"], row["series"], row["value"], row.get("open", False)) for row in made.rows]
+    assert rows == [("a", "500", 16, True), ("a", "4096", 8, False), ("b", "500", 16, True), ("b", "4096", 8, False)]
+    assert ("series", "vocabulary") in made.columns
+    arrows = [layer for layer in made.spec["layer"] if layer["mark"].get("shape") == "triangle-right"]
+    assert [layer["transform"] for layer in arrows] == [[{"filter": "datum.open"}]]
+
+
+def test_one_name_or_one_setting_is_no_series():
+    for names, vocabularies in ((("a",), (500, 4096)), (("a", "b"), (4096,))):
+        (made,) = frontier.figures(source(list(of_losses(names, vocabularies))))
+        assert "series" not in made.rows[0] and len({row["label"] for row in made.rows}) == 2
+
+
+def test_a_single_line_is_named_in_the_title():
+    one = [record for record in report_runs.search() if record.case.subject.name == "base"]
+    (made,) = frontier.figures(source(one))
+    assert made.title == "largest batch that fits against seconds: base · cuda"
 
 
 def test_a_grid_in_which_nothing_failed_has_no_frontier_to_draw():
