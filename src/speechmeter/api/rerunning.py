@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
+
+from pydantic import ValidationError
 
 from speechmeter.analysis.compare import environment_differences
 from speechmeter.analysis.estimate import estimate
@@ -14,8 +15,10 @@ from speechmeter.analysis.stopping import Rounds
 from speechmeter.api.comparing import Comparison, Selection, compare, metric_named, select
 from speechmeter.core import plugins
 from speechmeter.core.errors import InputError, RunDirError, SubjectError
+from speechmeter.core.finding import MEMORY_GIB
 from speechmeter.core.hosts import as_stored
 from speechmeter.core.outputs import Keep
+from speechmeter.core.quality import IMPORT, QUALITY
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Limits, Record, Spec
 from speechmeter.launch.agenda import Sweep
 from speechmeter.launch.booking import Watcher
@@ -24,14 +27,15 @@ from speechmeter.launch.preflight import preflight
 from speechmeter.launch.sweep import run_sweep
 from speechmeter.plan.build import plugin_of
 from speechmeter.plan.expand import content_hashes
-from speechmeter.store.run_dir import RunDir, RunWriter, is_free
+from speechmeter.plan.schema import LimitsEntry
+from speechmeter.plan.source import parse_plan, read_text
+from speechmeter.store.run_dir import RunDir, RunWriter, is_free, new_run
 
 Reproduced = Literal["reproduced", "not reproduced", "cannot tell"]
 
 METRICS = ("latency", "memory", "flops", "parameters", "wer", "bleu")
 """What is held against the record unless told otherwise, as far as it has them."""
 _LEAST_ROUNDS = 2
-_LIMITS = Limits(time_s=600)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +80,19 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
     group = _chosen(base, wanted)
     case = group[0].case
     _check_trust(case.subject, base.path, how.trust)
-    _check_input(case.workload)
+    _check_input(case.workload.source, case.workload.options)
+    scores = case.protocol.get(QUALITY, {})
+    _check_input(str(scores.get(IMPORT, "")), scores)
     thresholds = dict.fromkeys(how.metrics or _held(group), how.min_effect)
-    preflight([case], _LIMITS)
+    limits = _limits(case, base.path)
+    preflight([case], limits)
     output = _free_output(how.output, case)
-    _measure(case, _rounds(case, group, how), output, base.path, watch)
+    with RunWriter(output) as store:
+        # the plan that is stored is only a note: the case itself is in every record
+        store.begin(f"# {case.id} of {base.path.resolve().name}, measured again: {case.label}\n")
+        place = SubprocessPlace(limits, Keep(folder=store.artifacts_path.resolve()))
+        rounds = _rounds(case, group, how)
+        run_sweep(Sweep(cases=[case], rounds=Rounds(least=rounds, most=rounds)), place, store, watch)
     fresh = select(str(output))
     found = compare(replace(base, groups=(group,), filters={}), fresh, thresholds, allow_different=True)
     return Rerun(
@@ -130,14 +142,14 @@ def _check_trust(subject: Spec, run: Path, trusted: bool) -> None:
         )
 
 
-def _check_input(workload: Spec) -> None:
+def _check_input(source: str, told: Mapping[str, Any]) -> None:
     """A file that changed is another input, and its figures are no repetition."""
-    known = {key: value for key, value in workload.options.items() if key in CONTENT_HASHES}
-    if known and content_hashes(Path(workload.source)) != known:
-        there = Path(workload.source).exists()
+    known = {key: value for key, value in told.items() if key in CONTENT_HASHES}
+    if known and content_hashes(Path(source)) != known:
+        there = Path(source).exists()
         raise InputError(
             "this is not the input that was measured: its content changed" if there else "the input is not here",
-            where=workload.source,
+            where=source,
             fix="start where the run was started, with the same file" if not there else "bring the old file back",
         )
 
@@ -159,18 +171,20 @@ def _rounds(case: Case, group: Sequence[Record], how: Again) -> int:
 
 def _free_output(output: Path | None, case: Case) -> Path:
     if output is None:
-        return Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-rerun-{case.id[:6]}"
+        return new_run(f"rerun-{case.id[:6]}")
     if not is_free(output):
         raise RunDirError("something stands here already", where=str(output), fix="choose another -o")
     return output
 
 
-def _measure(case: Case, rounds: int, output: Path, run: Path, watch: Watcher) -> None:
-    """As a study of this one case. The plan that is stored is only a note: the case itself is in every record."""
-    with RunWriter(output) as store:
-        store.begin(f"# {case.id} of {run.resolve().name}, measured again: {case.label}\n")
-        place = SubprocessPlace(_LIMITS, Keep(folder=store.artifacts_path.resolve()))
-        run_sweep(Sweep(cases=[case], rounds=Rounds(least=rounds, most=rounds)), place, store, watch)
+def _limits(case: Case, run: Path) -> Limits:
+    """Those of the plan that the run keeps, else a plan's usual ones. The memory of a search is in its protocol."""
+    stored = RunDir(run).plan_path
+    try:
+        told = LimitsEntry.model_validate(parse_plan(read_text(stored), stored.name).data.get("limits", {}))
+    except (InputError, ValidationError):
+        told = LimitsEntry()
+    return replace(told.value(), memory_gib=case.protocol.get(MEMORY_GIB, told.memory_gib), run_s=None)
 
 
 def _differences(base: Selection, group: Sequence[Record], fresh: Selection) -> Iterator[str]:

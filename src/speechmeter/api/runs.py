@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from speechmeter.api.searching import check_search, search_of
 from speechmeter.core import metrics
 from speechmeter.core.errors import DeviceError, InputError, InterruptedRun, RunDirError
 from speechmeter.core.hosts import hosts_apart
-from speechmeter.core.machine import available_cores
+from speechmeter.core.machine import available_cores, host_name
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import BASELINE, CONTENT_HASHES, FAILED, VARIANT, Case, Record, Skip
 from speechmeter.launch.agenda import Sweep, pending
@@ -31,7 +30,7 @@ from speechmeter.launch.sweep import run_sweep
 from speechmeter.plan.study import Study, study_from_file, study_from_python
 from speechmeter.report import choose, text
 from speechmeter.report.tables import by_case
-from speechmeter.store.run_dir import RunDir, RunWriter, is_free, is_run
+from speechmeter.store.run_dir import RunDir, RunWriter, is_free, is_run, new_run
 
 _CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within")
 """Keys of a plan that are no part of its cases."""
@@ -250,8 +249,7 @@ def _apart_from_content(case: Case) -> str:
 def default_output(study: Study) -> Path:
     """`runs/<time>-<plan>`, a directory that does not exist yet."""
     plain_name = re.sub(r"[^\w.-]+", "-", study.plan.name).strip(".-") or "run"
-    base = Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-{plain_name[:80]}"
-    return next(path for n in range(1000) if not (path := Path(f"{base}-{n}" if n else base)).exists())
+    return new_run(plain_name[:80])
 
 
 def check_output(output: Path, study: Study, options: Options) -> None:
@@ -259,6 +257,8 @@ def check_output(output: Path, study: Study, options: Options) -> None:
     if options.resume:
         if is_run(output):
             _check_same_plan(output, study)
+            if study.plan.find is not None:
+                _check_same_host(output)
             return
         if is_free(output):
             return
@@ -286,6 +286,17 @@ def _check_same_plan(output: Path, study: Study) -> None:
             f"this run was begun with another plan ({changed})",
             where=str(output),
             fix="resume it with the same plan, or choose another -o",
+        )
+
+
+def _check_same_host(output: Path) -> None:
+    """A search goes on from what fitted before, and that says nothing about another machine."""
+    others = {record.host for record in RunDir(output).records()} - {host_name()}
+    if others:
+        raise RunDirError(
+            f"this search was begun on {', '.join(sorted(others))}, and this is {host_name()}",
+            where=str(output),
+            fix="choose another -o, and put both together with merge",
         )
 
 

@@ -60,12 +60,13 @@ def search_of(study: Study, sweep: Sweep) -> Search:
 def search_lines(search: Search) -> list[str]:
     """What a search would do, in a line for each of its lines."""
     target, left_out = search.target, {skip.case.id: skip.reason for skip in search.unavailable}
+    most = target.value(target.steps(search.most))
     return [
         f"{line.id}  {line.label}  · "
         + (
             f"left out: {left_out[line.id]}"
             if line.id in left_out
-            else f"largest {target.axis} from {line.axes[target.axis]:g} on, up to {search.most:g}"
+            else f"largest {target.axis} from {line.axes[target.axis]:,} on, up to {most:,}"
         )
         for line in search.lines
     ]

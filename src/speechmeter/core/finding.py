@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from speechmeter.core.errors import InputError
 from speechmeter.core.types import Case
 
 FIND = "find"
@@ -66,6 +67,15 @@ def trial_protocol(word: str, *, seed: int, margin: float, memory_gib: float | N
 def target_of(case: Case) -> Target | None:
     """What the search was after that a case is a trial of; None for a case of an ordinary study."""
     return TARGETS.get(str(case.protocol.get(FIND)))
+
+
+def check_enough(case: Case, items: int) -> None:
+    """Raise InputError for a trial whose batch is more than all there is to feed: a smaller one would be fed unseen."""
+    batch = case.axes.get("batch")
+    if target_of(case) is not None and batch is not None and int(batch) > items:
+        raise InputError(
+            f"{items} items make no batch of {batch}", where=case.workload.name, fix=f"search from at most {items} on"
+        )
 
 
 def at(case: Case, target: Target, steps: int) -> Case:

@@ -22,13 +22,15 @@ _LOST = (
 )
 """CUDA errors after which every further call of the process fails: only a new process gets the device back."""
 _REASON_LENGTH = 400
+_MEMORY_LENGTH = 1000
+"""What torch says when memory runs out ends with what lay unused, behind a line for each other process."""
 
 
 def classify(error: BaseException) -> tuple[Status, str]:
     """(status, one-line reason) for whatever a subject, workload or meter raised."""
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError) or _says_out_of_memory(error, text):
-        return "oom", _shorten(text or "out of memory")
+        return "oom", _shorten(text or "out of memory", _MEMORY_LENGTH)
     if _lost_the_device(error, text):
         return "crashed", _shorten(f"the device is lost to this process: {text} ({_place(error)})")
     if isinstance(error, SystemExit):
@@ -58,5 +60,5 @@ def _place(error: BaseException) -> str:
     return f"{frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno} in {frames[-1].name}"
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= _REASON_LENGTH else text[: _REASON_LENGTH - 1] + "…"
+def _shorten(text: str, most: int = _REASON_LENGTH) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

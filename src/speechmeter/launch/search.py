@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from speechmeter.analysis.bisection import Bounds, next_size, trials_left
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import plugins
-from speechmeter.core.errors import InputError
+from speechmeter.core.errors import InputError, InterruptedRun
 from speechmeter.core.finding import Target, at
 from speechmeter.core.types import FAILED, Case, Record, Skip
 from speechmeter.launch.agenda import Sweep
@@ -55,9 +55,12 @@ def run_search(search: Search, place: Place, store: RunWriter, watch: Watcher = 
     run_sweep(absent, place, store, watch)
     lines = [line for line in search.lines if line.id not in left_out]
     count = _Count(watch=watch)
-    for place_in_order, line in enumerate(lines):
-        count.lines_after = len(lines) - place_in_order - 1
-        _search_line(search, line, _Trials(search=search, place=place, store=store, count=count))
+    try:
+        for place_in_order, line in enumerate(lines):
+            count.lines_after = len(lines) - place_in_order - 1
+            _search_line(search, line, _Trials(search=search, place=place, store=store, count=count))
+    except InterruptedRun:
+        raise InterruptedRun(f"{count.made} trials measured, all kept") from None
 
 
 class _Count:

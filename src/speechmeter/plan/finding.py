@@ -6,12 +6,14 @@ from typing import Any
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import PlanError
-from speechmeter.core.finding import TARGETS, TRIAL_METERS, trial_protocol
+from speechmeter.core.finding import TARGETS, TRIAL_METERS, Target, trial_protocol
 from speechmeter.plan.schema import Plan
 from speechmeter.plan.source import Source
 
 _ONE_CALL = {"shapes": {"steps": 1}}
 """Options with which a workload makes one batch; a trial is one call."""
+_RIVALS = {"batch": ("max_frames", "batch_seconds")}
+"""Axes that say in another way what an axis says: none of them may be given where that one is searched."""
 
 
 def searching(plan: Plan, declared: dict[str, Axis], source: Source) -> Plan:
@@ -30,30 +32,49 @@ def searching(plan: Plan, declared: dict[str, Axis], source: Source) -> Plan:
             where=where,
             fix=f"use {' or '.join(fit)}" if fit else "feed audio or shapes",
         )
-    given = plan.axes[target.axis]
-    if len(given) > 1:
+    _check_alone(plan, target, source)
+    start = _start(plan, target, source)
+    changes: dict[str, Any] = {"axes": {**plan.axes, target.axis: (start,)}, "meters": _meters(plan)}
+    options = {**_ONE_CALL.get(plan.workload.name, {}), **(plan.workload.model_extra or {})}
+    changes["workload"] = plan.workload.model_copy(update=options)
+    return plan.model_copy(update=changes)
+
+
+def _check_alone(plan: Plan, target: Target, source: Source) -> None:
+    """Raise PlanError for what stands beside a search and contradicts it."""
+    given = len(plan.axes[target.axis])
+    if given > 1:
         raise PlanError(
-            f"{target.axis} is searched, and {len(given)} values stand there",
+            f"{target.axis} is searched, and {given} values stand there",
             where=source.place((target.axis,)),
             fix="keep the one to start from, or none",
         )
+    for rival in _RIVALS.get(target.axis, ()):
+        if any(value is not None for value in plan.axes.get(rival, ())):
+            raise PlanError(
+                f"{target.axis} is searched, and {rival} says what a batch holds",
+                where=source.place((rival,)),
+                fix=f"drop {rival}",
+            )
     if plan.triangle:
         raise PlanError(
             "triangle leaves out cells of a grid, and a search has none",
             where=source.place(("triangle",)),
             fix="keep one of them",
         )
-    start = target.value(max(1, target.steps(target.start if given[0] is None else given[0])))
-    if plan.find_most is not None and start > plan.find_most:
+
+
+def _start(plan: Plan, target: Target, source: Source) -> int | float:
+    (given,) = plan.axes[target.axis]
+    start = target.value(max(1, target.steps(target.start if given is None else given)))
+    most = plan.find_most or target.most
+    if start > most:
         raise PlanError(
-            f"find_most {plan.find_most:g} is less than the {start:g} that the search starts from",
-            where=source.place(("find_most",)),
+            f"find_most {target.value(target.steps(most)):,} is less than the {start:,} that the search starts from",
+            where=source.place(("find_most" if plan.find_most else target.axis,)),
             fix=f"raise it, or lower {target.axis}",
         )
-    changes: dict[str, Any] = {"axes": {**plan.axes, target.axis: (start,)}, "meters": _meters(plan)}
-    options = {**_ONE_CALL.get(plan.workload.name, {}), **(plan.workload.model_extra or {})}
-    changes["workload"] = plan.workload.model_copy(update=options)
-    return plan.model_copy(update=changes)
+    return start
 
 
 def search_protocol(plan: Plan) -> dict[str, Any]:

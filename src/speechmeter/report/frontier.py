@@ -28,7 +28,9 @@ def searched(record: Record) -> bool:
 
 def titled_edges(records: Sequence[Record]) -> list[tuple[str, Edge]]:
     """(what tells a line from the others, its edge), in the order of the records."""
-    return [(title, edge) for title, group in grid_groups(records).items() for edge in edges(group)]
+    found = [(title, edge) for title, group in grid_groups(records).items() for edge in edges(group)]
+    several = len({edge.limit for _, edge in found if edge.searched}) > 1
+    return [(f"{title} · {edge.limit}" if several and edge.searched else title, edge) for title, edge in found]
 
 
 def other_axis(edge: Edge) -> str:
@@ -84,10 +86,20 @@ def _notes(lines: Sequence[tuple[str, Edge]]) -> list[str]:
     said: dict[str, list[str]] = {}
     for title, edge in lines:
         doubt = f"not monotone: {edge.doubt}" if edge.doubt else ""
-        for text in filter(None, (edge.stop, doubt, _in_pieces(edge))):
+        for text in filter(None, (edge.stop, doubt, _untried(edge), _in_pieces(edge))):
             said.setdefault(text, []).append(" · ".join(part for part in (title, _place(edge)) if part))
     several = [f"{'all' if len(names) == len(lines) else ', '.join(names)}: {text}." for text, names in said.items()]
     return list(dict.fromkeys([_ASSUMED, *found, *several]))
+
+
+def _untried(edge: Edge) -> str:
+    """A gap that is wider than the margin: the search was stopped, or told to come no closer."""
+    if not edge.searched or edge.fits is None or edge.fails is None:
+        return ""
+    fits, fails = edge.fits.value, edge.fails.value
+    if fails - fits <= edge.target.step * 1.5 or fails - fits <= edge.margin * fits:
+        return ""
+    return f"nothing between {edge.target.axis} {fits:,g} and {fails:,g} was tried"
 
 
 def _in_pieces(edge: Edge) -> str:

@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -176,6 +177,12 @@ class RunWriter(RunDir):
                 where=str(self.path),
                 fix="make it writable and make room, or choose another place with -o",
             ) from error
+
+
+def new_run(name: str, folder: Path = Path("runs")) -> Path:
+    """`<folder>/<time>-<name>`, with a number behind it where that exists already."""
+    base = folder / f"{datetime.now():%Y%m%d-%H%M%S}-{name}"
+    return next(path for n in range(1000) if not (path := Path(f"{base}-{n}" if n else base)).exists())
 
 
 def is_free(path: Path) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import InputError
 from speechmeter.core.feeding import SOUND
+from speechmeter.core.finding import check_enough
 from speechmeter.core.types import Batch, Case, Spec
 from speechmeter.workloads.batching import outline, padded
 from speechmeter.workloads.manifests.folder import sound_files
@@ -44,6 +45,8 @@ class AudioWorkload:
         """The file must be there and be sound; cuts must have a number and bounds."""
         source = case.workload.source
         _check_cuts(case.workload)
+        if "count" in case.workload.options:
+            check_enough(case, case.workload.options["count"])
         if source in ("noise", "sample"):
             return
         path = Path(source)
@@ -53,6 +56,7 @@ class AudioWorkload:
                 raise InputError(f"audio {source!r} holds no sound file", where="audio", fix="name another folder")
             for file in found:
                 _header(file)
+            check_enough(case, len(found))
             return
         if not path.is_file():
             raise InputError(f"audio {source!r} does not exist", where="audio", fix=_FIX)

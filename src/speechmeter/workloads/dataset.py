@@ -12,6 +12,7 @@ from speechmeter.core.axes import NONE, Axis
 from speechmeter.core.batches import Batches
 from speechmeter.core.errors import InputError
 from speechmeter.core.feeding import FEATURES, SOUND
+from speechmeter.core.finding import check_enough
 from speechmeter.core.types import Batch, Case
 from speechmeter.workloads import sound
 from speechmeter.workloads.batching import SORTS, grouped, outline, padded
@@ -49,7 +50,7 @@ class DatasetWorkload:
             raise InputError(
                 "batch_seconds and batch exclude each other", where="data", fix="leave batch at 1 with batch_seconds"
             )
-        check_some(choice_of(case))
+        check_enough(case, check_some(choice_of(case)))
 
     def batches(self, case: Case) -> Batches:
         """All usable items of the choice; each is read once here, so that lengths are true, and then in its turn."""

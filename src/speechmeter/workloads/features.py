@@ -8,6 +8,7 @@ from typing import Any
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import InputError
 from speechmeter.core.feeding import FEATURES
+from speechmeter.core.finding import check_enough
 from speechmeter.core.types import Batch, Case
 
 _BANDS = 80
@@ -35,6 +36,8 @@ class FeatureWorkload:
             value = options.get(name, 1)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InputError(f"features: {name} takes a whole number from 1 on, not {value!r}", where="features")
+        if "count" in options:
+            check_enough(case, options["count"])
 
     def batches(self, case: Case) -> Iterator[Batch]:
         """The same on every call: lengths first, then numbers, from one seed."""

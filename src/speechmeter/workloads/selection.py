@@ -99,14 +99,14 @@ def _chosen(choice: Choice, _changed_ns: int, _bytes: int) -> Picked:
     return pick(items, choice.how, choice.count, seed=choice.seed, length=length)
 
 
-def check_some(choice: Choice) -> None:
-    """Raise InputError when not one of the chosen items can be used, as far as headers tell."""
+def check_some(choice: Choice) -> int:
+    """How many items are chosen. Raises InputError when not one of them can be used, as far as headers tell."""
     picked = choose(choice)
     reasons = [printable(f"{item.id}: {item.reason}") for item in picked.refused]
     for utterance in picked.utterances:
         try:
             sound.header_seconds(utterance, choice.taste)
-            return
+            return len(picked.utterances)
         except UnusableError as error:
             reasons.append(printable(f"{utterance.id}: {error}"))
     why = "; ".join(reasons[:3]) or "it lists nothing"

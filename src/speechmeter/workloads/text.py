@@ -11,6 +11,7 @@ from typing import Any
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import InputError
 from speechmeter.core.feeding import TEXT
+from speechmeter.core.finding import check_enough
 from speechmeter.core.types import Batch, Case
 from speechmeter.workloads.audio import sample_transcript
 
@@ -46,6 +47,8 @@ class TextWorkload:
             raise InputError(f"text {options['lines']!r} holds no line", where="text", fix="name a text file")
         if "references" in options:
             _check_references(options, case.axes.get("length"))
+        if "count" in options or "lines" in options:
+            check_enough(case, len(_items(case)))
 
     def batches(self, case: Case) -> Iterator[Batch]:
         """All items, `batch` of them at a time; the last batch may be smaller."""

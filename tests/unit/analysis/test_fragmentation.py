@@ -3,6 +3,7 @@
 import pytest
 
 from speechmeter.analysis.fragmentation import Pieces, in_pieces
+from speechmeter.engine.failures import classify
 
 SAID = (
     "CUDA out of memory. Tried to allocate {asked}. GPU 0 has a total capacity of 139.80 GiB of which {free} is free. "
@@ -29,6 +30,13 @@ def test_a_limit_of_torch_counts_and_not_what_the_device_has_left():
     assert in_pieces(said(free="130.00 GiB", unused="0.50 GiB", allowed="90.00 GiB allowed; ")) is None
     found = in_pieces(said(free="130.00 GiB", unused="41.00 GiB", allowed="100.00 GiB allowed; "))
     assert found == Pieces(unused_gib=41.0, whole_gib=pytest.approx(100.0))
+
+
+def test_other_processes_of_a_shared_device_do_not_hide_it():
+    others = "".join(f"Process {number} has 4.50 GiB memory in use. " for number in range(100_000, 100_006))
+    words = said(allowed="100.00 GiB allowed; ", unused="60.00 GiB").replace("Including", f"{others}Including")
+    status, reason = classify(RuntimeError(words))
+    assert status == "oom" and in_pieces(reason).unused_gib == 60.0
 
 
 @pytest.mark.parametrize("reason", ["", "can't allocate memory: you tried to allocate 100 bytes", "MemoryError"])

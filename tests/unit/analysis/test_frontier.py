@@ -98,6 +98,24 @@ def test_lines_that_cannot_be_had_are_named_below_the_table():
     assert table.notes[-1] == "fake: unavailable: not installed"
 
 
+def test_a_gap_that_is_wider_than_the_margin_is_told():
+    notes = [tables([*trial(32), *trial(fails, **OOM)], None)[0].notes for fails in (33, 64)]
+    said = "all: nothing between batch 32 and 64 was tried."
+    assert [said in found for found in notes] == [False, True]
+
+
+def test_lines_under_several_limits_are_told_apart():
+    records = [
+        record
+        for gib, most in ((1.0, 8), (2.0, 16))
+        for size in (most, most + 1)
+        for record in trial(size, memory_gib=gib, **(OOM if size > most else {}))
+    ]
+    (table,) = tables(records, None)
+    names = [(row.labels[0].rpartition(" · ")[2], row.cells[0].text()) for row in table.rows]
+    assert names == [("a limit of 1 GiB", "8"), ("a limit of 2 GiB", "16")]
+
+
 FRAGMENTED = (
     "CUDA out of memory. Tried to allocate 3.00 GiB. GPU 0 has a total capacity of 9.00 GiB of which {free} GiB is "
     "free. Of the allocated memory 4.00 GiB is allocated by PyTorch, and {unused} GiB is reserved by PyTorch "

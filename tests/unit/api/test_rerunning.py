@@ -5,11 +5,12 @@ import hashlib
 import pytest
 from conftest import make_case, make_record
 
+from speechmeter.api import rerunning
 from speechmeter.api.comparing import Comparison, select
 from speechmeter.api.rerunning import Again, Rerun, rerun
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
-from speechmeter.core.types import Measurement, Spec
+from speechmeter.core.types import Limits, Measurement, Spec
 from speechmeter.store.run_dir import RunWriter
 
 
@@ -42,6 +43,41 @@ def test_an_input_that_changed_is_no_repetition(tmp_path):
     with pytest.raises(InputError, match="the input is not here"):
         rerun(base, wanted, Again(output=tmp_path / "again"))
     assert not (tmp_path / "again").exists()
+
+
+def test_scores_from_a_file_that_changed_are_no_repetition(tmp_path):
+    scores = tmp_path / "scores.csv"
+    scores.write_text("old")
+    protocol = {"quality": {"import": str(scores), "sha256": hashlib.sha256(b"old").hexdigest()[:16]}}
+    case = make_case(subject=Spec(plugin="log-mel", name="log-mel"), protocol=protocol)
+    base = write(tmp_path / "run", make_record(case, Measurement.of(metrics.LATENCY, [1.0])))
+    scores.write_text("new")
+    with pytest.raises(InputError, match="its content changed"):
+        rerun(base, case.id, Again(output=tmp_path / "again"))
+
+
+@pytest.mark.parametrize(
+    ("plan", "protocol", "found"),
+    [
+        ("limits: {time_s: 3600, memory_gib: 8}", {}, Limits(time_s=3600, memory_gib=8)),
+        ("limits: {time_s: 3600, memory_gib: 8}", {"memory_gib": 2.0}, Limits(time_s=3600, memory_gib=2)),
+        ("limits: {time_s: null}", {}, Limits()),
+        ("models: log-mel", {}, Limits(time_s=600)),
+        ("limits: [1", {}, Limits(time_s=600)),
+        (None, {}, Limits(time_s=600)),
+    ],
+)
+def test_limits_are_those_of_the_run(tmp_path, plan, protocol, found):
+    if plan is not None:
+        (tmp_path / "plan.yaml").write_text(plan)
+    assert rerunning._limits(make_case(protocol=protocol), tmp_path) == found
+
+
+def test_two_repetitions_in_one_second_have_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = rerunning._free_output(None, make_case())
+    first.mkdir(parents=True)
+    assert rerunning._free_output(None, make_case()) != first
 
 
 def test_a_beginning_that_several_cases_share_is_refused_with_their_ids(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 import soundfile
 
 from speechmeter.api.runs import Options, changed_data, run_study
+from speechmeter.core.errors import RunDirError
 from speechmeter.plan.study import study_from_python
 from speechmeter.report.grids import case_labels
 
@@ -38,3 +39,15 @@ def test_changed_data_is_told_and_measured_beside_the_old_one(begun):
     made = run_study(study_from_python(PLAN), RESUMED)
     assert len(set(case_labels(made.records).values())) == 2
     assert changed_data(study_from_python(PLAN), RESUMED) == []
+
+
+def test_a_search_is_not_resumed_on_another_machine(workshop, monkeypatch):
+    monkeypatch.chdir(workshop)
+    plan = {**PLAN, "find": "max-batch", "find_most": 2, "audio": "noise"}
+    options = Options(output=Path("run"), resume=True)
+    monkeypatch.setenv("SPEECHMETER_HOST", "here")
+    run_study(study_from_python(plan), options)
+    run_study(study_from_python(plan), options)
+    monkeypatch.setenv("SPEECHMETER_HOST", "there")
+    with pytest.raises(RunDirError, match="begun on here, and this is there"):
+        run_study(study_from_python(plan), options)

@@ -29,6 +29,14 @@ REFUSED = {
     "a cap alone": ({"find_most": 4}, "find_most is about a search, and nothing is searched; add `find`"),
     "a share alone": ({"find_within": "1%"}, "find_within is about a search, and nothing is searched"),
     "a margin of all": ({"find": "max-batch", "find_margin": "100%"}, "find_margin takes a share from 0 to below 1"),
+    "a start above the usual cap": (
+        {"find": "max-batch", "batch": 100_000},
+        "find_most 65,536 is less than the 100,000",
+    ),
+    "a batch by seconds": (
+        {"find": "max-batch", "data": {"manifest": "list.tsv"}, "batch_seconds": 60},
+        "batch is searched, and batch_seconds says what a batch holds; drop batch_seconds",
+    ),
     "a triangle": ({"find": "max-batch", "triangle": True}, "triangle leaves out cells of a grid"),
 }
 

@@ -2,7 +2,9 @@
 
 import math
 
+import numpy as np
 import pytest
+import soundfile
 from conftest import make_case
 
 from speechmeter.core.errors import InterruptedRun
@@ -110,6 +112,36 @@ def test_where_the_input_ends_the_search_ends(tmp_path):
     axes = {"max_frames": None, "sort": None, "pairing": "utterance", "subsampling": 4}
     records = searched(tmp_path, Roomy(10**6), [line(workload=shapes, **axes)])
     assert edge(records) == (50, None)
+
+
+@pytest.fixture
+def three_recordings(tmp_path):
+    folder = tmp_path / "sounds"
+    folder.mkdir()
+    for name in "abc":
+        soundfile.write(folder / f"{name}.wav", np.zeros(1600, np.float32), 16_000)
+    (tmp_path / "lines.txt").write_text("one\ntwo\nthree\n")
+    return folder
+
+
+def test_no_kind_of_input_is_searched_beyond_its_end(tmp_path, three_recordings):
+    cuts = {"count": 3, "shortest": 0.1, "longest": 0.2}
+    inputs = [
+        Spec(plugin="audio", name="sounds", source=str(three_recordings)),
+        Spec(plugin="audio", name="cuts", source="noise", options=cuts),
+        Spec(plugin="data", name="sounds", options={"manifest": str(three_recordings)}),
+        Spec(plugin="text", name="lines", options={"lines": str(tmp_path / "lines.txt")}),
+        Spec(plugin="text", name="ids", options={"vocabulary": 50, "count": 3}),
+        Spec(plugin="features", name="features", options={"count": 3}),
+    ]
+    for number, workload in enumerate(inputs):
+        records = searched(tmp_path / str(number), Roomy(10**6), [line(workload=workload)])
+        assert edge(records) == (3, None), workload
+
+
+def test_an_interruption_says_how_many_trials_are_kept(tmp_path):
+    with pytest.raises(InterruptedRun, match="6 trials measured, all kept"):
+        searched(tmp_path, Roomy(37, interrupt_after=6))
 
 
 def test_lines_that_cannot_be_had_get_a_record_with_the_reason(tmp_path):
