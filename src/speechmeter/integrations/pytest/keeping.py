@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from speechmeter.core.errors import RunDirError
-from speechmeter.core.types import FAILED, Record
+from speechmeter.core.types import Record
 from speechmeter.store.lines import write_lines
 from speechmeter.store.merge import merge
-from speechmeter.store.run_dir import RunDir, is_run
+from speechmeter.store.run_dir import RunDir, is_free, is_run
 
 _GAP = 1000
 """Between old and new records of a baseline, so that nothing of theirs counts as measured side by side."""
@@ -30,18 +30,23 @@ def put_together(parts: Path, run: Path) -> None:
 def update_baseline(baseline: Path, run: Path) -> int:
     """Let the subjects of a run replace what the baseline holds of them on the same host; how many did.
 
-    A subject with a case that failed replaces nothing. What stood there stays until the new one is complete.
+    A subject with a case that failed or could not be tried replaces nothing. Records and environments alone are written
+    anew, each file at once; all else in the folder stays. Raises RunDirError where that cannot be.
     """
     fresh = RunDir(run)
-    failed = {_subject(record) for record in fresh.records() if record.status in FAILED}
-    new = [record for record in fresh.records() if _subject(record) not in failed]
+    tried = [record for record in fresh.records() if record.status != "skipped"]
+    unmeasured = {_subject(record) for record in tried if record.status != "ok"}
+    new = [record for record in tried if _subject(record) not in unmeasured]
     replaced = {_subject(record) for record in new}
-    held = RunDir.existing(baseline) if baseline.exists() else None
-    kept = [record for record in (held.records() if held else []) if _subject(record) not in replaced]
+    held = RunDir(baseline) if is_free(baseline) else RunDir.existing(baseline)
+    old = held.records()
+    kept = [record for record in old if _subject(record) not in replaced]
     start = max((record.sequence + _GAP for record in kept), default=0)
-    environments = {**(held.environments() if held else {}), **fresh.environments()}
+    moved = [replace(record, sequence=start + record.sequence) for record in new]
+    used = {record.environment for record in [*old, *new]}
+    environments = {**held.environments(), **fresh.environments()}
     if new:
-        _write(baseline, [*kept, *(replace(record, sequence=start + record.sequence) for record in new)], environments)
+        _write(held, [*kept, *moved], [data for key, data in environments.items() if key in used])
     return len(replaced)
 
 
@@ -49,20 +54,17 @@ def _subject(record: Record) -> tuple[str, str, str]:
     return record.case.subject.name, record.case.subject.source, record.host
 
 
-def _write(baseline: Path, records: list[Record], environments: Mapping[str, Mapping[str, Any]]) -> None:
-    used = {record.environment for record in records}
+def _write(baseline: RunDir, records: Iterable[Record], environments: Iterable[Mapping[str, Any]]) -> None:
+    """Environments first: those of old records are among them, so that the folder is whole at any moment."""
     try:
-        baseline.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(mkdtemp(prefix=f".{baseline.name}-", dir=baseline.parent))
-        write_lines(draft / "records.jsonl", (record.to_json() for record in records))
-        write_lines(draft / "environments.jsonl", (data for key, data in environments.items() if key in used))
-        draft.chmod(0o755)
-        old = draft.with_name(f"{draft.name}-old")
-        if baseline.exists():
-            baseline.replace(old)
-        draft.replace(baseline)
-        shutil.rmtree(old, ignore_errors=True)
+        baseline.path.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".", dir=baseline.path) as name:
+            draft = RunDir(Path(name))
+            write_lines(draft.environments_path, environments)
+            write_lines(draft.records_path, (record.to_json() for record in records))
+            draft.environments_path.replace(baseline.environments_path)
+            draft.records_path.replace(baseline.records_path)
     except OSError as error:
         raise RunDirError(
-            f"cannot be written: {error.strerror}", where=str(baseline), fix="name another --speechmeter-baseline"
+            f"cannot be written: {error.strerror}", where=str(baseline.path), fix="name another --speechmeter-baseline"
         ) from error
