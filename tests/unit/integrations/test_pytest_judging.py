@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from conftest import make_case
+from conftest import make_case, make_record
 from run_histories import write_run
 
 from speechmeter.core.errors import DeviceError, InputError, UnavailableError
 from speechmeter.core.types import VARIANT
-from speechmeter.integrations.pytest.findings import of_error, overall
+from speechmeter.integrations.pytest.findings import of_error, of_failure, overall
 from speechmeter.integrations.pytest.judging import figures_of, findings_of
 from speechmeter.integrations.pytest.marks import asked_by
 from speechmeter.integrations.pytest.settings import Settings
@@ -106,6 +106,18 @@ def test_a_case_that_fails_fails_its_test_and_one_that_cannot_be_had_does_not(se
     assert judged(settings)[:2] == ("failed", ["OOM"])
     write_run(tmp_path / "other/part", 2, SAME, status="unavailable")
     assert judged(replace(settings, root=tmp_path / "other"))[:2] == ("undecided", ["UNAVAILABLE"])
+
+
+@pytest.mark.parametrize("statuses", [("crashed", "ok", "ok"), ("ok", "oom", "ok"), ("unavailable", "timeout", "ok")])
+def test_one_failed_round_fails_the_case_whatever_the_others_did(statuses):
+    records = [make_record(make_case("model"), status=status, reason=f"was {status}") for status in statuses]
+    (bad,) = {"crashed", "oom", "timeout"} & set(statuses)
+    finding = of_failure(records)
+    assert (finding.outcome, finding.word, finding.reason) == ("failed", bad.upper(), f"was {bad}")
+
+
+def test_a_case_of_which_all_rounds_were_measured_is_no_failure():
+    assert of_failure([make_record(make_case("model"))] * 2) is None
 
 
 def test_a_new_baseline_is_not_compared(settings, tmp_path):

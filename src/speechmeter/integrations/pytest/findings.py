@@ -90,13 +90,18 @@ _SINGLE = "a single round has no interval; ask for more rounds"
 
 
 def of_failure(records: Sequence[Record]) -> Finding | None:
-    """A case that was tried and did not finish, or could not be tried; None for one that was measured."""
-    last = records[-1]
-    if last.status in FAILED:
-        return Finding(case=last.case.label, word=last.status.upper(), outcome="failed", reason=last.reason)
-    if last.status != "ok":
-        return Finding(case=last.case.label, word=last.status.upper(), outcome="undecided", reason=last.reason)
-    return None
+    """A case of which a round was tried and did not finish, or could not be tried; None for one that was measured."""
+    unmeasured = [record for record in records if record.status != "ok"]
+    if not unmeasured:
+        return None
+    failed = [record for record in unmeasured if record.status in FAILED]
+    told = (failed or unmeasured)[0]
+    return Finding(
+        case=told.case.label,
+        word=told.status.upper(),
+        outcome="failed" if failed else "undecided",
+        reason=told.reason,
+    )
 
 
 def of_error(case: str, error: SpeechmeterError) -> Finding:
