@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -100,7 +101,6 @@ def _other_python(config: pytest.Config) -> str | None:
 
 
 def _new_run(config: pytest.Config) -> Path:
+    """A place of this session alone. Others may begin in the same second, and one that measures nothing makes none."""
     store = _place(config, "store") or config.rootpath
-    base = f"{datetime.now():%Y%m%d-%H%M%S}-pytest"
-    names = (base if n == 0 else f"{base}-{n}" for n in range(1000))
-    return next(path for name in names if not (path := store / name).exists())
+    return store / f"{datetime.now():%Y%m%d-%H%M%S}-pytest-{uuid4().hex[:8]}"
