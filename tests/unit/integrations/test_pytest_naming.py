@@ -60,7 +60,26 @@ def test_what_a_fresh_process_cannot_import_is_refused(tmp_path):
             load_of(subject, test, tmp_path)
 
 
+def a_test(root, name, cls=None):
+    node = SimpleNamespace(name=name, nodeid=f"checks/test_speed.py::{name}@group")
+    return SimpleNamespace(path=root / "checks/test_speed.py", cls=cls, node=node)
+
+
 def test_a_case_is_named_after_its_test_whatever_worker_runs_it(tmp_path):
-    node = SimpleNamespace(name="test_a[5]", nodeid="checks/test_speed.py::TestIt::test_a[5]@group")
-    test = SimpleNamespace(path=tmp_path / "checks/test_speed.py", cls=type("TestIt", (), {}), node=node)
+    test = a_test(tmp_path, "test_a[5]", type("TestIt", (), {}))
     assert case_name(test, tmp_path) == "checks/test_speed.py::TestIt::test_a[5]"
+
+
+def test_a_name_that_two_tests_give_tells_them_apart_all_the_same(tmp_path):
+    names = [case_name(a_test(tmp_path, name), tmp_path, "encoder") for name in ("test_a", "test_b")]
+    assert names == ["checks/test_speed.py::test_a::encoder", "checks/test_speed.py::test_b::encoder"]
+
+
+def test_classes_within_classes_are_told_apart(tmp_path):
+    class TestOuter:
+        class TestInner:
+            pass
+
+    TestOuter.TestInner.__qualname__ = "TestOuter.TestInner"  # as at the top level of a file
+    name = case_name(a_test(tmp_path, "test_a", TestOuter.TestInner), tmp_path)
+    assert name == "checks/test_speed.py::TestOuter::TestInner::test_a"

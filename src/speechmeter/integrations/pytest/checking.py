@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -52,7 +51,7 @@ class Speechmeter:
 
     def _judged(self, subject: Any, name: str | None, plan: Mapping[str, Any], judge: Judge) -> Run:
         __tracebackhide__ = True
-        named = name or case_name(self._test, self._settings.root)
+        named = case_name(self._test, self._settings.root, name)
         run: Run | None = None
         try:
             asked = asked_by(mark.kwargs for mark in self._test.node.iter_markers(MARK))
@@ -67,14 +66,16 @@ class Speechmeter:
         return run
 
     def _measured(self, subject: Any, name: str, asked: Asked, plan: Mapping[str, Any]) -> Run:
-        part = self._settings.parts / f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}-{uuid4().hex[:8]}"
+        part = (
+            self._settings.parts / sha256(name.encode()).hexdigest()[:16]
+        )  # a test that is run again replaces its own
         root = self._settings.root
         with working_in(root):
             entry = {"name": name, "load": load_of(subject, self._test, root)}
             keys = {"name": "pytest", "meters": asked.meters, **asked.plan, **plan, "models": [entry]}
             study = study_from_python(keys)
             with turn():
-                options = Options(output=part, baseline_python=self._settings.baseline_python)
+                options = Options(output=part, baseline_python=self._settings.baseline_python, force=True)
                 return run_study(study, options, self._watch)
 
     def _unique(self, name: str) -> str:

@@ -25,10 +25,10 @@ def load_of(subject: str | Callable[[], Any], test: pytest.FixtureRequest, root:
     return f"python:{_place(subject, root)}:{name}"
 
 
-def case_name(test: pytest.FixtureRequest, root: Path) -> str:
-    """The test by its file, class and parameters: what its records are called, alike in every session."""
-    parts = [_relative(test.path, root), *([test.cls.__name__] if test.cls else []), test.node.name]
-    return "::".join(parts)
+def case_name(test: pytest.FixtureRequest, root: Path, given: str | None = None) -> str:
+    """The test by its file, class and parameters, and the given name: what its records are called in every session."""
+    classes = test.cls.__qualname__.split(".") if test.cls else []
+    return "::".join([_relative(test.path, root), *classes, test.node.name, *([given] if given else [])])
 
 
 def _place(factory: Any, root: Path) -> str:

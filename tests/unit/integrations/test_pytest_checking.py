@@ -1,0 +1,60 @@
+"""The fixture itself, what it measures with being replaced."""
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+from conftest import make_case
+from run_histories import write_run
+
+from speechmeter.api.runs import check_output, load
+from speechmeter.core.types import Spec
+from speechmeter.integrations.pytest import checking
+from speechmeter.integrations.pytest.checking import Speechmeter
+from speechmeter.integrations.pytest.keeping import put_together
+from speechmeter.integrations.pytest.settings import Settings
+from speechmeter.store.run_dir import RunDir
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(
+        root=tmp_path, run=tmp_path / "runs/now", baseline=None, baseline_python=None, update_baseline=False
+    )
+
+
+@pytest.fixture
+def measure(settings, monkeypatch):
+    """One check of `log-mel` in a test of that name, which takes so many seconds."""
+
+    def measure(test, latency_s, name=None):
+        def run_study(study, options, watch):
+            check_output(options.output, study, options)
+            subject = Spec(plugin="log-mel", name=study.cells.cases[0].subject.name, source="")
+            write_run(options.output, 1, [latency_s], make_case(subject=subject))
+            return load(options.output)
+
+        monkeypatch.setattr(checking, "run_study", run_study)
+        monkeypatch.setattr(checking, "turn", nullcontext)
+        node = SimpleNamespace(name=test, iter_markers=lambda mark: [], user_properties=[])
+        request = SimpleNamespace(path=settings.root / "test_a.py", cls=None, node=node, module=None)
+        return Speechmeter(request, settings, print).measure("log-mel", name=name)
+
+    return measure
+
+
+def kept(settings):
+    put_together(settings.parts, settings.run)
+    return {r.case.subject.name: r.measurements[0].values[0] for r in RunDir(settings.run).records()}
+
+
+def test_two_tests_that_give_the_same_name_do_not_contradict_each_other(measure, settings):
+    measure("test_a", 1.0, "encoder")
+    measure("test_b", 2.0, "encoder")
+    assert kept(settings) == {"test_a.py::test_a::encoder": 1.0, "test_a.py::test_b::encoder": 2.0}
+
+
+def test_of_a_test_that_is_run_again_the_last_measurement_is_kept(measure, settings):
+    measure("test_a", 1.0)
+    measure("test_a", 2.0)
+    assert kept(settings) == {"test_a.py::test_a": 2.0}
