@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from speechmeter.core.errors import RunDirError
+from speechmeter.core.errors import RunDirError, SpeechmeterError
 from speechmeter.core.types import Record
+from speechmeter.integrations.pytest.settings import Settings
 from speechmeter.store.lines import write_lines
 from speechmeter.store.merge import merge
 from speechmeter.store.run_dir import RunDir, is_free, is_run
@@ -19,12 +21,34 @@ _GAP = 1000
 """Between old and new records of a baseline, so that nothing of theirs counts as measured side by side."""
 
 
+def keep(settings: Settings) -> Iterator[str]:
+    """Make one run of a session, and bring the baseline up to date where that is asked for; a line on each.
+
+    Raises SpeechmeterError, which says where the measurements are.
+    """
+    with _or_else(f"not put together; what was measured is in {settings.parts}"):
+        put_together(settings.parts, settings.run)
+    yield f"all figures: speechmeter show {settings.run}"
+    if settings.update_baseline and settings.baseline is not None:
+        with _or_else("the baseline is not brought up to date"):
+            count = update_baseline(settings.baseline, settings.run)
+        yield f"{count} brought up to date in the baseline {settings.baseline}"
+
+
+@contextmanager
+def _or_else(consequence: str) -> Iterator[None]:
+    try:
+        yield
+    except (SpeechmeterError, OSError) as error:
+        raise SpeechmeterError(f"{consequence}: {error}") from error
+
+
 def put_together(parts: Path, run: Path) -> None:
-    """One run of all parts, which are then removed. Raises RunDirError, the parts kept, where two contradict."""
+    """One run of all parts, then removed if they can be. Raises RunDirError, the parts kept, where two contradict."""
     found = sorted(path for path in parts.iterdir() if is_run(path))
     if found:
         merge(found, run)
-    shutil.rmtree(parts)
+    shutil.rmtree(parts, ignore_errors=True)
 
 
 def update_baseline(baseline: Path, run: Path) -> int:

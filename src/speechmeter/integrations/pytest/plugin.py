@@ -69,22 +69,23 @@ def _teller(config: pytest.Config) -> Callable[[str], None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Put the measurements of all workers into one run, also where the session was interrupted."""
+    """Put the measurements of all workers into one run, also where the session was interrupted.
+
+    A session that passes but cannot keep them ends with pytest's exit code for internal errors.
+    """
     settings = read_settings(session.config)
     if is_worker(session.config) or not settings.parts.is_dir():
         return
     from speechmeter.core.errors import SpeechmeterError
-    from speechmeter.integrations.pytest.keeping import put_together, update_baseline
+    from speechmeter.integrations.pytest.keeping import keep
 
     lines = session.config.stash.setdefault(_KEPT, [])
     try:
-        put_together(settings.parts, settings.run)
-        lines.append(f"all figures: speechmeter show {settings.run}")
-        if settings.update_baseline and settings.baseline is not None:
-            count = update_baseline(settings.baseline, settings.run)
-            lines.append(f"{count} brought up to date in the baseline {settings.baseline}")
+        lines.extend(keep(settings))
     except SpeechmeterError as error:
-        lines.append(f"not put together: {error}; what was measured is in {settings.parts}")
+        lines.append(str(error))
+        if session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
