@@ -16,9 +16,9 @@ from speechmeter.subjects.python import load_factory
 SOURCE = "def make():\n    return max\n"
 
 
-def module(path: Path):
+def module(path: Path, source: str = SOURCE):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(SOURCE)
+    path.write_text(source)
     spec = spec_from_file_location(path.stem, path)
     made = module_from_spec(spec)
     spec.loader.exec_module(made)
@@ -44,6 +44,41 @@ def test_a_factory_in_a_package_is_named_by_its_module(tmp_path, monkeypatch):
     assert load_factory(make_case(subject=subject))() is max
 
 
+def test_a_factory_in_a_package_below_the_root_is_named_by_its_file(tmp_path):
+    made = module(tmp_path / "backend/tests/test_y.py")
+    (tmp_path / "backend/tests/__init__.py").touch()
+    assert load_of(made.make, SimpleNamespace(module=made), tmp_path) == "python:backend/tests/test_y.py:make"
+
+
+def test_a_factory_of_an_installed_package_is_named_by_its_module(tmp_path):
+    test = SimpleNamespace(module=SimpleNamespace(here=load_factory))
+    assert load_of("here", test, tmp_path) == "python:speechmeter.subjects.python:load_factory"
+
+
+def test_a_factory_that_was_imported_by_another_name_has_its_own(tmp_path):
+    made = module(tmp_path / "models.py")
+    test = SimpleNamespace(module=SimpleNamespace(encoder=made.make))
+    assert load_of("encoder", test, tmp_path) == "python:models.py:make"
+
+
+def test_what_has_no_name_of_its_own_is_found_in_the_file_of_the_test(tmp_path):
+    made = module(tmp_path / "test_speed.py", "encoder = lambda: max\n")
+    assert load_of("encoder", SimpleNamespace(module=made), tmp_path) == "python:test_speed.py:encoder"
+
+
+def test_a_decorated_factory_is_named_by_the_file_it_stands_in(tmp_path):
+    made = module(tmp_path / "test_speed.py", f"import contextlib\n\n@contextlib.contextmanager\n{SOURCE}")
+    for subject in ("make", made.make):
+        assert load_of(subject, SimpleNamespace(module=made), tmp_path) == "python:test_speed.py:make"
+
+
+def test_a_class_is_a_factory_by_name_as_well(tmp_path, monkeypatch):
+    made = module(tmp_path / "test_with_a_class.py", "class Encoder:\n    pass\n")
+    monkeypatch.setitem(sys.modules, "test_with_a_class", made)
+    for subject in ("Encoder", made.Encoder):
+        assert load_of(subject, SimpleNamespace(module=made), tmp_path) == "python:test_with_a_class.py:Encoder"
+
+
 def test_any_other_name_is_that_of_a_plan(tmp_path):
     test = SimpleNamespace(module=module(tmp_path / "test_speed.py"))
     assert load_of("log-mel", test, tmp_path) == "log-mel"
@@ -55,7 +90,7 @@ def test_what_a_fresh_process_cannot_import_is_refused(tmp_path):
         return max
 
     test = SimpleNamespace(module=module(tmp_path / "test_speed.py"))
-    for subject in (inner, lambda: max, max, 3):
+    for subject in (inner, lambda: max, max, int, 3):
         with pytest.raises(SubjectError, match="top level of a file"):
             load_of(subject, test, tmp_path)
 

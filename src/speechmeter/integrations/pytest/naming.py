@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from speechmeter.core.errors import SubjectError
+from speechmeter.integrations.pytest.settings import STARTING_PATH
 
 _WAY_OUT = "define it at the top level of a file, so that a fresh process can import it"
 
@@ -17,12 +18,14 @@ _WAY_OUT = "define it at the top level of a file, so that a fresh process can im
 def load_of(subject: str | Callable[[], Any], test: pytest.FixtureRequest, root: Path) -> str:
     """What a plan would call it: a factory, the name of one in the test's file, or a model as plans name it."""
     if isinstance(subject, str):
-        found = getattr(test.module, subject, None) if subject.isidentifier() else None
-        return f"python:{_place(found, root)}:{subject}" if inspect.isfunction(found) else subject
+        found: Any = getattr(test.module, subject, None) if subject.isidentifier() else None
+        if not _is_factory(found):
+            return subject
+        return _named(found, root) if found.__qualname__.isidentifier() else _within(test.module, subject, root)
     name = getattr(subject, "__qualname__", type(subject).__name__)
-    if not (inspect.isfunction(subject) or inspect.isclass(subject)) or not name.isidentifier():
+    if not _is_factory(subject) or not name.isidentifier():
         raise SubjectError(f"{name} is no function of a file", fix=_WAY_OUT)
-    return f"python:{_place(subject, root)}:{name}"
+    return _named(subject, root)
 
 
 def case_name(test: pytest.FixtureRequest, root: Path, given: str | None = None) -> str:
@@ -31,18 +34,38 @@ def case_name(test: pytest.FixtureRequest, root: Path, given: str | None = None)
     return "::".join([_relative(test.path, root), *classes, test.node.name, *([given] if given else [])])
 
 
-def _place(factory: Any, root: Path) -> str:
-    """The file from the root folder; the dotted name where it stands in a package, whose imports may be relative."""
-    source = inspect.getsourcefile(factory)
-    if source is None:
-        raise SubjectError(f"{factory.__qualname__} has no source file", fix=_WAY_OUT)
-    path = Path(source).resolve()
+def _is_factory(found: Any) -> bool:
+    return inspect.isfunction(found) or inspect.isclass(found)
+
+
+def _named(factory: Any, root: Path) -> str:
+    return _within(inspect.unwrap(factory), factory.__name__, root)
+
+
+def _within(holder: Any, name: str, root: Path) -> str:
+    return f"python:{_place(holder, root)}:{name}"
+
+
+def _place(holder: Any, root: Path) -> str:
+    """The file from the root folder, or the dotted name in a package that fresh processes find from there."""
+    path = _source(holder)
     package: list[str] = []
     folder = path.parent
     while (folder / "__init__.py").is_file():
         package.insert(0, folder.name)
         folder = folder.parent
-    return ".".join([*package, path.stem]) if package else _relative(path, root)
+    found = package and (folder == root.resolve() or folder in STARTING_PATH)
+    return ".".join([*package, path.stem]) if found else _relative(path, root)
+
+
+def _source(holder: Any) -> Path:
+    try:
+        source = inspect.getsourcefile(holder)
+    except TypeError:  # built in
+        source = None
+    if source is None:
+        raise SubjectError(f"{holder.__name__} has no source file", fix=_WAY_OUT)
+    return Path(source).resolve()
 
 
 def _relative(path: Path, root: Path) -> str:

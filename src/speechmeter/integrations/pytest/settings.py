@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -9,6 +10,8 @@ from uuid import uuid4
 
 import pytest
 
+STARTING_PATH = frozenset(Path(entry).resolve() for entry in sys.path[1:])
+"""Where fresh processes find modules as well: read before pytest adds folders, and without the one of the script."""
 _RUN = "speechmeter_run"
 _KEY = pytest.StashKey["Settings"]()
 
