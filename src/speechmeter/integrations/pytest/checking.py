@@ -66,9 +66,8 @@ class Speechmeter:
         return run
 
     def _measured(self, subject: Any, name: str, asked: Asked, plan: Mapping[str, Any]) -> Run:
-        part = (
-            self._settings.parts / sha256(name.encode()).hexdigest()[:16]
-        )  # a test that is run again replaces its own
+        # a test that is run again replaces its own part
+        part = self._settings.parts / sha256(name.encode()).hexdigest()[:16]
         root = self._settings.root
         with working_in(root):
             entry = {"name": name, "load": load_of(subject, self._test, root)}
