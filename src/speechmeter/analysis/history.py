@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from speechmeter.analysis.compare import (
     word_of_change,
 )
 from speechmeter.analysis.estimate import Estimate, over_rounds, t_quantile
-from speechmeter.analysis.shifts import FEWEST, inside, level_starts, noise_of
+from speechmeter.analysis.shifts import FEWEST, joined, level_starts, noise_of, settled
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case
 
@@ -100,20 +101,21 @@ def series_of(case: Case, metric: Metric, machine: str, points: Sequence[Point],
     ordered = sorted(points, key=lambda point: point.started)
     logs = [math.log(point.figure.value) for point in ordered]
     noise = noise_of(logs, _floor(metric, ordered))
-    starts = level_starts(logs, noise, 0.0 if metric.exact else math.log1p(min_effect))
+    parts = level_starts(logs, noise)
+    counted = settled(logs, parts, noise)  # before small shifts are joined, or all around the middle would be wild
+    starts = joined(logs, parts, 0.0 if metric.exact else math.log1p(min_effect))
     return Series(
         case=case, metric=metric, machine=machine, points=tuple(ordered), noise=noise,
-        levels=tuple(_levels(metric, ordered, logs, starts, noise)),
+        levels=tuple(_levels(metric, ordered, logs, starts, counted)),
     )  # fmt: skip
 
 
 def _levels(
-    metric: Metric, points: Sequence[Point], logs: Sequence[float], starts: Sequence[int], noise: float
+    metric: Metric, points: Sequence[Point], logs: Sequence[float], starts: Sequence[int], counted: Sequence[bool]
 ) -> Iterator[Level]:
     before: list[float] = []
     for start, end in zip(starts, [*starts[1:], len(logs)], strict=True):
-        middle = median(logs[start:end])
-        kept = [value for value in logs[start:end] if inside(value, middle, noise, len(logs))]
+        kept = list(itertools.compress(logs[start:end], counted[start:end]))
         yield Level(
             figure=_level_figure(metric, kept),
             points=tuple(points[start:end]),

@@ -47,16 +47,37 @@ def price_of(count: int) -> float:
     return 8.0 + 4.0 * math.log(count)
 
 
-def inside(value: float, level: float, noise: float, count: int) -> bool:
-    """Whether a value belongs to its level, in a series of so many; a wild run does not."""
-    return ((value - level) / noise) ** 2 < _BOUND * price_of(count)
+def level_starts(values: Sequence[float], noise: float) -> list[int]:
+    """Where levels begin, 0 first."""
+    return [0] if len(values) < FEWEST else _partition(values, noise, price_of(len(values)))
 
 
-def level_starts(values: Sequence[float], noise: float, least_step: float = 0.0) -> list[int]:
-    """Where levels begin, 0 first. Neighbouring levels whose medians differ by `least_step` or less are one."""
-    if len(values) < FEWEST:
-        return [0]
-    return _without_small(values, _partition(values, noise, price_of(len(values))), least_step)
+def settled(values: Sequence[float], starts: Sequence[int], noise: float) -> list[bool]:
+    """Whether each value belongs to the level it stands in; a wild run does not.
+
+    Where the median lies far from every value, all of them are the level: it is never left without one.
+    """
+    far = _BOUND * price_of(len(values))
+    found: list[bool] = []
+    for part in _cut(values, starts):
+        near = [((value - median(part)) / noise) ** 2 < far for value in part]
+        found += near if any(near) else [True] * len(part)
+    return found
+
+
+def joined(values: Sequence[float], starts: Sequence[int], least_step: float) -> list[int]:
+    """The starts that are left when neighbouring levels whose medians differ by `least_step` or less are one."""
+    left = list(starts)
+    while len(left) > 1:
+        steps = [abs(b - a) for a, b in itertools.pairwise(median(part) for part in _cut(values, left))]
+        if min(steps) > least_step:
+            break
+        del left[steps.index(min(steps)) + 1]
+    return left
+
+
+def _cut(values: Sequence[float], starts: Sequence[int]) -> list[Sequence[float]]:
+    return [values[start:end] for start, end in zip(starts, [*starts[1:], len(values)], strict=True)]
 
 
 def _partition(values: Sequence[float], noise: float, price: float) -> list[int]:
@@ -93,15 +114,3 @@ def _costs(values: Sequence[float], bound: float) -> list[list[float]]:
             line[end] = float(np.minimum((known[start:end] - middle) ** 2, bound).sum())
         table.append(line)
     return table
-
-
-def _without_small(values: Sequence[float], starts: Sequence[int], least_step: float) -> list[int]:
-    """Join the two neighbours that differ least, and again, until all differ by more than `least_step`."""
-    left = list(starts)
-    while len(left) > 1:
-        middles = [median(values[a:b]) for a, b in zip(left, [*left[1:], len(values)], strict=True)]
-        steps = [abs(b - a) for a, b in itertools.pairwise(middles)]
-        if min(steps) > least_step:
-            break
-        del left[steps.index(min(steps)) + 1]
-    return left

@@ -1,6 +1,7 @@
 """Levels of one case over many runs: where they began, what changed with them, and what counts as one."""
 
 import math
+import random
 
 import pytest
 from conftest import make_case
@@ -74,6 +75,21 @@ def test_a_wild_run_is_counted_apart_and_does_not_move_its_level():
     made = found([1.0, 1.01, 0.99, 1.0, 4.0, 1.0, 1.01, 0.99, 1.0])
     assert (len(made.levels), made.levels[0].wild) == (1, 1)
     assert made.levels[0].figure.value == pytest.approx(1.0, rel=0.005)
+
+
+@pytest.mark.parametrize(("before", "after"), [(10, 10), (2, 2), (11, 10), (3, 17)])
+def test_a_shift_too_small_to_count_makes_no_run_wild(before, after):
+    made = found([1.0] * before + [1.03] * after)
+    (level,) = made.levels
+    assert (level.wild, level.figure.rounds) == (0, before + after)
+    assert level.figure.value == pytest.approx(1.03 ** (after / (before + after)))
+
+
+def test_a_wild_run_beside_a_shift_too_small_to_count_is_still_wild():
+    noise = random.Random(1)
+    values = [(1.0 if n < 10 else 1.04) * math.exp(noise.gauss(0, 0.003)) for n in range(20)]
+    values[5] = 2.0
+    assert [(len(level.points), level.wild) for level in found(values).levels] == [(20, 1)]
 
 
 def test_rounds_that_spread_inside_a_run_widen_the_noise_between_runs():

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from speechmeter.analysis.shifts import LEAST, level_starts, noise_of
+from speechmeter.analysis.shifts import LEAST, joined, level_starts, noise_of, settled
 
 FLOOR = 0.002
 
 
 def starts(values, least_step=0.0):
-    return level_starts(list(values), noise_of(list(values), FLOOR), least_step)
+    return joined(list(values), level_starts(list(values), noise_of(list(values), FLOOR)), least_step)
 
 
 def series(seed, spread, *levels):
@@ -58,6 +58,10 @@ def test_steps_that_do_not_count_are_joined_and_larger_ones_stay():
     values = [0.0] * 8 + [0.03] * 8 + [0.3] * 8
     assert starts(values) == [0, 8, 16]
     assert starts(values, least_step=0.05) == [0, 16]
+
+
+def test_of_every_level_some_run_is_settled():
+    assert settled([0.0, 1.0, 0.0, 9.0, 1.0], [0, 3], FLOOR) == [True, False, True, True, True]
 
 
 def test_every_level_has_at_least_two_runs():
