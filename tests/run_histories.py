@@ -38,6 +38,23 @@ def write_run(
             store.append(record, environment)
 
 
+def write_crash(path: Path, day: int, rounds: int = 3, case: Case | None = None, first: int = 0) -> None:
+    """A run whose process was killed in every round from `first` on: no readings, no environment."""
+    with RunWriter(path) as store:
+        store.begin("")
+        for number in range(first, first + rounds):
+            record = make_record(
+                case or make_case("model"),
+                round=number,
+                sequence=number,
+                status="crashed",
+                reason="killed by SIGSEGV, in first call",
+                host=FACTS["host"],
+                started=f"2026-05-{day:02d}T10:00:{number:02d}.000+00:00",
+            )
+            store.append(record)
+
+
 def write_history(
     folder: Path, values: Sequence[float], facts: Mapping[int, Mapping[str, Any]] | None = None, **options: Any
 ) -> None:

@@ -2,7 +2,7 @@
 
 import json
 
-from run_histories import write_history
+from run_histories import write_crash, write_history
 
 
 def test_the_table_names_level_commit_and_what_changed(workshop, cli):
@@ -34,6 +34,19 @@ def test_flat_is_exit_0_and_too_few_runs_exit_3(workshop, cli):
     flat, short = (cli("compare", "--history", name) for name in ("flat", "short"))
     assert (flat.returncode, "no shift" in flat.stdout) == (0, True)
     assert (short.returncode, "too few runs" in short.stdout) == (3, True)
+
+
+def test_a_newest_run_that_failed_is_a_regression_in_every_format(workshop, cli):
+    write_history(workshop / "runs", [0.02] * 4)
+    write_crash(workshop / "runs/run-04", 5)
+    done = cli("compare", "--history", "runs")
+    assert done.returncode == 1, done.stderr
+    assert "2026-05-05 10:00" in next(line for line in done.stdout.splitlines() if "FAILED" in line and "│" in line)
+    assert "latency FAILED from run-04; the run before is c0ffee04 (run-03)" in done.stdout
+    comment = cli("compare", "--history", "runs", "--format", "github").stdout
+    assert comment.startswith("❌ **Regression:** model · cpu · 1 s × 1 latency FAILED since run-04")
+    (series,) = json.loads(cli("compare", "--history", "runs", "--format", "json").stdout)["series"]
+    assert [failed["run"] for failed in series["failed"]] == ["run-04"]
 
 
 def test_a_history_and_two_runs_exclude_each_other(workshop, cli):

@@ -31,18 +31,31 @@ _MACHINE = ("host", "cpu", "cores", "gpu")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
-    """One run's figure of the case. `facts` are those of its environment, `started` UTC."""
+class Entry:
+    """One run of the case. `facts` are those of its environment, empty where a crash left none; `started` is UTC."""
 
     run: str
     started: str
-    figure: Estimate
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def commit(self) -> str:
         """The commit of the folder in which it was measured, `-dirty` where that was changed; empty if unknown."""
         return str(self.facts.get(_GIT, ""))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point(Entry):
+    """A run with its figure."""
+
+    figure: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure(Entry):
+    """A run in which the case was tried and has no figure; `reason` begins with the status."""
+
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +83,10 @@ class Level:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """All runs of a case on one machine, in the order of time. `noise` is the spread between runs, as a share."""
+    """All runs of a case on one machine, in the order of time. `noise` is the spread between runs, as a share.
+
+    `failed` are those without a figure, which belong to no level.
+    """
 
     case: Case
     metric: Metric
@@ -78,6 +94,7 @@ class Series:
     points: tuple[Point, ...]
     noise: float
     levels: tuple[Level, ...]
+    failed: tuple[Failure, ...] = ()
 
     @property
     def judged(self) -> bool:
@@ -85,13 +102,20 @@ class Series:
         return len(self.points) >= FEWEST
 
     @property
+    def failing(self) -> tuple[Failure, ...]:
+        """The failed runs since the last figure; none where the newest run has one."""
+        return tuple(one for one in self.failed if one.started > self.points[-1].started)
+
+    @property
     def regressed(self) -> bool:
-        """Whether the newest shift is for the worse: an older one that was mended since is not."""
+        """Whether the newest run failed or the newest shift is for the worse: what was mended since does not count."""
         last = self.levels[-1].shift
-        return last is not None and last.regression
+        return bool(self.failing) or (last is not None and last.regression)
 
 
-def series_of(case: Case, metric: Metric, machine: str, points: Sequence[Point], min_effect: float) -> Series:
+def series_of(
+    case: Case, metric: Metric, machine: str, points: Sequence[Point], min_effect: float, failed: Sequence[Failure] = ()
+) -> Series:
     """Levels of a case's figures. Shifts of `min_effect` or less are none; of what is counted, any is one.
 
     The figures must be above 0. Raises ValueError without any point.
@@ -107,6 +131,7 @@ def series_of(case: Case, metric: Metric, machine: str, points: Sequence[Point],
     return Series(
         case=case, metric=metric, machine=machine, points=tuple(ordered), noise=noise,
         levels=tuple(_levels(metric, ordered, logs, starts, counted)),
+        failed=tuple(sorted(failed, key=lambda one: one.started)),
     )  # fmt: skip
 
 
@@ -131,7 +156,7 @@ def machine_of(facts: Mapping[str, Any], host: str) -> tuple[str, ...]:
 
 
 def history_exit(series: Sequence[Series]) -> int:
-    """1 where a newest shift is a regression, 3 where no series has enough runs, else 0."""
+    """1 where a newest shift is a regression or a newest run failed, 3 where no series has enough runs, else 0."""
     if any(one.regressed for one in series):
         return 1
     return 0 if any(one.judged for one in series) else 3

@@ -11,16 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.history import Point, Series, machine_of, series_of
+from speechmeter.analysis.history import Failure, Point, Series, machine_of, series_of
 from speechmeter.api.comparing import metric_named
 from speechmeter.core.errors import InputError, SpeechmeterError
 from speechmeter.core.metrics import Metric
-from speechmeter.core.types import Case, Record
+from speechmeter.core.types import FAILED, Case, Record
+from speechmeter.report.numbers import counted
 from speechmeter.report.selecting import fits, nothing_fits, parse
 from speechmeter.store.run_dir import RunDir, is_run
 
 _Machine = tuple[str, ...]
 _Watcher = Callable[[int, int], None]
+_FEW = 3
+"""So many notes stand in an error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,7 @@ class History:
 
 @dataclass(frozen=True, kw_only=True)
 class _Group:
-    """The rounds of one case on one machine in one run."""
+    """The rounds of one case on one machine in one run, failed ones too."""
 
     run: str
     records: tuple[Record, ...]
@@ -45,8 +48,22 @@ class _Group:
         return min(record.started for record in self.records)
 
     @property
+    def case(self) -> Case:
+        return self.records[0].case
+
+    @property
+    def host(self) -> str:
+        return self.records[0].host
+
+    @property
     def machine(self) -> _Machine:
-        return machine_of(self.facts, self.records[0].host)
+        return machine_of(self.facts, self.host)
+
+    @property
+    def failure(self) -> str:
+        """How its last round failed; empty where it did not."""
+        last = self.records[-1]
+        return f"{last.status}: {last.reason}" if last.status in FAILED else ""
 
 
 def history(
@@ -54,8 +71,9 @@ def history(
 ) -> History:
     """Levels of every case below a folder (`DIR` or `DIR@model=a,batch=1`), for each metric in `thresholds`.
 
-    `last` takes only that many newest runs. A run that cannot be read is named in the notes and left out. Raises
-    InputError where the folder holds no run, no record fits, or no case has a metric that was asked for.
+    `last` takes only that many newest runs. A run that cannot be read is named in the notes and left out; failed ones
+    are counted there. Raises InputError where the folder holds no run, no record fits, or no case has a metric that was
+    asked for.
     """
     folder, filters = parse(text)
     groups, notes = _read(folder, watch)
@@ -71,9 +89,11 @@ def history(
         for (_, machine), together in apart.items()
         for one in _series(together, name, names[machine], min_effect, notes)
     ]
+    told = tuple(dict.fromkeys(notes))
     if not series:
-        raise InputError(f"no run here has {' or '.join(thresholds)}", where=text, fix="name another --metric")
-    return History(series=tuple(series), runs=len({group.run for group in newest}), notes=tuple(dict.fromkeys(notes)))
+        what = "; ".join([f"no run here has {' or '.join(thresholds)}", *told[:_FEW]])
+        raise InputError(what, where=text, fix="name another --metric")
+    return History(series=tuple(series), runs=len({group.run for group in newest}), notes=told)
 
 
 def find_runs(folder: Path) -> list[Path]:
@@ -116,7 +136,7 @@ def _groups(run: RunDir, name: str, seen: set[tuple[Any, ...]]) -> Iterator[_Gro
     facts_of: dict[tuple[str, _Machine], Mapping[str, Any]] = {}
     for record in run.records():
         mark = (record.case.id, record.round, record.host, record.environment, record.started)
-        if record.status != "ok" or mark in seen:
+        if record.status not in {"ok", *FAILED} or mark in seen:
             continue
         seen.add(mark)
         facts = environments.get(record.environment, {}).get("facts", {})
@@ -138,10 +158,18 @@ def _newest(groups: Sequence[_Group], last: int | None) -> list[_Group]:
 
 
 def _apart(groups: Sequence[_Group]) -> dict[tuple[str, _Machine], list[_Group]]:
-    """Groups of one case and machine; which meters ran beside it does not make it another case."""
+    """Groups of one case and machine; which meters ran beside it does not make it another case.
+
+    A process that is killed tells nothing of its machine: its group goes to the newest known one of that host.
+    """
+    ordered = sorted(groups, key=lambda group: group.started)
+    homes = {(_key(group.case), group.host): group.machine for group in ordered if group.facts}
     found: dict[tuple[str, _Machine], list[_Group]] = {}
     for group in groups:
-        found.setdefault((_key(group.records[0].case), group.machine), []).append(group)
+        key = _key(group.case)
+        lost = group.failure and not group.facts
+        machine = homes.get((key, group.host), group.machine) if lost else group.machine
+        found.setdefault((key, machine), []).append(group)
     return found
 
 
@@ -156,11 +184,23 @@ def _machine_names(machines: Collection[_Machine]) -> dict[_Machine, str]:
 
 
 def _series(groups: Sequence[_Group], name: str, machine: str, min_effect: float, notes: list[str]) -> Iterator[Series]:
-    case = groups[-1].records[0].case
+    case = groups[-1].case
     metric = metric_named(name, groups[-1].records)
     points = list(_points(groups, metric, notes))
+    measured = {point.run for point in points}
+    failed = [group for group in groups if group.failure and group.run not in measured]
+    notes += [_failed_note(failed, len({group.run for group in groups}))] if failed else []
     if points:
-        yield series_of(case, metric, machine, points, min_effect)
+        yield series_of(case, metric, machine, points, min_effect, [_failed(group) for group in failed])
+
+
+def _failed(group: _Group) -> Failure:
+    return Failure(run=group.run, started=group.started, facts=group.facts, reason=group.failure)
+
+
+def _failed_note(failed: Sequence[_Group], runs: int) -> str:
+    count, last = len({group.run for group in failed}), max(failed, key=lambda group: group.started)
+    return f"failed: {count} of {counted(runs, 'run')} of {last.case.label}, last {last.run}: {last.failure}"
 
 
 def _points(groups: Sequence[_Group], metric: Metric, notes: list[str]) -> Iterator[Point]:
@@ -169,4 +209,4 @@ def _points(groups: Sequence[_Group], metric: Metric, notes: list[str]) -> Itera
         if figure is not None and figure.value > 0:
             yield Point(run=group.run, started=group.started, figure=figure, facts=group.facts)
         elif figure is not None:
-            notes.append(f"left out: {group.run}: {metric.name} is not above 0 for {group.records[0].case.label}")
+            notes.append(f"left out: {group.run}: {metric.name} is not above 0 for {group.case.label}")

@@ -31,7 +31,8 @@ def compare(
 ) -> None:
     """Verdict for each cell: SLOWER, FASTER, SAME, or CANNOT TELL. Exit 1 on a regression, 3 when it cannot tell.
 
-    With --history: the levels of each case over many runs; exit 1 where the newest shift is a regression.
+    With --history: the levels of each case over many runs; exit 1 where the newest shift is a regression,
+    or the newest run failed.
     """
     from speechmeter.analysis.compare import overall_exit
     from speechmeter.api.comparing import compare as compare_selections

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from speechmeter.analysis.history import Level, Point, Series
+from speechmeter.analysis.history import Entry, Level, Series
 from speechmeter.analysis.shifts import FEWEST
 from speechmeter.report.numbers import counted, figure
 from speechmeter.report.tables import Cell, Row, Table
@@ -14,10 +14,14 @@ from speechmeter.report.text import folded
 
 _HEADINGS = ("metric", "since", "commit", "runs", "level", "against the level before", "verdict")
 _NO_COMMIT = "–"
+_FAILED = "FAILED"
 
 
 def history_table(series: Sequence[Series], runs: int, notes: Sequence[str], min_effect: str) -> Table:
-    """One row a level, the oldest of a case first; below it where each shift began and what changed with it."""
+    """One row a level, the oldest of a case first; below it where each shift began and what changed with it.
+
+    Runs that failed since the last level are a row of their own.
+    """
     several = len({one.machine for one in series}) > 1
     return Table(
         title=f"Levels over {counted(runs, 'run')}, smallest shift that counts {min_effect}",
@@ -30,23 +34,22 @@ def history_table(series: Sequence[Series], runs: int, notes: Sequence[str], min
 
 
 def _rows(one: Series, several: bool) -> Iterator[Row]:
-    for number, level in enumerate(one.levels):
+    lines = [_texts(one, level) for level in one.levels]
+    if one.failing:
+        lines.append([one.metric.name, *_since(one.failing[0]), str(len(one.failing)), "–", "–", _FAILED])
+    for number, texts in enumerate(lines):
         labels = (one.case.label, one.machine) if number == 0 else ("", "")
-        yield Row(labels=labels if several else labels[:1], cells=tuple(Cell(word=text) for text in _texts(one, level)))
+        yield Row(labels=labels if several else labels[:1], cells=tuple(Cell(word=text) for text in texts))
 
 
 def _texts(one: Series, level: Level) -> list[str]:
-    first = level.points[0]
     runs = f"{len(level.points)}" + (f" ({level.wild} wild)" if level.wild else "")
-    return [
-        one.metric.name,
-        first.started[:16].replace("T", " "),
-        first.commit or _NO_COMMIT,
-        runs,
-        figure(level.figure),
-        _ratio(level),
-        _verdict(one, level),
-    ]
+    first = _since(level.points[0])
+    return [one.metric.name, *first, runs, figure(level.figure), _ratio(level), _verdict(one, level)]
+
+
+def _since(first: Entry) -> tuple[str, str]:
+    return first.started[:16].replace("T", " "), first.commit or _NO_COMMIT
 
 
 def _ratio(level: Level) -> str:
@@ -72,10 +75,13 @@ def _shift_notes(one: Series) -> Iterator[str]:
                 f"{one.case.label} {one.metric.name} {level.shift.word} from {_place(level.points[0])}; "
                 f"the run before is {_place(level.shift.before)}{changed}"
             )
+    if one.failing:
+        first, before = _place(one.failing[0]), _place(one.points[-1])
+        yield f"{one.case.label} {one.metric.name} {_FAILED} from {first}; the run before is {before}"
 
 
-def _place(point: Point) -> str:
-    return f"{point.commit} ({point.run})" if point.commit else point.run
+def _place(entry: Entry) -> str:
+    return f"{entry.commit} ({entry.run})" if entry.commit else entry.run
 
 
 def _few(series: Sequence[Series]) -> list[str]:
@@ -90,15 +96,22 @@ def history_github(table: Table, series: Sequence[Series]) -> str:
     worse = [one for one in series if one.regressed]
     if worse:
         head = "❌ **Regression:** " + ", ".join(
-            f"{one.case.label} {one.metric.name} {_verdict(one, one.levels[-1])} "
-            f"since {one.levels[-1].points[0].commit or one.levels[-1].points[0].run}"
+            f"{one.case.label} {one.metric.name} {word} since {first.commit or first.run}"
             for one in worse
+            for word, first in [_end(one)]
         )
     elif not any(one.judged for one in series):
         head = "❔ **Cannot tell:** too few runs"
     else:
         head = f"✅ **No regression** at the end of {len(series)} series"
     return folded(head, table)
+
+
+def _end(one: Series) -> tuple[str, Entry]:
+    """The last verdict of a series, and the run from which on it holds."""
+    if one.failing:
+        return _FAILED, one.failing[0]
+    return _verdict(one, one.levels[-1]), one.levels[-1].points[0]
 
 
 def history_json(series: Sequence[Series], notes: Sequence[str]) -> str:
@@ -117,6 +130,7 @@ def _data(one: Series) -> dict[str, Any]:
         "judged": one.judged,
         "regressed": one.regressed,
         "levels": [_level(level) for level in one.levels],
+        "failed": [{"run": f.run, "started": f.started, "commit": f.commit, "reason": f.reason} for f in one.failed],
     }
 
 

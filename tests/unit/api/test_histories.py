@@ -4,8 +4,9 @@ import shutil
 
 import pytest
 from conftest import make_case
-from run_histories import write_history, write_run
+from run_histories import write_crash, write_history, write_run
 
+from speechmeter.analysis.history import history_exit
 from speechmeter.api.histories import find_runs, history
 from speechmeter.core.errors import InputError
 
@@ -58,6 +59,50 @@ def test_a_broken_run_is_left_out_by_name_and_the_rest_is_read(tmp_path):
     found = history(str(tmp_path), LATENCY)
     assert len(found.series[0].points) == 9
     assert "run-02" in found.notes[0]
+
+
+CRASH = "crashed: killed by SIGSEGV, in first call"
+
+
+def test_runs_that_failed_are_counted_and_the_newest_is_a_regression(tmp_path):
+    write_history(tmp_path, [0.020] * 5)
+    for day in range(6, 11):
+        write_crash(tmp_path / f"run-{day:02d}", day)
+    found = history(str(tmp_path), LATENCY)
+    (series,) = found.series
+    assert (len(series.points), len(series.failing), series.regressed, history_exit([series])) == (5, 5, True, 1)
+    assert found.notes == (f"failed: 5 of 10 runs of model · cpu · 1 s × 1, last run-10: {CRASH}",)
+    assert found.runs == 10
+
+
+def test_a_failure_that_was_mended_is_counted_and_no_regression(tmp_path):
+    write_history(tmp_path, [0.020] * 5)
+    shutil.rmtree(tmp_path / "run-02")
+    write_crash(tmp_path / "run-02", 3)
+    found = history(str(tmp_path), LATENCY)
+    (series,) = found.series
+    assert (len(series.failed), series.failing, history_exit([series])) == (1, (), 0)
+    assert found.notes[0].startswith("failed: 1 of 5 runs of model")
+
+
+def test_a_run_of_which_some_rounds_failed_has_a_figure(tmp_path):
+    write_history(tmp_path, [0.020] * 5)
+    write_crash(tmp_path / "run-04", 5, rounds=2, first=3)
+    (series,) = history(str(tmp_path), LATENCY).series
+    assert (len(series.points), series.failed) == (5, ())
+
+
+def test_a_crash_goes_to_the_newest_machine_of_its_name(tmp_path):
+    write_history(tmp_path / "a", [0.020] * 4, {n: {"cpu": "slide rule"} for n in range(2)})
+    write_crash(tmp_path / "b", 9)
+    failed = {one.machine: len(one.failed) for one in history(str(tmp_path), LATENCY).series}
+    assert failed == {"desk · slide rule · [0]": 0, "desk · abacus · [0]": 1}
+
+
+def test_a_case_that_never_worked_has_no_series_and_its_failure_is_told(tmp_path):
+    write_crash(tmp_path / "a", 1)
+    with pytest.raises(InputError, match=f"no run here has latency; failed: 1 of 1 run .* {CRASH}"):
+        history(str(tmp_path), LATENCY)
 
 
 def test_filters_and_the_newest_runs(tmp_path):
