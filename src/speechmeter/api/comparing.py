@@ -177,7 +177,13 @@ def _asked(name: str, old: Sequence[Record], fresh: Sequence[Record]) -> list[tu
 
 
 def metric_named(name: str, records: Sequence[Record]) -> Metric:
-    """The metric that a user means by a word, for these records. Raises InputError for a word that means none."""
+    """The metric that a user means by a word, for these records. Raises InputError for one that means none, or many."""
+    if name == MODULES:
+        raise InputError(
+            "modules can be compared between two runs only",
+            where="--metric modules",
+            fix="speechmeter compare BASE NEW --metric modules",
+        )
     if name == "memory":
         on_cuda = str(records[0].case.axes.get("device", "")).startswith("cuda")
         return metrics.MEMORY_CUDA_ALLOCATED if on_cuda else metrics.MEMORY_CPU_PEAK

@@ -95,6 +95,12 @@ def test_limits_alone_need_no_baseline(settings, tmp_path):
     assert judged(alone)[:2] == ("undecided", ["NOT COMPARED"])
 
 
+def test_modules_are_refused_with_the_way_to_compare_them(settings, tmp_path):
+    write_run(tmp_path / "part", 2, SAME)
+    with pytest.raises(InputError, match="between two runs only; speechmeter compare BASE NEW --metric modules"):
+        judged(settings, metric="modules")
+
+
 def test_a_limit_that_holds_does_not_hide_a_regression(settings, tmp_path):
     write_run(tmp_path / "baseline", 1, SAME)
     write_run(tmp_path / "part", 2, SLOWER)
