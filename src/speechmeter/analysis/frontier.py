@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from speechmeter.analysis.bisection import largest_and_smallest
 from speechmeter.analysis.estimate import Estimate
@@ -68,12 +68,8 @@ def edges(cases: Sequence[Group]) -> list[Edge]:
         target = target_of(case) or TARGETS["max-batch"]
         tried = [record for record in records if record.status in _TRIED_STATUSES]
         if tried and isinstance(case.axes.get(target.axis), int | float):
-            lines.setdefault((target.axis, _line(case, target)), []).append(tried)
+            lines.setdefault((target.axis, case.line(target.axis)), []).append(tried)
     return [_edge(groups) for groups in lines.values()]
-
-
-def _line(case: Case, target: Target) -> str:
-    return replace(case, axes={**case.axes, target.axis: None}).id
 
 
 def _edge(groups: Sequence[Group]) -> Edge:

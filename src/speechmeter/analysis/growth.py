@@ -85,9 +85,13 @@ class Line:
 
 
 def line_of(cases: Sequence[tuple[float, Sequence[Record]]], metric: Metric) -> Line | None:
-    """The line of a metric over (size, rounds of the case); None with fewer than two sizes that have a figure."""
+    """The line of a metric over (size, rounds of the case).
+
+    None with fewer than two sizes that have a figure, or where one of them has two.
+    """
     points = [point for size, records in sorted(cases, key=lambda c: c[0]) if (point := _point(size, records, metric))]
-    return Line(metric=metric, points=tuple(points)) if len(points) > 1 else None
+    distinct = len({point.size for point in points})
+    return Line(metric=metric, points=tuple(points)) if distinct == len(points) > 1 else None
 
 
 def exponent(line: Line) -> Estimate:

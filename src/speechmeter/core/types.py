@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -84,6 +84,10 @@ class Case:
         """What this case shares with those it is measured beside: everything but the subject and its variant."""
         axes = {name: value for name, value in self.axes.items() if name != VARIANT}
         return json.dumps([self.workload.to_json(), axes, dict(self.protocol)], sort_keys=True)
+
+    def line(self, axis: str) -> str:
+        """What this case shares with those that differ from it in one axis alone."""
+        return replace(self, axes={**self.axes, axis: None}).id
 
     @property
     def label(self) -> str:

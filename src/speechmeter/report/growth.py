@@ -19,7 +19,7 @@ from speechmeter.analysis.saturation import NEAR, saturation
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.plugins import nearest
-from speechmeter.core.types import Record
+from speechmeter.core.types import Case, Record
 from speechmeter.report.grids import Group, grid_groups
 from speechmeter.report.lists import list_table
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table
@@ -40,7 +40,7 @@ At = Mapping[str, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Along:
-    """Cases of one title that differ in one axis alone; `held` are the others, in words."""
+    """Cases that differ in one axis alone; `held` is what they share and others of their title do not, in words."""
 
     axis: str
     held: str
@@ -78,16 +78,32 @@ def growth(records: Sequence[Record], at: At | None = None) -> list[Table]:
 
 
 def along(group: Group) -> Iterator[Along]:
-    """The lines of a title: along each axis, the others held."""
+    """The lines of a title: along each axis, everything else held."""
     for axis in AXES:
         lines: dict[str, Cases] = {}
         for records in group:
             size = records[0].case.axes.get(axis)
             if isinstance(size, int | float):
-                lines.setdefault(_held(records[0].case.axes, axis), []).append((float(size), records))
-        for held, cases in lines.items():
-            if len({size for size, _ in cases}) > 1:
-                yield Along(axis=axis, held=held, cases=cases)
+                lines.setdefault(records[0].case.line(axis), []).append((float(size), records))
+        long = [cases for cases in lines.values() if len({size for size, _ in cases}) > 1]
+        names = _told_apart([cases[0][1][0].case for cases in long], axis)
+        yield from (Along(axis=axis, held=held, cases=cases) for held, cases in zip(names, long, strict=True))
+
+
+def _told_apart(cases: Sequence[Case], axis: str) -> list[str]:
+    """What each line holds; where that is the same of several, also the rest of the case, as far as it differs."""
+    names = [_held(case.axes, axis) for case in cases]
+    found = []
+    for name, case in zip(names, cases, strict=True):
+        alike = [_rest(other) for other, its in zip(cases, names, strict=True) if its == name]
+        differing = [f"{key} {value}" for key, value in _rest(case).items() if any(r.get(key) != value for r in alike)]
+        found.append(", ".join(filter(None, [name, *differing])))
+    return found
+
+
+def _rest(case: Case) -> dict[str, Any]:
+    axes = {name: value for name, value in case.axes.items() if name not in AXES}
+    return {**axes, **case.protocol, "meters": " + ".join(case.meters)}
 
 
 def _held(axes: Mapping[str, Any], axis: str) -> str:

@@ -143,6 +143,11 @@ def test_a_growth_of_no_bytes_is_left_out_and_one_size_is_no_line():
     assert line_of(given[:2], metrics.MEMORY_CPU_PEAK) is None
 
 
+def test_a_size_that_stands_twice_is_no_line():
+    assert line_of(cases(lambda x: x, sizes=(1.0, 1.0)), metrics.LATENCY) is None
+    assert line_of(cases(lambda x: x, sizes=(1.0, 1.0, 2.0)), metrics.LATENCY) is None
+
+
 def saturating(figure, **changes):
     return saturation(cases(figure, sizes=(1, 2, 4, 8, 16), axis="batch", **changes))
 

@@ -12,11 +12,11 @@ from speechmeter.report.growth import read_at
 ROUNDS = (1.0, 1.03, 0.98)
 
 
-def grid(seconds=(1.0, 2.0, 4.0, 8.0, 16.0), batches=(1, 2, 4), rounds=ROUNDS):
+def grid(seconds=(1.0, 2.0, 4.0, 8.0, 16.0), batches=(1, 2, 4), rounds=ROUNDS, **changes):
     """Latency (0.1 + s) × (1 + b), memory s², FLOPs linear in both."""
     return [
         make_record(
-            make_case(seconds=s, batch=b),
+            make_case(seconds=s, batch=b, **changes),
             Measurement.of(metrics.LATENCY, [(0.1 + s) * (1 + b) * factor]),
             Measurement.of(metrics.MEMORY_CPU_PEAK, [1e6 * s * s * factor]),
             Measurement.of(metrics.FLOPS, [1e9 * s * b]),
@@ -49,6 +49,21 @@ def test_exponents_and_parts_are_those_of_the_figures():
     assert memory["quadratic part"].startswith("100 % [")
     assert flops["quadratic part"] == "0 %"
     assert latency["curve within"].endswith(" %")
+
+
+def test_cases_of_different_protocol_are_lines_of_their_own():
+    both = [*grid(seconds=(1.0, 2.0), batches=(1,)), *grid(seconds=(1.0, 2.0), batches=(1,), protocol={"samples": 99})]
+    (growth,) = tables(both, "growth")
+    latency = [row for row in rows(growth) if row["figure"] == "latency"]
+    assert [row["along"] for row in latency] == ["seconds 1–2 (2)", "seconds 1–2 (2)"]
+    assert [row["held"] for row in latency] == ["batch 1, samples 3", "batch 1, samples 99"]
+
+
+def test_one_size_under_two_protocols_is_no_line():
+    failed = make_record(make_case(seconds=5.0), status="crashed")
+    one = {"seconds": (1.0,), "batches": (1,)}
+    (table,) = tables([*grid(**one), *grid(**one, protocol={"samples": 99}), failed], "growth")
+    assert table.notes == ("growth needs a figure at two sizes at least: sweep seconds or batch.",)
 
 
 def test_a_size_that_was_not_measured_stands_with_its_interval_and_the_word():
