@@ -11,6 +11,8 @@ from speechmeter.core.types import Record
 
 NEAR = 0.9
 """Of the best throughput: what counts as saturated."""
+SIZE = "size"
+"""The statistic of a figure that is one of the sizes measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,7 @@ def saturation(cases: Sequence[tuple[float, Sequence[Record]]]) -> Saturation | 
         high=max(high, first[0]) if known else None,
         rounds=best.rounds,
         samples_per_round=len(found),
-        statistic="size",
+        statistic=SIZE,
     )
     return Saturation(batch=batch, there=first[1], best=best, largest=found[-1][0])
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from speechmeter.analysis.estimate import Estimate
+from speechmeter.analysis.frontier import AT_LEAST, TRIED
+from speechmeter.analysis.growth import DRAWN, EXTRAPOLATED, INTERPOLATED, SLOPE
+from speechmeter.analysis.saturation import SIZE
+from speechmeter.core.quality import IMPORTED
 
 _BYTES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _WIDEST_PERCENT = 999
 _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _COUNTED = {"flop": "FLOP", "flop/s": "FLOP/s", "op": "op"}
-_BOTH_ENDS = ("bootstrap", "difference", "imported", "drawn", "extrapolated", "interpolated")
-_SAID = ("imported", "extrapolated", "interpolated")
-"""Statistics whose figures show both ends of their interval, and those that stand behind it as a word."""
-_OF_AN_AXIS = {"tried": "", "at least": "≥ "}
+_SAID = (IMPORTED, EXTRAPOLATED, INTERPOLATED)
+_BOTH_ENDS = ("bootstrap", "difference", DRAWN, *_SAID)
+"""Statistics that stand behind the interval as a word; they and some others show both its ends."""
+_OF_AN_AXIS = {TRIED: "", AT_LEAST: "≥ "}
 """Figures that are values of an axis, as they were tried; and what stands before them."""
 _SCALED = ("s", "bytes", "bytes/s", *_COUNTED)
-_PLAIN_ENDS = {"slope": ".2f", "size": "g"}
+_PLAIN_ENDS = {SLOPE: ".2f", SIZE: "g"}
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
