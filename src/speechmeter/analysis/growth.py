@@ -14,7 +14,7 @@ from statistics import fmean, stdev
 
 from speechmeter.analysis.curve import Curve, fit
 from speechmeter.analysis.derived import round_value
-from speechmeter.analysis.estimate import Estimate, t_quantile
+from speechmeter.analysis.estimate import Estimate, over_rounds, t_quantile
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
@@ -30,9 +30,10 @@ _TAIL = 0.025
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One size: the mean of the logarithms of its rounds, and the standard error of that mean.
+    """One size: the logarithm of its figure, and the standard error of that.
 
-    The error is None with a single round, and 0 of what is exact.
+    The figure is a geometric mean over rounds, of what is exact their median, whose error is 0. With a single round the
+    error is None.
     """
 
     size: float
@@ -166,9 +167,9 @@ def _point(size: float, records: Sequence[Record], metric: Metric) -> Point | No
     found = [pair[0] for record in records if (pair := round_value(record, metric, "total", records)) is not None]
     if not found or min(found) <= 0:  # a growth of no bytes has no logarithm
         return None
-    logs = [math.log(value) for value in found]
-    spread = None if len(logs) < 2 else stdev(logs) / math.sqrt(len(logs))
-    return Point(size=size, log=fmean(logs), error=0.0 if metric.exact else spread, rounds=len(logs))
+    figure, _, _ = over_rounds(found, exact=metric.exact)
+    spread = None if len(found) < 2 else stdev(map(math.log, found)) / math.sqrt(len(found))
+    return Point(size=size, log=math.log(figure), error=0.0 if metric.exact else spread, rounds=len(found))
 
 
 def _half_width(first: Point, second: Point) -> float | None:

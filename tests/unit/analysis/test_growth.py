@@ -137,6 +137,17 @@ def test_points_are_the_figures_of_estimate():
     assert found.values == pytest.approx([estimate(records, metrics.LATENCY).value for _, records in given])
 
 
+def test_points_of_what_is_exact_are_the_figures_of_estimate_too():
+    counted = [
+        (size, [make_record(make_case(seconds=size), Measurement.of(metrics.FLOPS, [count]), round=round)
+                for round, count in enumerate((size, size, 2 * size))])
+        for size in SIZES
+    ]  # fmt: skip
+    found = line_of(counted, metrics.FLOPS)
+    assert found.values == pytest.approx([estimate(records, metrics.FLOPS).value for _, records in counted])
+    assert found.values == pytest.approx(SIZES)
+
+
 def test_a_growth_of_no_bytes_is_left_out_and_one_size_is_no_line():
     given = cases(lambda x: 0.0 if x < 10 else x, metric=metrics.MEMORY_CPU_PEAK)
     assert line_of(given, metrics.MEMORY_CPU_PEAK).sizes == [10.0, 20.0, 40.0, 80.0]
