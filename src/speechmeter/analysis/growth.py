@@ -23,6 +23,8 @@ SLOPE, DRAWN = "slope", "drawn"
 EXTRAPOLATED, INTERPOLATED = "extrapolated", "interpolated"
 LEAST_SIZES = 4
 """A curve of three parts goes through three points whatever they are."""
+_POOR_PERCENT = 10.0
+"""A curve that misses a point by more than this is none to read parts off."""
 _APART = 2 / 3
 _DRAWS = 400
 _TAIL = 0.025
@@ -75,6 +77,21 @@ class Line:
         return fit(self.sizes, self.values)
 
     @cached_property
+    def miss_percent(self) -> float:
+        """How far the curve is from the worst of the figures, in %."""
+        return 100 * self.curve.worst(self.sizes, self.values)
+
+    @property
+    def has_curve(self) -> bool:
+        """Whether there are enough sizes for a curve of three parts to say anything."""
+        return len(self.points) >= LEAST_SIZES
+
+    @property
+    def fits_poorly(self) -> bool:
+        """Whether the curve, where there is one, misses a figure by so much that its parts mean nothing."""
+        return self.has_curve and self.miss_percent > _POOR_PERCENT
+
+    @cached_property
     def drawn(self) -> list[list[float]]:
         """Values as other rounds might have given them: each mean drawn from Student's t around it. Seeded.
 
@@ -125,7 +142,7 @@ def local_exponent(line: Line, metric: Metric = metrics.GROWTH_EXPONENT_LOCAL) -
 
 def quadratic_part(line: Line) -> Estimate | None:
     """What c·x² is of the figure at the largest size, in %; None with too few sizes for a curve of three parts."""
-    if len(line.points) < LEAST_SIZES:
+    if not line.has_curve:
         return None
     largest = line.sizes[-1]
     value = 100 * line.curve.quadratic_share(largest)
@@ -141,7 +158,7 @@ def expected(line: Line, size: float) -> Estimate | None:
 
     Beyond the sizes measured the interval holds two ways to go on: the curve, and the slope at the end.
     """
-    if len(line.points) < LEAST_SIZES or not line.has_spread:
+    if not line.has_curve or not line.has_spread:
         return None
     inside = line.sizes[0] <= size <= line.sizes[-1]
     curves = [fit(line.sizes, values).at(size) for values in line.drawn]
@@ -150,6 +167,11 @@ def expected(line: Line, size: float) -> Estimate | None:
     value = line.curve.at(size)
     word = INTERPOLATED if inside else EXTRAPOLATED
     return _figure(line.metric, line, value, min(value, *bounds), max(value, *bounds), word)
+
+
+def times_largest(lines: Sequence[Line], size: float) -> float:
+    """A size over the largest that these lines have a figure at."""
+    return size / max(line.sizes[-1] for line in lines)
 
 
 def _before_last(sizes: Sequence[float]) -> int:

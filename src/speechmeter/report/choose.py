@@ -106,7 +106,7 @@ def tables(
     wanted: str | None = None,
     *,
     beside: bool = False,
-    at: At | None = None,
+    at: At = (),
 ) -> list[Table]:
     """The tables of one metric; without one a table of each meter's first figure, plug-ins last.
 

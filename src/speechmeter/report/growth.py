@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from speechmeter.analysis.growth import (
+    EXTRAPOLATED,
     LEAST_SIZES,
     Line,
     expected,
@@ -14,6 +15,7 @@ from speechmeter.analysis.growth import (
     line_of,
     local_exponent,
     quadratic_part,
+    times_largest,
 )
 from speechmeter.analysis.saturation import NEAR, saturation
 from speechmeter.core import metrics
@@ -27,15 +29,13 @@ from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table
 AXES = ("seconds", "batch", "max_frames")
 _SHOWN = (metrics.LATENCY, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH, metrics.FLOPS)
 _FITTED = (metrics.GROWTH_EXPONENT, metrics.GROWTH_EXPONENT_LOCAL, metrics.QUADRATIC_SHARE)
-_POOR = 0.1
-"""A curve that misses a point by more than this is none to read parts off."""
 _WHY = {
     "curve": f"a curve of three parts needs {LEAST_SIZES} sizes",
     "interval": f"none is given without its interval, which needs {LEAST_SIZES} sizes and two rounds of each",
 }
 Cases = list[tuple[float, list[Record]]]
-At = Mapping[str, float]
-"""Sizes to be told about, by axis."""
+At = Sequence[tuple[str, float]]
+"""Sizes to be told about: (axis, size)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +51,9 @@ class Along:
         return f"{self.axis} {line.sizes[0]:g}–{line.sizes[-1]:g} ({len(line.sizes)})"
 
 
-def read_at(texts: Sequence[str]) -> dict[str, float]:
-    """`seconds=60` as a size to be told about. Raises InputError for what is none."""
-    found = {}
+def read_at(texts: Sequence[str]) -> list[tuple[str, float]]:
+    """`seconds=60` as a size to be told about, each once. Raises InputError for what is none."""
+    found: dict[tuple[str, float], None] = {}
     for text in texts:
         name, _, value = text.partition("=")
         if name.strip() not in AXES:
@@ -64,16 +64,16 @@ def read_at(texts: Sequence[str]) -> dict[str, float]:
             size = 0.0
         if not 0 < size < float("inf"):
             raise InputError(f"{text!r} names no size", where="--at", fix="for example --at seconds=60")
-        found[name.strip()] = size
-    return found
+        found[name.strip(), size] = None
+    return list(found)
 
 
-def growth(records: Sequence[Record], at: At | None = None) -> list[Table]:
+def growth(records: Sequence[Record], at: At = ()) -> list[Table]:
     """For each title a table of exponents and parts, and one of saturating batches; neither where sizes are too few."""
     found = []
     for title, group in grid_groups(records).items():
         lines = list(along(group))
-        found += [table for table in (_growth_table(title, lines, at or {}), _saturation_table(title, lines)) if table]
+        found += [table for table in (_growth_table(title, lines, at), _saturation_table(title, lines)) if table]
     return found or [_nothing()]
 
 
@@ -115,16 +115,18 @@ def _growth_table(title: str, lines: Sequence[Along], at: At) -> Table | None:
     found = [(one, line) for one in lines for metric in _SHOWN if (line := line_of(one.cases, metric)) is not None]
     if not found:
         return None
+    swept = {one.axis for one, _ in found}
+    told = [(axis, size) for axis, size in at if axis in swept]
     rows = tuple(
         Row(
             labels=(line.metric.title, one.text(line), one.held),
-            cells=(*_fitted(line), *(_expected(one, line, axis, size) for axis, size in at.items())),
+            cells=(*_fitted(line), *(_expected(one, line, axis, size) for axis, size in told)),
         )
         for one, line in found
     )
-    columns = [*(metric.title for metric in _FITTED), "curve within", *(f"at {axis} {at[axis]:g}" for axis in at)]
+    columns = [*(metric.title for metric in _FITTED), "curve within", *(f"at {axis} {size:g}" for axis, size in told)]
     table = list_table(f"{title}: growth", ("figure", "along", "held"), _FITTED, rows, _notes(found), columns=columns)
-    return replace(table, notes=(*table.notes, *(_extrapolation_notes(found, at) if at else ())))
+    return replace(table, notes=(*table.notes, *_extrapolation_notes(found, rows, told), *_unswept_notes(at, swept)))
 
 
 def _fitted(line: Line) -> tuple[Cell, Cell, Cell, Cell]:
@@ -133,11 +135,7 @@ def _fitted(line: Line) -> tuple[Cell, Cell, Cell, Cell]:
     if part is None:
         absent = Cell(word=NOT_MEASURED, reason=_WHY["curve"])
         return (*slopes, absent, absent)
-    return (*slopes, Cell(estimate=part), Cell(word=f"{100 * _miss(line):.2g} %"))
-
-
-def _miss(line: Line) -> float:
-    return line.curve.worst(line.sizes, line.values)
+    return (*slopes, Cell(estimate=part), Cell(word=f"{line.miss_percent:.2g} %"))
 
 
 def _expected(one: Along, line: Line, axis: str, size: float) -> Cell:
@@ -152,24 +150,29 @@ def _notes(found: Sequence[tuple[Along, Line]]) -> list[str]:
         "intervals at 95 %: of the exponent by the distance of the sizes from a straight line in logarithms, "
         "of the others by the spread over rounds; a quadratic part is that of the largest size."
     ]
-    if any(len(line.points) < LEAST_SIZES for _, line in found):
+    if not all(line.has_curve for _, line in found):
         notes.append(f"{_WHY['curve']}.")
     poor = [
-        f"{line.metric.title} along {one.axis}{one.held and f', {one.held}'}"
-        for one, line in found
-        if len(line.points) >= LEAST_SIZES and _miss(line) > _POOR
+        f"{line.metric.title} along {one.axis}{one.held and f', {one.held}'}" for one, line in found if line.fits_poorly
     ]
     if poor:
         notes.append(f"no curve a + b·x + c·x² comes near {'; '.join(poor)}: do not read parts off it.")
     return notes
 
 
-def _extrapolation_notes(found: Sequence[tuple[Along, Line]], at: At) -> list[str]:
+def _extrapolation_notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row], at: At) -> list[str]:
+    if not any(cell.estimate and cell.estimate.statistic == EXTRAPOLATED for row in rows for cell in row.cells):
+        return []
     notes = ["extrapolated: by the curve; the interval also holds what the exponent at the end leads to."]
-    for axis, size in at.items():
-        largest = max((line.sizes[-1] for one, line in found if one.axis == axis), default=size)
-        notes += [f"{axis} {size:g} is {size / largest:.2g} times the largest measured."] if size > largest else []
+    for axis, size in at:
+        times = times_largest([line for one, line in found if one.axis == axis], size)
+        notes += [f"{axis} {size:g} is {times:.2g} times the largest measured."] if times > 1 else []
     return notes
+
+
+def _unswept_notes(at: At, swept: Collection[str]) -> list[str]:
+    axes = dict.fromkeys(axis for axis, _ in at if axis not in swept)
+    return [f"nothing is told at another {axis}: no figure here was measured at two sizes of it." for axis in axes]
 
 
 def _saturation_table(title: str, lines: Sequence[Along]) -> Table | None:

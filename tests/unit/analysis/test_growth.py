@@ -8,7 +8,7 @@ from conftest import make_case, make_record
 
 from speechmeter.analysis.curve import fit
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.growth import expected, exponent, line_of, local_exponent, quadratic_part
+from speechmeter.analysis.growth import expected, exponent, line_of, local_exponent, quadratic_part, times_largest
 from speechmeter.analysis.saturation import saturation
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
@@ -146,6 +146,17 @@ def test_points_of_what_is_exact_are_the_figures_of_estimate_too():
     found = line_of(counted, metrics.FLOPS)
     assert found.values == pytest.approx([estimate(records, metrics.FLOPS).value for _, records in counted])
     assert found.values == pytest.approx(SIZES)
+
+
+def test_a_curve_that_misses_by_more_than_a_tenth_fits_poorly():
+    near, far = line(lambda x: 1 + x, noise=0.0), line(lambda x: 5.0 if x in (10.0, 40.0) else 1.0, noise=0.0)
+    assert (near.miss_percent < 1e-6, near.fits_poorly) == (True, False)
+    assert (far.miss_percent == 100 * far.curve.worst(far.sizes, far.values) > 10, far.fits_poorly) == (True, True)
+
+
+def test_how_far_a_size_is_beyond_the_largest_of_several_lines():
+    short, long = line(lambda x: x, sizes=(1.0, 2.0)), line(lambda x: x, sizes=(1.0, 8.0))
+    assert times_largest([short, long], 32.0) == 4.0
 
 
 def test_a_growth_of_no_bytes_is_left_out_and_one_size_is_no_line():

@@ -67,16 +67,39 @@ def test_one_size_under_two_protocols_is_no_line():
 
 
 def test_a_size_that_was_not_measured_stands_with_its_interval_and_the_word():
-    growth = tables(grid(batches=(1,)), "growth", at={"seconds": 32.0})[0]
+    growth = tables(grid(batches=(1,)), "growth", at=[("seconds", 32.0)])[0]
     latency = rows(growth)[0]["at seconds 32"]
     assert latency.endswith("extrapolated") and "[" in latency
     assert "seconds 32 is 2 times the largest measured." in growth.notes
-    inside = tables(grid(batches=(1,)), "growth", at={"seconds": 3.0})[0]
+    inside = tables(grid(batches=(1,)), "growth", at=[("seconds", 3.0)])[0]
     assert rows(inside)[0]["at seconds 3"].endswith("interpolated")
 
 
+def test_every_size_on_an_axis_has_its_column():
+    growth = tables(grid(batches=(1,)), "growth", at=[("seconds", 32.0), ("seconds", 64.0)])[0]
+    assert growth.columns[-2:] == ("at seconds 32", "at seconds 64")
+    first, second = (rows(growth)[0][column] for column in growth.columns[-2:])
+    assert first != second
+    assert [note for note in growth.notes if "the largest measured" in note] == [
+        "seconds 32 is 2 times the largest measured.",
+        "seconds 64 is 4 times the largest measured.",
+    ]
+
+
+def test_a_size_on_an_axis_that_was_not_swept_has_a_reason_and_no_column():
+    (growth,) = tables(grid(batches=(1,)), "growth", at=[("batch", 64.0)])
+    assert growth.columns[-1] == "curve within"
+    assert "nothing is told at another batch: no figure here was measured at two sizes of it." in growth.notes
+
+
+def test_extrapolation_is_explained_only_where_there_is_some():
+    inside, beyond = (tables(grid(batches=(1,)), "growth", at=[("seconds", size)])[0] for size in (3.0, 32.0))
+    assert not any(note.startswith("extrapolated:") for note in inside.notes)
+    assert any(note.startswith("extrapolated:") for note in beyond.notes)
+
+
 def test_one_round_gives_no_extrapolation_and_says_why():
-    growth = tables(grid(batches=(1,), rounds=(1.0,)), "growth", at={"seconds": 32.0})[0]
+    growth = tables(grid(batches=(1,), rounds=(1.0,)), "growth", at=[("seconds", 32.0)])[0]
     latency, _, flops = rows(growth)
     assert latency["at seconds 32"] == "no interval"
     assert flops["at seconds 32"].endswith("extrapolated")
@@ -110,5 +133,6 @@ def test_a_size_that_is_none_is_refused(text):
         read_at([text])
 
 
-def test_sizes_are_read_by_axis():
-    assert read_at(["seconds=60", " batch = 8"]) == {"seconds": 60.0, "batch": 8.0}
+def test_sizes_are_read_with_their_axis_each_once():
+    read = read_at(["seconds=60", " batch = 8", "seconds=120", "seconds=60.0"])
+    assert read == [("seconds", 60.0), ("batch", 8.0), ("seconds", 120.0)]
