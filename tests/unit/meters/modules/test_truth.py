@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from time import perf_counter, sleep
 
@@ -68,6 +69,15 @@ class Branches(torch.nn.Module):
         return self.shared(Sleep.apply(both, self.scale, "model", 0.007, 0.013))
 
 
+@pytest.fixture(autouse=True)
+def uncollected():
+    """A collection of garbage takes milliseconds in a process of many tests, and falls where it likes."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
 def measured(step, model):
     slept.clear()
     with profile(activities=[ProfilerActivity.CPU]) as profiled, module_ranges({"model": model}), record_function(CALL):
@@ -83,11 +93,21 @@ def by_place(call):
     return found
 
 
-def assert_true(call):
+def deviations(call):
     found = by_place(call)
-    for key, seconds in slept.items():
-        assert found[key] == pytest.approx(seconds, abs=TOLERANCE_S), key
-    assert sum(row.cpu_s for row in call.rows) == pytest.approx(call.wall_s, rel=0.01)
+    wrong = {key: (found[key], s) for key, s in slept.items() if found[key] != pytest.approx(s, abs=TOLERANCE_S)}
+    total = sum(row.cpu_s for row in call.rows)
+    return wrong if total == pytest.approx(call.wall_s, rel=0.01) else {**wrong, "all": (total, call.wall_s)}
+
+
+def true_call(step, model):
+    """A call whose every row is what was slept there. Other work may delay one call, not three in the same way."""
+    for _ in range(3):
+        call = measured(step, model)
+        wrong = deviations(call)
+        if not wrong:
+            return call
+    pytest.fail(f"(found, slept): {wrong}")
 
 
 def test_branches_a_shared_module_and_the_root_get_what_they_slept():
@@ -95,9 +115,8 @@ def test_branches_a_shared_module_and_the_root_get_what_they_slept():
     value = torch.ones(1)  # takes no gradient, as sound does not
     model(value).backward()
 
-    call = measured(lambda: model(value).backward(), model)
+    true_call(lambda: model(value).backward(), model)
 
-    assert_true(call)
     assert slept["model.shared", "forward"] > 0.016
 
 
@@ -111,9 +130,8 @@ def test_what_a_checkpoint_computes_again_is_recompute(reentrant):
         model.left(middle).backward()
 
     step()
-    call = measured(step, model)
+    true_call(step, model)
 
-    assert_true(call)
     assert slept["model.right.0", "recompute"] > 0.015
 
 
@@ -130,8 +148,7 @@ def test_labels_are_rows_forward_and_backward():
     model = Labelled()
     model(torch.ones(1)).backward()
 
-    call = measured(lambda: model(torch.ones(1)).backward(), model)
+    call = true_call(lambda: model(torch.ones(1)).backward(), model)
 
-    assert_true(call)
     inside = {row.place.module for row in call.rows if row.place.label == "mine"}
     assert inside == {"model"}
