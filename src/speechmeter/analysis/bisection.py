@@ -38,9 +38,12 @@ def next_size(tried: Tried, bounds: Bounds) -> int | None:
         return min(bounds.start, bounds.most)
     if fits is None:
         return fails // 2 if fails is not None and fails > 1 else None
+    if fits >= bounds.most:
+        return None
     if fails is None:
-        return min(2 * fits, bounds.most) if fits < bounds.most else None
-    return (fits + fails) // 2 if fails - fits > max(1, math.floor(bounds.within * fits)) else None
+        return min(2 * fits, bounds.most)
+    near = fails - fits <= max(1, math.floor(bounds.within * fits))
+    return None if near else min((fits + fails) // 2, bounds.most)
 
 
 def trials_left(tried: Tried, bounds: Bounds) -> int:

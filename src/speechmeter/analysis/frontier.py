@@ -24,9 +24,10 @@ class Edge:
     """Where one line ends: cases that differ in one axis alone.
 
     `largest` holds the records of the largest that fits, empty where nothing does. There is a `safe` value only where
-    the edge is known: where something did not fit. `stop` says why a search found no smallest that fails, `doubt` what
-    speaks against the assumption that all below the largest fit, `pieces` what lay unused on a CUDA device at the
-    smallest that fails, where it would have been enough and is more than the margin allows for.
+    the edge is known: where something did not fit. `ended` names the trial that ended otherwise than for memory, `stop`
+    says why a search found no smallest that fails, `doubt` what speaks against the assumption that all below the
+    largest fit, `pieces` what lay unused on a CUDA device at the smallest that fails, where it would have been enough
+    and is more than the margin allows for.
     """
 
     target: Target
@@ -36,6 +37,7 @@ class Edge:
     safe: Estimate | None
     largest: Group
     trials: int
+    ended: str = ""
     stop: str = ""
     doubt: str = ""
     pieces: Pieces | None = None
@@ -80,6 +82,8 @@ def _edge(groups: Sequence[Group]) -> Edge:
     tried = {size: status == "ok" for size, status in statuses.items() if status in ("ok", "oom")}
     fits, fails = largest_and_smallest(tried)
     margin = float(case.protocol.get(MARGIN, USUAL_MARGIN))
+    other = _ended(statuses, fits, fails)
+    ended = "" if other is None else f"{target.axis} {target.value(other):g} ended otherwise: {statuses[other]}"
     return Edge(
         target=target,
         case=case,
@@ -88,7 +92,8 @@ def _edge(groups: Sequence[Group]) -> Edge:
         safe=_figure(metrics.LARGEST_SAFE, target, _less(fits, margin), len(groups)) if fails is not None else None,
         largest=by_size[fits] if fits is not None else (),
         trials=len(groups),
-        stop=_stop(statuses, by_size, target, fits, fails),
+        ended=ended,
+        stop=_stop(by_size, ended, other, fits, fails),
         doubt=_doubt(tried, target, fails),
         pieces=_pieces(by_size[fails], margin) if fails is not None else None,
     )
@@ -113,19 +118,18 @@ def _figure(metric: Metric, target: Target, size: int | None, trials: int, stati
     )
 
 
-def _stop(
-    statuses: Mapping[int, str], by_size: Mapping[int, Group], target: Target, fits: int | None, fails: int | None
-) -> str:
+def _ended(statuses: Mapping[int, str], fits: int | None, fails: int | None) -> int | None:
+    """The least size between what fits and what does not that ended otherwise than for memory."""
+    others = (size for size, status in statuses.items() if status not in ("ok", "oom") and size > (fits or 0))
+    return min((size for size in others if fails is None or size < fails), default=None)
+
+
+def _stop(by_size: Mapping[int, Group], ended: str, other: int | None, fits: int | None, fails: int | None) -> str:
     """Why what is known ends here, where it is not for memory alone."""
-    others = [
-        size
-        for size, status in statuses.items()
-        if status not in ("ok", "oom") and (fails is None or size < fails) and size > (fits or 0)
-    ]
-    if others:
-        size = min(others)
-        reason = next((record.reason for record in by_size[size] if record.status == statuses[size]), "")
-        return f"{target.axis} {target.value(size):g} ended otherwise: {statuses[size]}: {reason}"
+    if other is not None:
+        return (
+            f"{ended}: {next((record.reason for record in by_size[other] if record.status not in ('ok', 'oom')), '')}"
+        )
     if fails is None:
         return "nothing ran out of memory: the largest that was tried fits"
     if fits is None:

@@ -141,8 +141,8 @@ def local_exponent(line: Line, metric: Metric = metrics.GROWTH_EXPONENT_LOCAL) -
 
 
 def quadratic_part(line: Line) -> Estimate | None:
-    """What c·x² is of the figure at the largest size, in %; None with too few sizes for a curve of three parts."""
-    if not line.has_curve:
+    """What c·x² is of the figure at the largest size, in %; None where no curve of three parts comes near all sizes."""
+    if not line.has_curve or line.fits_poorly:
         return None
     largest = line.sizes[-1]
     value = 100 * line.curve.quadratic_share(largest)
@@ -154,24 +154,25 @@ def quadratic_part(line: Line) -> Estimate | None:
 
 
 def expected(line: Line, size: float) -> Estimate | None:
-    """What to expect at a size that was not measured, by the curve; None where no interval can be given.
+    """What to expect at a size, by the curve; None where no interval can be given, or the curve comes not near.
 
-    Beyond the sizes measured the interval holds two ways to go on: the curve, and the slope at the end.
+    The interval is widened by what the curve misses. Beyond the sizes measured it holds two ways to go on: the curve,
+    and the slope at that end.
     """
-    if not line.has_curve or not line.has_spread:
+    if not line.has_curve or not line.has_spread or line.fits_poorly:
         return None
     inside = line.sizes[0] <= size <= line.sizes[-1]
     curves = [fit(line.sizes, values).at(size) for values in line.drawn]
     straight = [] if inside else [_straight(line.sizes, values, size) for values in line.drawn]
     bounds = [bound for values in (curves, straight) if values for bound in _between(values)]
-    value = line.curve.at(size)
-    word = INTERPOLATED if inside else EXTRAPOLATED
-    return _figure(line.metric, line, value, min(value, *bounds), max(value, *bounds), word)
+    value, miss = line.curve.at(size), line.miss_percent / 100
+    low, high = min(value, *bounds) / (1 + miss), max(value, *bounds) / (1 - miss)  # it is a share of the figures
+    return _figure(line.metric, line, value, low, high, INTERPOLATED if inside else EXTRAPOLATED)
 
 
-def times_largest(lines: Sequence[Line], size: float) -> float:
-    """A size over the largest that these lines have a figure at."""
-    return size / max(line.sizes[-1] for line in lines)
+def measured_span(lines: Sequence[Line]) -> tuple[float, float]:
+    """The least and the largest size at which these lines have a figure."""
+    return min(line.sizes[0] for line in lines), max(line.sizes[-1] for line in lines)
 
 
 def _before_last(sizes: Sequence[float]) -> int:
@@ -179,10 +180,15 @@ def _before_last(sizes: Sequence[float]) -> int:
     return max((place for place, size in enumerate(sizes) if size <= _APART * sizes[-1]), default=0)
 
 
+def _after_first(sizes: Sequence[float]) -> int:
+    return min((place for place, size in enumerate(sizes) if size * _APART >= sizes[0]), default=len(sizes) - 1)
+
+
 def _straight(sizes: Sequence[float], values: Sequence[float], size: float) -> float:
-    before = _before_last(sizes)
-    slope = math.log(values[-1] / values[before]) / math.log(sizes[-1] / sizes[before])
-    return float(values[-1] * (size / sizes[-1]) ** slope)
+    """By the slope at the end that is nearer."""
+    end, inner = (0, _after_first(sizes)) if size < sizes[0] else (-1, _before_last(sizes))
+    slope = math.log(values[end] / values[inner]) / math.log(sizes[end] / sizes[inner])
+    return float(values[end] * (size / sizes[end]) ** slope)
 
 
 def _point(size: float, records: Sequence[Record], metric: Metric) -> Point | None:

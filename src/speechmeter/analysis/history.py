@@ -17,13 +17,14 @@ from speechmeter.analysis.compare import (
     word_of_change,
 )
 from speechmeter.analysis.estimate import Estimate, over_rounds, t_quantile
-from speechmeter.analysis.shifts import FEWEST, joined, level_starts, noise_of, settled
+from speechmeter.analysis.shifts import FEWEST, changes, joined, level_starts, noise_of, settled
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case
 
 _LEAST_NOISE = 0.002
 """Nothing that is timed repeats more closely from run to run."""
 _COUNTED_NOISE = 1e-9
+_FEWEST_COUNTED = 2
 """Of what is counted, so that any change is one."""
 _GIT = "git"
 _MACHINE = ("host", "cpu", "cores", "gpu")
@@ -99,7 +100,7 @@ class Series:
     @property
     def judged(self) -> bool:
         """Whether there are enough runs for a shift to be seen."""
-        return len(self.points) >= FEWEST
+        return len(self.points) >= (_FEWEST_COUNTED if self.metric.exact else FEWEST)
 
     @property
     def failing(self) -> tuple[Failure, ...]:
@@ -125,9 +126,9 @@ def series_of(
     ordered = sorted(points, key=lambda point: point.started)
     logs = [math.log(point.figure.value) for point in ordered]
     noise = noise_of(logs, _floor(metric, ordered))
-    parts = level_starts(logs, noise)
+    parts = changes(logs, _COUNTED_NOISE) if metric.exact else level_starts(logs, noise)
     counted = settled(logs, parts, noise)  # before small shifts are joined, or all around the middle would be wild
-    starts = joined(logs, parts, 0.0 if metric.exact else math.log1p(min_effect))
+    starts = parts if metric.exact else joined(logs, parts, math.log1p(min_effect))
     return Series(
         case=case, metric=metric, machine=machine, points=tuple(ordered), noise=noise,
         levels=tuple(_levels(metric, ordered, logs, starts, counted)),

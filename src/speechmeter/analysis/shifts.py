@@ -52,6 +52,11 @@ def level_starts(values: Sequence[float], noise: float) -> list[int]:
     return [0] if len(values) < FEWEST else _partition(values, noise, price_of(len(values)))
 
 
+def changes(values: Sequence[float], least_step: float) -> list[int]:
+    """Where values without noise change, 0 first: every change is a level, of however few values."""
+    return [0] + [n for n, (a, b) in enumerate(itertools.pairwise(values), start=1) if abs(b - a) > least_step]
+
+
 def settled(values: Sequence[float], starts: Sequence[int], noise: float) -> list[bool]:
     """Whether each value belongs to the level it stands in; a wild run does not.
 

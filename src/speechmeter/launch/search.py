@@ -97,13 +97,23 @@ class _Trials:
         assert found is not None
         return found
 
+    def known(self, line: Case) -> dict[int, bool]:
+        """What the store says of sizes of a line: whether they fitted."""
+        target = self.search.target
+        own = line.line(target.axis)
+        return {
+            target.steps(record.case.axes[target.axis]): record.status == "ok"
+            for record in self.store.records()
+            if record.status in ("ok", OUT_OF_MEMORY) and record.case.line(target.axis) == own
+        }
+
     def _stored(self, trial: Case, *statuses: str) -> Record | None:
         records = (record for record in self.store.records() if record.case.id == trial.id)
         return next((record for record in records if not statuses or record.status in statuses), None)
 
 
 def _search_line(search: Search, line: Case, trials: _Trials) -> None:
-    tried: dict[int, bool] = {}
+    tried = trials.known(line)
     bounds = search.bounds(line)
     while (size := next_size(tried, bounds)) is not None:
         fed = _largest_fed(lambda steps: at(line, search.target, steps), size, max(tried, default=0))

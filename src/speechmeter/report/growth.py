@@ -14,8 +14,8 @@ from speechmeter.analysis.growth import (
     exponent,
     line_of,
     local_exponent,
+    measured_span,
     quadratic_part,
-    times_largest,
 )
 from speechmeter.analysis.saturation import NEAR, saturation
 from speechmeter.core import metrics
@@ -31,6 +31,7 @@ _SHOWN = (metrics.LATENCY, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH, 
 _FITTED = (metrics.GROWTH_EXPONENT, metrics.GROWTH_EXPONENT_LOCAL, metrics.QUADRATIC_SHARE)
 _WHY = {
     "curve": f"a curve of three parts needs {LEAST_SIZES} sizes",
+    "poor": "the curve misses a figure by more than a tenth",
     "interval": f"none is given without its interval, which needs {LEAST_SIZES} sizes and two rounds of each",
 }
 Cases = list[tuple[float, list[Record]]]
@@ -132,23 +133,30 @@ def _growth_table(title: str, lines: Sequence[Along], at: At) -> Table | None:
 def _fitted(line: Line) -> tuple[Cell, Cell, Cell, Cell]:
     part = quadratic_part(line)
     slopes = (Cell(estimate=exponent(line)), Cell(estimate=local_exponent(line)))
-    if part is None:
+    if not line.has_curve:
         absent = Cell(word=NOT_MEASURED, reason=_WHY["curve"])
         return (*slopes, absent, absent)
-    return (*slopes, Cell(estimate=part), Cell(word=f"{line.miss_percent:.2g} %"))
+    whole = Cell(word=NOT_MEASURED, reason=_WHY["poor"]) if part is None else Cell(estimate=part)
+    return (*slopes, whole, Cell(word=f"{line.miss_percent:.2g} %"))
 
 
 def _expected(one: Along, line: Line, axis: str, size: float) -> Cell:
     if axis != one.axis:
         return Cell(word="")
     found = expected(line, size)
-    return Cell(word="no interval", reason=_WHY["interval"]) if found is None else Cell(estimate=found)
+    if found is not None:
+        return Cell(estimate=found)
+    return (
+        Cell(word="no curve", reason=_WHY["poor"])
+        if line.fits_poorly
+        else Cell(word="no interval", reason=_WHY["interval"])
+    )
 
 
 def _notes(found: Sequence[tuple[Along, Line]]) -> list[str]:
     notes = [
         "intervals at 95 %: of the exponent by the distance of the sizes from a straight line in logarithms, "
-        "of the others by the spread over rounds; a quadratic part is that of the largest size."
+        "of two sizes and of the others by the spread over rounds; a quadratic part is that of the largest size."
     ]
     if not all(line.has_curve for _, line in found):
         notes.append(f"{_WHY['curve']}.")
@@ -156,17 +164,20 @@ def _notes(found: Sequence[tuple[Along, Line]]) -> list[str]:
         f"{line.metric.title} along {one.axis}{one.held and f', {one.held}'}" for one, line in found if line.fits_poorly
     ]
     if poor:
-        notes.append(f"no curve a + b·x + c·x² comes near {'; '.join(poor)}: do not read parts off it.")
+        notes.append(f"no curve a + b·x + c·x² comes near {'; '.join(poor)}: no part, no figure at another size.")
     return notes
 
 
 def _extrapolation_notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row], at: At) -> list[str]:
     if not any(cell.estimate and cell.estimate.statistic == EXTRAPOLATED for row in rows for cell in row.cells):
         return []
-    notes = ["extrapolated: by the curve; the interval also holds what the exponent at the end leads to."]
+    notes = ["extrapolated: by the curve; the interval also holds what the exponent at that end leads to."]
     for axis, size in at:
-        times = times_largest([line for one, line in found if one.axis == axis], size)
-        notes += [f"{axis} {size:g} is {times:.2g} times the largest measured."] if times > 1 else []
+        least, largest = measured_span([line for one, line in found if one.axis == axis])
+        if size > largest:
+            notes.append(f"{axis} {size:g} is {size / largest:.2g} times the largest measured.")
+        elif size < least:
+            notes.append(f"{axis} {size:g} is {size / least:.2g} of the smallest measured.")
     return notes
 
 

@@ -8,7 +8,7 @@ from conftest import make_case, make_record
 
 from speechmeter.analysis.curve import fit
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.growth import expected, exponent, line_of, local_exponent, quadratic_part, times_largest
+from speechmeter.analysis.growth import expected, exponent, line_of, local_exponent, measured_span, quadratic_part
 from speechmeter.analysis.saturation import saturation
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
@@ -154,9 +154,29 @@ def test_a_curve_that_misses_by_more_than_a_tenth_fits_poorly():
     assert (far.miss_percent == 100 * far.curve.worst(far.sizes, far.values) > 10, far.fits_poorly) == (True, True)
 
 
-def test_how_far_a_size_is_beyond_the_largest_of_several_lines():
-    short, long = line(lambda x: x, sizes=(1.0, 2.0)), line(lambda x: x, sizes=(1.0, 8.0))
-    assert times_largest([short, long], 32.0) == 4.0
+def test_of_a_curve_that_comes_not_near_neither_part_nor_figure_is_given():
+    far = line(lambda x: 1.0 if x < 30 else 3.0, noise=0.005)
+    assert far.fits_poorly and quadratic_part(far) is None and expected(far, 15.0) is None
+
+
+def test_at_a_size_that_was_measured_the_interval_holds_what_was_measured():
+    bent = line(lambda x: x * (1.09 if x == 20 else 0.93 if x == 40 else 1.0), noise=0.001)
+    assert 4 < bent.miss_percent < 10
+    for size, measured in zip(bent.sizes, bent.values, strict=True):
+        found = expected(bent, size)
+        assert found.low <= measured <= found.high
+
+
+def test_below_the_sizes_the_slope_at_that_end_counts():
+    flat_then_steep = line(lambda x: 1.0 + 0.001 * x * x, noise=0.005)
+    found = expected(flat_then_steep, 1.0)
+    assert found.statistic == "extrapolated"
+    assert 0.8 < found.low < 1.001 < found.high < 1.1
+
+
+def test_the_span_of_several_lines():
+    short, long = (line(lambda x: x, sizes=sizes) for sizes in ((2.0, 4.0), (1.0, 8.0)))
+    assert measured_span([short, long]) == (1.0, 8.0)
 
 
 def test_a_growth_of_no_bytes_is_left_out_and_one_size_is_no_line():

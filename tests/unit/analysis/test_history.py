@@ -64,6 +64,13 @@ def test_what_is_counted_shifts_by_the_smallest_step_and_has_no_interval():
     assert len(found([1000.0] * 3 + [1001.0] * 3).levels) == 1
 
 
+def test_a_single_run_with_another_count_is_a_shift_and_none_is_wild():
+    made = found([1e9, 1e9, 1e9, 1.5e9], metrics.FLOPS)
+    assert [(len(level.points), level.wild) for level in made.levels] == [(3, 0), (1, 0)]
+    assert made.regressed and made.levels[1].shift.ratio == pytest.approx(1.5)
+    assert found([1e9, 2e9], metrics.FLOPS).judged and not found([1e9], metrics.FLOPS).judged
+
+
 def test_what_changed_with_a_shift_is_named_beside_it_and_the_commit_is_not_repeated():
     new = {"packages": {"torch": "3"}}
     facts = {n: {"packages": {"torch": "2"}} if n < 4 else new for n in range(8)}

@@ -107,6 +107,12 @@ def test_the_cap_is_never_passed(tmp_path):
     assert max(r.case.axes["batch"] for r in records) == 100
 
 
+def test_a_lower_cap_adds_nothing_to_a_search_that_went_beyond_it(tmp_path):
+    whole = searched(tmp_path, Roomy(99))
+    again = Roomy(99)
+    assert searched(tmp_path, again, most=70) == whole and again.asked == []
+
+
 def test_where_the_input_ends_the_search_ends(tmp_path):
     shapes = Spec(plugin="shapes", name="shapes", options={"count": 50, "steps": 1})
     axes = {"max_frames": None, "sort": None, "pairing": "utterance", "subsampling": 4}

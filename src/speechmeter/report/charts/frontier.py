@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from speechmeter.analysis.frontier import Edge
@@ -24,12 +25,18 @@ def figures(source: Source) -> Iterator[Figure]:
     """One for each axis that was searched; of an ordinary study only where a cell ran out of memory."""
     found: dict[tuple[str, str], Lines] = {}
     for title, edge in titled_edges(source.records):
-        if edge.fits is not None or edge.fails is not None:
-            found.setdefault((edge.target.axis, other_axis(edge)), []).append((title, edge))
+        found.setdefault((edge.target.axis, other_axis(edge)), []).append((title, edge))
     for (axis, other), lines in found.items():
-        if any(edge.searched or edge.fails is not None for _, edge in lines):
-            places = {edge.case.axes[other] for _, edge in lines} if other else set()
-            yield _curves(axis, other, lines) if len(places) > 1 else _list(axis, lines)
+        known = [(title, edge) for title, edge in lines if edge.fits is not None or edge.fails is not None]
+        if any(edge.searched or edge.fails is not None for _, edge in known):
+            places = {edge.case.axes[other] for _, edge in known} if other else set()
+            made = _curves(axis, other, known) if len(places) > 1 else _list(axis, known)
+            yield replace(made, caption=" ".join([made.caption, *_other_ends(lines)]))
+
+
+def _other_ends(lines: Lines) -> list[str]:
+    """Lines that ended otherwise than for memory, each in a sentence; some of them are not drawn at all."""
+    return [f"{title}: {edge.ended}." for title, edge in lines if edge.ended]
 
 
 def _row(edge: Edge) -> dict[str, Any]:

@@ -239,6 +239,17 @@ def test_lines_that_differ_in_one_setting_are_a_series_and_what_is_only_a_lower_
     assert [layer["transform"] for layer in arrows] == [[{"filter": "datum.open"}]]
 
 
+def test_a_line_that_ended_otherwise_is_named_below_the_chart():
+    protocol = trial_protocol("max-batch", seed=0, margin=0.05, memory_gib=None)
+    ends = {("a", 8): "ok", ("a", 16): "crashed", ("b", 8): "error"}
+    records = [
+        make_record(make_case(name, batch=batch, protocol=protocol), status=s) for (name, batch), s in ends.items()
+    ]
+    (made,) = frontier.figures(source(records))
+    assert [row["label"] for row in made.rows] == ["a · cpu"]
+    assert made.caption.endswith("a · cpu: batch 16 ended otherwise: crashed. b · cpu: batch 8 ended otherwise: error.")
+
+
 def test_one_name_or_one_setting_is_no_series():
     for names, vocabularies in ((("a",), (500, 4096)), (("a", "b"), (4096,))):
         (made,) = frontier.figures(source(list(of_losses(names, vocabularies))))
