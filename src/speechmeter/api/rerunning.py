@@ -11,9 +11,10 @@ from pydantic import ValidationError
 
 from speechmeter.analysis.compare import environment_differences
 from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.module_tree import tree
 from speechmeter.analysis.stopping import Rounds
-from speechmeter.api.comparing import Comparison, Selection, compare, metric_named, select
-from speechmeter.core import plugins
+from speechmeter.api.comparing import MODULES, Comparison, Selection, compare, metric_named, select
+from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import InputError, RunDirError, SubjectError
 from speechmeter.core.finding import MEMORY_GIB
 from speechmeter.core.hosts import as_stored
@@ -75,15 +76,16 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
     """Measure a case of `base` again, in fresh processes of this interpreter, and compare.
 
     `wanted` is the case's id or the beginning of it. Raises InputError where the case cannot be had here: another
-    input, a device that is missing, code that was not trusted. Nothing is then written.
+    input, a device that is missing, a metric that it has not, code that was not trusted. Nothing is then written.
     """
     group = _chosen(base, wanted)
     case = group[0].case
+    _check_measured(group, base.path)
+    thresholds = dict.fromkeys(_held(group, how.metrics), how.min_effect)
     _check_trust(case.subject, base.path, how.trust)
     _check_input(case.workload.source, case.workload.options)
     scores = case.protocol.get(QUALITY, {})
     _check_input(str(scores.get(IMPORT, "")), scores)
-    thresholds = dict.fromkeys(how.metrics or _held(group), how.min_effect)
     limits = _limits(case, base.path)
     preflight([case], limits)
     output = _free_output(how.output, case)
@@ -133,6 +135,15 @@ def _check_left_out(run: Path, wanted: str) -> None:
             )
 
 
+def _check_measured(group: Sequence[Record], run: Path) -> None:
+    if not any(record.status == "ok" for record in group):
+        raise InputError(
+            f"no round of {group[0].case.label} was measured: {group[-1].status}",
+            where=str(run),
+            fix="choose a case that was measured",
+        )
+
+
 def _check_trust(subject: Spec, run: Path, trusted: bool) -> None:
     """Code that a record names runs only where the user says so."""
     named = [subject.plugin, *(plugin_of(str(stage.get("load", ""))) for stage in subject.options.get("stages", ()))]
@@ -154,13 +165,24 @@ def _check_input(source: str, told: Mapping[str, Any]) -> None:
         )
 
 
-def _held(group: Sequence[Record]) -> list[str]:
-    found = [name for name in METRICS if estimate(group, metric_named(name, group)) is not None]
+def _held(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
+    """What is held against the record: the metrics asked for, all of which it must have, else the usual ones."""
+    label = group[0].case.label
+    lacking = [name for name in asked if not _has(group, name)]
+    if lacking:
+        raise InputError(f"{label} has no {lacking[0]}", where="--metric", fix=_choices(group))
+    found = list(asked) or [name for name in METRICS if _has(group, name)]
     if not found:
-        raise InputError(
-            f"{group[0].case.label} has no figure to hold against: {group[-1].status}", fix="name one with --metric"
-        )
+        raise InputError(f"{label} has none of {', '.join(METRICS)}", where="--metric", fix=_choices(group))
     return found
+
+
+def _has(group: Sequence[Record], name: str) -> bool:
+    return bool(tree(group)) if name == MODULES else estimate(group, metric_named(name, group)) is not None
+
+
+def _choices(group: Sequence[Record]) -> str:
+    return "choose from: " + ", ".join(sorted({m.name for m in metrics.known() if estimate(group, m) is not None}))
 
 
 def _rounds(case: Case, group: Sequence[Record], how: Again) -> int:

@@ -96,10 +96,34 @@ def test_a_case_that_the_plan_left_out_is_called_so(tmp_path):
         rerun(base, left_out.case.id[:10], Again(trust=True))
 
 
-def test_a_case_without_a_figure_has_nothing_to_hold_against(tmp_path):
-    base = write(tmp_path / "run", make_record(make_case(), status="oom"))
-    with pytest.raises(InputError, match="no figure to hold against: oom"):
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("latancy", "there is no metric 'latancy'; did you mean 'latency'"),
+        ("flops", "log-mel · cpu · 1 s × 1 has no flops; choose from: latency"),
+        ("modules", "has no modules; choose from: latency"),
+    ],
+)
+def test_a_metric_that_the_case_has_not_is_refused_before_anything_is_measured(metric, words, tmp_path):
+    case = make_case(subject=Spec(plugin="log-mel", name="log-mel"))
+    base = write(tmp_path / "run", make_record(case, Measurement.of(metrics.LATENCY, [1.0])))
+    with pytest.raises(InputError, match=words):
+        rerun(base, case.id, Again(metrics=["latency", metric], output=tmp_path / "again"))
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_case_with_other_figures_only_says_which(tmp_path):
+    base = write(tmp_path / "run", make_record(make_case(), Measurement.of(metrics.LATENCY_LOAD, [1.0])))
+    with pytest.raises(InputError, match=r"has none of latency, .*; choose from: latency_load"):
         rerun(base, make_case().id, Again(trust=True))
+
+
+@pytest.mark.parametrize("asked", [(), ("parameters",)])
+def test_a_case_that_was_never_measured_can_be_held_against_nothing(asked, tmp_path):
+    failed = make_record(make_case(), Measurement.of(metrics.PARAMETERS, [7.0]), status="oom")
+    base = write(tmp_path / "run", failed)
+    with pytest.raises(InputError, match=r"no round of fake.* was measured: oom; choose a case that was measured"):
+        rerun(base, make_case().id, Again(metrics=asked))
 
 
 @pytest.mark.parametrize(
