@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,12 +118,18 @@ def _check_hosts(base: Selection, new: Selection) -> None:
         return
     for side, hosts in ((base, base_hosts), (new, new_hosts)):
         if len(hosts) > 1:
-            names = sorted(hosts)
-            raise InputError(
-                f"this holds records of {len(names)} machines: {', '.join(names)}",
-                where=str(side.path),
-                fix=f"choose one: {side.path}@{HOST}={names[0]}",
-            )
+            raise several_hosts("this holds records of", side, hosts)
+
+
+def several_hosts(what: str, side: Selection, hosts: Iterable[str]) -> InputError:
+    """What to raise where one machine is needed, and a selection has several."""
+    names = sorted(hosts)
+    filters = ",".join(f"{key}={value}" for key, value in {**side.filters, HOST: names[0]}.items())
+    return InputError(
+        f"{what} {len(names)} machines: {', '.join(names)}",
+        where=str(side.path),
+        fix=f"choose one: {shlex.quote(f'{side.path}@{filters}')}",
+    )
 
 
 def _matched(

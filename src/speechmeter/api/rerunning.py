@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,11 +13,11 @@ from speechmeter.analysis.compare import environment_differences
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.module_tree import tree
 from speechmeter.analysis.stopping import Rounds
-from speechmeter.api.comparing import MODULES, Comparison, Selection, compare, metric_named, select
+from speechmeter.api.comparing import MODULES, Comparison, Selection, compare, metric_named, select, several_hosts
 from speechmeter.core import metrics, plugins
-from speechmeter.core.errors import InputError, RunDirError, SubjectError
+from speechmeter.core.errors import DeviceError, InputError, RunDirError, SubjectError
 from speechmeter.core.finding import MEMORY_GIB
-from speechmeter.core.hosts import as_stored
+from speechmeter.core.hosts import HOST, as_stored
 from speechmeter.core.outputs import Keep
 from speechmeter.core.quality import IMPORT, QUALITY
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Limits, Record, Spec
@@ -37,6 +37,8 @@ Reproduced = Literal["reproduced", "not reproduced", "cannot tell"]
 METRICS = ("latency", "memory", "flops", "parameters", "wer", "bleu")
 """What is held against the record unless told otherwise, as far as it has them."""
 _LEAST_ROUNDS = 2
+_FEW = 4
+"""So many cases are listed to choose from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,7 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
     scores = case.protocol.get(QUALITY, {})
     _check_input(str(scores.get(IMPORT, "")), scores)
     limits = _limits(case, base.path)
-    preflight([case], limits)
+    _check_machine(case, limits, base.path)
     output = _free_output(how.output, case)
     with RunWriter(output) as store:
         # the plan that is stored is only a note: the case itself is in every record
@@ -112,15 +114,21 @@ def _chosen(base: Selection, wanted: str) -> tuple[Record, ...]:
     fitting = [(case, group) for case, group in stored if wanted and case.id.startswith(wanted)]
     if not fitting:
         _check_left_out(base.path, wanted)
-    if len(fitting) != 1:
-        what = (
-            f"{len(fitting)} cases begin with {wanted!r}" if fitting else f"no case of this run begins with {wanted!r}"
-        )
-        some = ", ".join(f"{case.id} ({group[0].case.label})" for case, group in (fitting or stored)[:4])
-        raise InputError(what, where=str(base.path), fix=f"name one: {some}{', …' if len(stored) > 4 else ''}")
+        raise _name_one(f"no case of this run begins with {wanted!r}", base, [case for case, _ in stored])
+    ids = {case.id for case, _ in fitting}
+    if len(ids) > 1:
+        raise _name_one(f"{len(ids)} cases begin with {wanted!r}", base, [case for case, _ in fitting])
     case, group = fitting[0]
+    if len(fitting) > 1:
+        raise several_hosts(f"{case.id} stands here on", base, {group[0].case.axes[HOST] for _, group in fitting})
     plain = replace(case, axes={name: value for name, value in case.axes.items() if name != VARIANT})
     return tuple(replace(record, case=plain) for record in group)
+
+
+def _name_one(what: str, base: Selection, cases: Iterable[Case]) -> InputError:
+    names = [f"{id} ({label})" for id, label in {case.id: case.label for case in cases}.items()]
+    more = ", …" if len(names) > _FEW else ""
+    return InputError(what, where=str(base.path), fix=f"name one: {', '.join(names[:_FEW])}{more}")
 
 
 def _check_left_out(run: Path, wanted: str) -> None:
@@ -163,6 +171,15 @@ def _check_input(source: str, told: Mapping[str, Any]) -> None:
             where=source,
             fix="start where the run was started, with the same file" if not there else "bring the old file back",
         )
+
+
+def _check_machine(case: Case, limits: Limits, run: Path) -> None:
+    """What a plan would be advised to lower or leave out belongs to the record, and cannot be chosen."""
+    try:
+        preflight([case], limits)
+    except DeviceError as error:
+        fix = "this record can only be repeated on a machine that has what it was measured with"
+        raise DeviceError(error.what, where=str(run), fix=fix) from error
 
 
 def _held(group: Sequence[Record], asked: Sequence[str]) -> list[str]:

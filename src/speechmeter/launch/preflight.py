@@ -105,7 +105,7 @@ def _check_device(case: Case, count: int) -> None:
     if int(match[1] or 0) >= count:
         raise DeviceError(f"{device} does not exist: this machine has {count}", fix=f"use cuda:0 to cuda:{count - 1}")
     if _torch_version().endswith("+cpu"):
-        raise DeviceError(f"torch {_torch_version()} is built without CUDA", fix="install a CUDA build of torch")
+        raise UnavailableError(f"torch {_torch_version()} is built without CUDA", fix="install a CUDA build of torch")
 
 
 def _check_cores(case: Case) -> None:

@@ -9,8 +9,9 @@ from speechmeter.api import rerunning
 from speechmeter.api.comparing import Comparison, select
 from speechmeter.api.rerunning import Again, Rerun, rerun
 from speechmeter.core import metrics
-from speechmeter.core.errors import InputError
+from speechmeter.core.errors import DeviceError, InputError
 from speechmeter.core.types import Limits, Measurement, Spec
+from speechmeter.launch import preflight
 from speechmeter.store.run_dir import RunWriter
 
 
@@ -87,6 +88,48 @@ def test_a_beginning_that_several_cases_share_is_refused_with_their_ids(tmp_path
     shared = next(digit for digit in first if sum(r.case.id.startswith(digit) for r in records) > 1)
     with pytest.raises(InputError, match=f"cases begin with '{shared}'"):
         rerun(base, shared, Again(trust=True))
+
+
+@pytest.mark.parametrize(("count", "end"), [(4, ""), (5, ", …")])
+def test_a_list_of_cases_says_whether_there_are_more(count, end, tmp_path):
+    records = [
+        make_record(make_case(seconds=float(n)), Measurement.of(metrics.LATENCY, [1.0]), host=host)
+        for n in range(1, count + 1)
+        for host in ("pi", "orin")
+    ]
+    base = write(tmp_path / "run", *records)
+    with pytest.raises(InputError) as caught:
+        rerun(base, "zzz", Again())
+    listed = ", ".join(f"{make_case(seconds=float(n)).id} (fake · cpu · {n} s × 1)" for n in range(1, 5))
+    assert caught.value.fix == f"name one: {listed}{end}"
+
+
+def test_a_case_of_several_machines_is_chosen_by_host(tmp_path):
+    latency = Measurement.of(metrics.LATENCY, [1.0])
+    write(tmp_path / "run", *(make_record(make_case(), latency, host=host) for host in ("pi (2)", "pi (1)")))
+    with pytest.raises(InputError) as caught:
+        rerun(select(f"{tmp_path}/run@batch=1"), make_case().id[:6], Again())
+    assert caught.value.what == f"{make_case().id} stands here on 2 machines: pi (1), pi (2)"
+    assert caught.value.fix == f"choose one: '{tmp_path}/run@batch=1,host=pi (1)'"
+
+
+@pytest.mark.parametrize("axes", [{"device": "cuda"}, {"cores": 100_000}])
+def test_a_record_of_another_machine_is_repeated_only_on_such_a_one(axes, tmp_path, monkeypatch):
+    monkeypatch.setattr(preflight, "cuda_devices", lambda: 0)
+    case = make_case(**axes)
+    base = write(tmp_path / "run", make_record(case, Measurement.of(metrics.LATENCY, [1.0])))
+    with pytest.raises(DeviceError, match="; this record can only be repeated on a machine that has what it was"):
+        rerun(base, case.id, Again(trust=True, output=tmp_path / "again"))
+    assert not (tmp_path / "again").exists()
+
+
+def test_what_can_be_installed_here_is_advised(tmp_path, monkeypatch):
+    monkeypatch.setattr(preflight, "cuda_devices", lambda: 1)
+    monkeypatch.setattr(preflight, "_torch_version", lambda: "2.9.0+cpu")
+    case = make_case(device="cuda")
+    base = write(tmp_path / "run", make_record(case, Measurement.of(metrics.LATENCY, [1.0])))
+    with pytest.raises(InputError, match="built without CUDA; install a CUDA build of torch"):
+        rerun(base, case.id, Again(trust=True, output=tmp_path / "again"))
 
 
 def test_a_case_that_the_plan_left_out_is_called_so(tmp_path):
