@@ -86,7 +86,7 @@ def test_a_changed_thread_count_is_refused_with_the_difference(spin, cli):
     ("args", "words"),
     [
         (["absent", "absent"], "absent: there is no such directory"),
-        (["run@model=nobody", "run"], "it has the models spin:same"),
+        (["run@model=nobody", "run"], "no record has model nobody; there is only spin:same"),
         (["run@model", "run"], "is not key=value"),
         (["run", "run", "--min-effect", "much"], "--min-effect: 'much' is not a share"),
         (["run", "run", "--metric", "latancy"], "did you mean 'latency'?"),

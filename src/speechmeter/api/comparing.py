@@ -53,7 +53,7 @@ def select(text: str) -> Selection:
     measured = [record for record in hosts_apart(run.records()) if record.status != "skipped"]
     chosen = tuple(tuple(group) for group in by_case(measured).values() if fits(group[0], filters))
     if not chosen:
-        raise nothing_fits(text, measured)
+        raise nothing_fits(text, filters, measured)
     return Selection(path=path, filters=filters, groups=chosen, environments=run.environments())
 
 

@@ -79,7 +79,7 @@ def history(
     groups, notes = _read(folder, watch)
     chosen = [group for group in groups if fits(group.records[0], filters)]
     if not chosen:
-        raise nothing_fits(text, [group.records[0] for group in groups])
+        raise nothing_fits(text, filters, [group.records[0] for group in groups])
     newest = _newest(chosen, last)
     apart = _apart(newest)
     names = _machine_names({machine for _, machine in apart})

@@ -9,6 +9,8 @@ from speechmeter.core.types import Case, Record
 
 HOST = "host"
 """The axis that cases have where a run holds records of several machines. It is added on reading, never stored."""
+UNKNOWN = "unknown"
+"""The machine of records that name none."""
 
 
 def hosts_apart(records: Sequence[Record]) -> list[Record]:
@@ -20,7 +22,7 @@ def hosts_apart(records: Sequence[Record]) -> list[Record]:
     for record in records:
         key = (record.case.id, record.host)
         if key not in made:
-            made[key] = replace(record.case, axes={**record.case.axes, HOST: record.host or "unknown"})
+            made[key] = replace(record.case, axes={**record.case.axes, HOST: record.host or UNKNOWN})
         found.append(replace(record, case=made[key]))
     return found
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.core.errors import InputError
-from speechmeter.core.hosts import HOST
+from speechmeter.core.hosts import HOST, UNKNOWN
+from speechmeter.core.plugins import nearest
 from speechmeter.core.types import Record
 
 MODEL = "model"
@@ -23,14 +24,51 @@ def parse(text: str) -> tuple[Path, dict[str, str]]:
 
 def fits(record: Record, filters: Mapping[str, str]) -> bool:
     """Whether a record's model and axes are those asked for."""
-    labels = {MODEL: record.case.subject.name, HOST: record.host, **record.case.axes}
+    labels = _labels(record)
     return all(key in labels and _same(labels[key], value) for key, value in filters.items())
 
 
-def nothing_fits(text: str, records: Sequence[Record]) -> InputError:
-    """What to raise where a selection is empty."""
-    models = sorted({record.case.subject.name for record in records})
-    return InputError(f"{text} holds no records", where=text, fix=f"it has the models {', '.join(models) or 'none'}")
+def nothing_fits(text: str, filters: Mapping[str, str], records: Sequence[Record]) -> InputError:
+    """What to raise where a selection is empty: the first filter that leaves nothing, and what there is instead."""
+    if not records:
+        return InputError("this holds no records", where=text, fix="choose a run that was measured")
+    keys = {key for record in records for key in _labels(record)}
+    for key in filters:
+        if key not in keys:
+            return InputError(f"there is no key {key!r}", where=text, fix=nearest(key, sorted(keys)))
+    *before, (key, value) = _in_vain(list(filters.items()), records)
+    among = " and ".join(f"{key} {value}" for key, value in before)
+    left = [record for record in records if fits(record, dict(before))]
+    return InputError(
+        f"no record{f' of {among}' if among else ''} has {key} {value}", where=text, fix=_there_are(key, left)
+    )
+
+
+def _in_vain(filters: Sequence[tuple[str, str]], records: Sequence[Record]) -> Sequence[tuple[str, str]]:
+    """The shortest beginning of the filters that no record fits."""
+    beginnings = (filters[:count] for count in range(1, len(filters) + 1))
+    return next(some for some in beginnings if not any(fits(record, dict(some)) for record in records))
+
+
+def _there_are(key: str, records: Sequence[Record]) -> str:
+    found = [labels[key] for record in records if key in (labels := _labels(record))]
+    shown = list(dict.fromkeys(_shown(value) for value in sorted(found, key=_order)))
+    if not shown:
+        return f"leave {key} out: they have none"
+    return f"there {'are' if len(shown) > 1 else 'is only'} {', '.join(shown)}"
+
+
+def _shown(value: Any) -> str:
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _order(value: Any) -> tuple[bool, float, str]:
+    number = isinstance(value, int | float)
+    return not number, value if number else 0, str(value)
+
+
+def _labels(record: Record) -> dict[str, Any]:
+    return {MODEL: record.case.subject.name, HOST: record.host or UNKNOWN, **record.case.axes}
 
 
 def _pair(part: str, text: str) -> tuple[str, str]:

@@ -63,7 +63,7 @@ def _read(text: str) -> list[Source]:
     records, environments = run.records(), run.environments()
     chosen = [record for record in records if fits(record, filters)]
     if filters and not chosen:
-        raise nothing_fits(text, records)
+        raise nothing_fits(text, filters, records)
     hosts: dict[str, list[Record]] = {}
     for record in chosen:
         hosts.setdefault(record.host, []).append(record)

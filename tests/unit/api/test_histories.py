@@ -128,7 +128,7 @@ def test_hidden_folders_and_what_is_inside_a_run_are_not_looked_into(tmp_path):
         ("runs", "flops", "no run here has flops"),
         ("runs", "latencies", "there is no metric"),
         ("runs", "modules", "modules can be compared between two runs only"),
-        ("runs@model=x", "latency", "holds no records"),
+        ("runs@model=x", "latency", "no record has model x; there is only model"),
     ],
 )
 def test_what_is_no_history_is_refused(tmp_path, place, metric, words):
