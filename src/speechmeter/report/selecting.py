@@ -81,4 +81,7 @@ def _pair(part: str, text: str) -> tuple[str, str]:
 def _same(actual: Any, wanted: str) -> bool:
     import yaml
 
-    return str(actual) == wanted or bool(actual == yaml.safe_load(wanted))
+    try:
+        return str(actual) == wanted or bool(actual == yaml.safe_load(wanted))
+    except yaml.YAMLError:
+        return False

@@ -21,6 +21,7 @@ RECORDS = [
         ("model=gamma", "no record has model gamma; there are alpha, beta"),
         ("host=desk", "no record has host desk; there are orin, pi, unknown"),
         ("compile=yes please", "no record has compile yes please; there are False, True"),
+        ("batch=[1", "no record has batch [1; there is only 1"),
         ("second=1", "there is no key 'second'; did you mean 'seconds'?"),
         ("batch=2,second=1", "there is no key 'second'; did you mean 'seconds'?"),
         ("model=beta,batch=1,seconds=8", "no record of model beta and batch 1 has seconds 8; there is only 1"),
