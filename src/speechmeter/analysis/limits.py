@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -46,8 +47,8 @@ class Limit:
 def limit_named(key: str, value: Any, *, where: str) -> Limit:
     """`max_latency_ms=50`, `max_memory_mib=200`, `max_rtf=0.3`, `min_rtfx=10`. Raises InputError for anything else."""
     side, _, rest = key.partition("_")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{key} takes a number, not {value!r}", where=where, fix=f"such as {key}=50")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise InputError(f"{key} takes a number from 0 on, not {value!r}", where=where, fix=f"such as {key}=50")
     name, unit = (rest, "") if _unit(rest) is not None else (rest.rpartition("_")[0], rest.rpartition("_")[2])
     own = _unit(name)
     if own is None:

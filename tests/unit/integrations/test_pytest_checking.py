@@ -36,11 +36,17 @@ def measure(settings, monkeypatch):
 
         monkeypatch.setattr(checking, "run_study", run_study)
         monkeypatch.setattr(checking, "turn", nullcontext)
-        node = SimpleNamespace(name=test, iter_markers=lambda mark: [], user_properties=[])
-        request = SimpleNamespace(path=settings.root / "test_a.py", cls=None, node=node, module=None)
-        return Speechmeter(request, settings, print).measure("log-mel", name=name)
+        return fixture(settings, test).measure("log-mel", name=name)
 
     return measure
+
+
+def fixture(settings, test, **mark):
+    """What a test of that name, marked so, is given."""
+    marks = [pytest.mark.speechmeter(**mark).mark]
+    node = SimpleNamespace(name=test, iter_markers=lambda name: marks, user_properties=[])
+    request = SimpleNamespace(path=settings.root / "test_a.py", cls=None, node=node, module=None)
+    return Speechmeter(request, settings, print)
 
 
 def kept(settings):
@@ -58,3 +64,20 @@ def test_of_a_test_that_is_run_again_the_last_measurement_is_kept(measure, setti
     measure("test_a", 1.0)
     measure("test_a", 2.0)
     assert kept(settings) == {"test_a.py::test_a": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"name": 3}, "argument 'name': a name is a word, not 3; such as name='encoder'"),
+        ({"models": ["log-mel"]}, "argument 'models': the first argument is the model; leave it out"),
+        ({"find": "max-batch"}, "argument 'find': a test does not search; leave it out"),
+        ({"find_most": 4}, "argument 'find_most': a test does not search"),
+    ],
+)
+@pytest.mark.parametrize("way", ["check", "measure"])
+def test_arguments_that_have_no_place_in_a_test_are_refused(settings, monkeypatch, way, given, words):
+    monkeypatch.setattr(checking, "run_study", None)
+    with pytest.raises(pytest.fail.Exception) as failed:
+        getattr(fixture(settings, "test_a"), way)("log-mel", **given)
+    assert str(failed.value).startswith(f"test_a.py::test_a REFUSED: {words}")

@@ -28,7 +28,7 @@ def settings(tmp_path):
 
 
 def judged(settings, **mark):
-    found = list(findings_of(settings.root / "part", settings, asked_by([mark])))
+    found = list(findings_of(settings.root / "part", settings, asked_by([pytest.mark.speechmeter(**mark).mark])))
     return overall(found), [finding.word for finding in found], " ".join(finding.reason for finding in found)
 
 

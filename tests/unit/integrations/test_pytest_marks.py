@@ -3,7 +3,12 @@
 import pytest
 
 from speechmeter.core.errors import InputError
-from speechmeter.integrations.pytest.marks import asked_by
+from speechmeter.integrations.pytest import marks
+
+
+def asked_by(keywords):
+    """What markers with these keywords ask for, the nearest first."""
+    return marks.asked_by(pytest.mark.speechmeter(**given).mark for given in keywords)
 
 
 def test_nothing_asked_is_latency_by_five_percent():
@@ -29,8 +34,16 @@ def test_meters_are_those_that_metrics_and_limits_need():
         ({"min_efect": "5%"}, "did you mean 'min_effect'"),
         ({"max_latency": 3}, "max_latency_ms"),
         ({"min_effect": "lots"}, "not a share"),
+        ({"metric": 5}, "metric takes a name or a list of names, not 5; such as metric='latency'"),
+        ({"metric": ["latency", 5]}, "metric takes a name or a list of names"),
+        ({"metric": []}, "metric takes a name or a list of names"),
     ],
 )
-def test_what_is_misspelt_is_refused(given, words):
+def test_what_means_nothing_is_refused(given, words):
     with pytest.raises(InputError, match=words):
         asked_by([given])
+
+
+def test_an_argument_without_its_keyword_is_refused():
+    with pytest.raises(InputError, match="'5%' has no keyword; such as min_effect='5%'"):
+        marks.asked_by([pytest.mark.speechmeter("5%").mark])

@@ -20,6 +20,13 @@ from speechmeter.integrations.pytest.turns import turn, working_in
 from speechmeter.launch.booking import Event
 from speechmeter.plan.study import study_from_python
 
+_SEARCH = ("a test does not search", "leave it out, and use `speechmeter run --find`")
+_NOT_HERE = {
+    "models": ("the first argument is the model", "leave it out, and measure each model by itself"),
+    **dict.fromkeys(("find", "find_most", "find_within", "find_margin"), _SEARCH),
+}
+"""Keys of a plan that a test may not give: what is wrong with them, and the way out."""
+
 
 class Speechmeter:
     """What the fixture `speechmeter` gives to a test."""
@@ -51,10 +58,12 @@ class Speechmeter:
 
     def _judged(self, subject: Any, name: str | None, plan: Mapping[str, Any], judge: Judge) -> Run:
         __tracebackhide__ = True
-        named = case_name(self._test, self._settings.root, name)
+        named = case_name(self._test, self._settings.root)
         run: Run | None = None
         try:
-            asked = asked_by(mark.kwargs for mark in self._test.node.iter_markers(MARK))
+            _check_arguments(name, plan)
+            named = case_name(self._test, self._settings.root, name)
+            asked = asked_by(self._test.node.iter_markers(MARK))
             run = self._measured(subject, self._unique(named), asked, plan)
             findings = list(judge(run.path, self._settings, asked))
         except InterruptedRun:
@@ -97,3 +106,13 @@ class Speechmeter:
             pytest.fail("\n".join(lines), pytrace=False)
         if outcome == "undecided":
             pytest.skip("; ".join(lines))
+
+
+def _check_arguments(name: Any, plan: Mapping[str, Any]) -> None:
+    """Raise InputError for a name that is none, and for keys of a plan that have no place in a test."""
+    if not isinstance(name, str | None):
+        raise InputError(f"a name is a word, not {name!r}", where="argument 'name'", fix="such as name='encoder'")
+    for key in plan:
+        if key in _NOT_HERE:
+            what, fix = _NOT_HERE[key]
+            raise InputError(what, where=f"argument {key!r}", fix=fix)

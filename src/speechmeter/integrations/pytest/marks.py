@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+import pytest
+
 from speechmeter.analysis.limits import Limit, limit_named
 from speechmeter.api.comparing import share
 from speechmeter.core import plugins
@@ -36,19 +38,29 @@ class Asked:
         return list(dict.fromkeys(["latency", *(name for name in named if name in plugins.names(plugins.METERS))]))
 
 
-def asked_by(marks: Iterable[Mapping[str, Any]]) -> Asked:
+def asked_by(marks: Iterable[pytest.Mark]) -> Asked:
     """What the markers of a test, its class and its file ask for, the nearest first. Raises InputError."""
     given: dict[str, Any] = {}
-    for keywords in marks:
-        given = {**keywords, **given}
+    for mark in marks:
+        if mark.args:
+            raise InputError(f"{mark.args[0]!r} has no keyword", where=_WHERE, fix="such as min_effect='5%'")
+        given = {**mark.kwargs, **given}
     limits = [limit for key, value in given.items() if (limit := _limit(key, value)) is not None]
-    metric = given.get("metric", "latency")
     return Asked(
-        metrics=(metric,) if isinstance(metric, str) else tuple(metric),
+        metrics=_metrics(given.get("metric", "latency")),
         min_effect=share(given.get("min_effect", "5%"), f"{_WHERE} min_effect"),
         limits=tuple(limits),
         plan={"rounds": given["rounds"]} if "rounds" in given else {},
     )
+
+
+def _metrics(given: Any) -> tuple[str, ...]:
+    names = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InputError(
+            f"metric takes a name or a list of names, not {given!r}", where=_WHERE, fix="such as metric='latency'"
+        )
+    return names
 
 
 def _limit(key: str, value: Any) -> Limit | None:
