@@ -24,7 +24,10 @@ BAD = {
     "no such directory": (["run", "--model", "transformers:./nowhere"], "no such directory"),
     "empty directory": (["run", "--model", "transformers:empty"], "holds no config.json"),
     "hub when offline": (["run", "--model", "transformers:some/model", "--offline"], "not in the local cache"),
-    "no CUDA": (["run", "--model", "python:fakes.py:nothing", "--device", "cuda"], "--device: there is no CUDA"),
+    "no CUDA": (
+        ["run", "--model", "python:fakes.py:nothing", "--device", "cuda"],
+        "there is no CUDA device on this machine; use device cpu",
+    ),
     "no such device": (
         ["run", "--model", "python:fakes.py:nothing", "--device", "tpu"],
         "--device: there is no device",

@@ -185,17 +185,20 @@ def _asked(name: str, old: Sequence[Record], fresh: Sequence[Record]) -> list[tu
 
 def metric_named(name: str, records: Sequence[Record]) -> Metric:
     """The metric that a user means by a word, for these records. Raises InputError for one that means none, or many."""
+    on_cuda = str(records[0].case.axes.get("device", "")).startswith("cuda")
+    return metrics.MEMORY_CUDA_ALLOCATED if name == "memory" and on_cuda else known_metric(name, where="--metric")
+
+
+def known_metric(name: str, *, where: str) -> Metric:
+    """What a word means before there are records: `memory` is that of the CPU. Raises InputError as `metric_named`."""
     if name == MODULES:
         raise InputError(
             "modules can be compared between two runs only",
-            where="--metric modules",
+            where=where,
             fix="speechmeter compare BASE NEW --metric modules",
         )
-    if name == "memory":
-        on_cuda = str(records[0].case.axes.get("device", "")).startswith("cuda")
-        return metrics.MEMORY_CUDA_ALLOCATED if on_cuda else metrics.MEMORY_CPU_PEAK
-    found = metrics.find(name)
+    found = metrics.MEMORY_CPU_PEAK if name == "memory" else metrics.find(name)
     if found is None:
         choices = ["memory", MODULES, *sorted({metric.name for metric in metrics.known()})]
-        raise InputError(f"there is no metric {name!r}", where="--metric", fix=nearest(name, choices))
+        raise InputError(f"there is no metric {name!r}", where=where, fix=nearest(name, choices))
     return found

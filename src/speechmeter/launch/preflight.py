@@ -101,7 +101,7 @@ def _check_device(case: Case, count: int) -> None:
     if match is None:
         raise DeviceError(f"there is no device {device!r}", fix="use cpu, cuda or cuda:N")
     if count == 0:
-        raise DeviceError("there is no CUDA device on this machine", fix="use --device cpu")
+        raise DeviceError("there is no CUDA device on this machine", fix="use device cpu")
     if int(match[1] or 0) >= count:
         raise DeviceError(f"{device} does not exist: this machine has {count}", fix=f"use cuda:0 to cuda:{count - 1}")
     if _torch_version().endswith("+cpu"):

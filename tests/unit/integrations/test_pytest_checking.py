@@ -81,3 +81,17 @@ def test_arguments_that_have_no_place_in_a_test_are_refused(settings, monkeypatc
     with pytest.raises(pytest.fail.Exception) as failed:
         getattr(fixture(settings, "test_a"), way)("log-mel", **given)
     assert str(failed.value).startswith(f"test_a.py::test_a REFUSED: {words}")
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("latencyy", "there is no metric 'latencyy'; did you mean 'latency'?"),
+        (["latency", "modules"], "modules can be compared between two runs only; speechmeter compare BASE NEW"),
+    ],
+)
+def test_a_metric_that_cannot_be_judged_is_refused_before_anything_is_measured(settings, monkeypatch, metric, words):
+    monkeypatch.setattr(checking, "run_study", None)
+    with pytest.raises(pytest.fail.Exception) as failed:
+        fixture(settings, "test_a", metric=metric).check("log-mel", seconds=1)
+    assert f"REFUSED: @pytest.mark.speechmeter metric: {words}" in str(failed.value)

@@ -53,6 +53,7 @@ def test_a_regression_fails_and_what_cannot_be_told_is_undecided(settings, tmp_p
         ({}, "is not there yet"),
         ({"case": make_case("another")}, "has no such case"),
         ({"cpu": "a faster abacus"}, "cpu: 'a faster abacus' in BASE, 'abacus' in NEW"),
+        ({"cpu": "a faster abacus"}, "or make a new baseline with --speechmeter-update-baseline"),
         ({"case": make_case("model", protocol={"samples": 99})}, "samples: 99 in BASE, 3 in NEW"),
         ({"case": make_case("model", seconds=9.0)}, "no cell in common"),
     ],
@@ -93,12 +94,6 @@ def test_limits_alone_need_no_baseline(settings, tmp_path):
     assert judged(alone, max_latency_ms=100)[:2] == ("undecided", ["CANNOT TELL"])
     assert judged(alone, max_memory_mib=1)[:2] == ("undecided", ["NO FIGURE"])
     assert judged(alone)[:2] == ("undecided", ["NOT COMPARED"])
-
-
-def test_modules_are_refused_with_the_way_to_compare_them(settings, tmp_path):
-    write_run(tmp_path / "part", 2, SAME)
-    with pytest.raises(InputError, match="between two runs only; speechmeter compare BASE NEW --metric modules"):
-        judged(settings, metric="modules")
 
 
 def test_a_limit_that_holds_does_not_hide_a_regression(settings, tmp_path):
@@ -153,3 +148,9 @@ def test_what_the_machine_lacks_is_no_fault_of_the_test_and_bad_input_is():
     assert of_error("a", UnavailableError("no package")).outcome == "undecided"
     assert of_error("a", DeviceError("no such device")).outcome == "undecided"
     assert of_error("a", InputError("a slip")).outcome == "failed"
+
+
+def test_options_are_named_as_a_test_suite_has_them():
+    error = InputError("/no/python cannot be started", where="--baseline-python", fix="name a python")
+    refused = of_error("a", error).reason
+    assert refused == "--speechmeter-baseline-python: /no/python cannot be started; name a python"

@@ -82,6 +82,7 @@ class Speechmeter:
             entry = {"name": name, "load": load_of(subject, self._test, root)}
             keys = {"name": "pytest", "meters": asked.meters, **asked.plan, **plan, "models": [entry]}
             study = study_from_python(keys)
+            asked.check_metrics()
             with turn():
                 options = Options(output=part, baseline_python=self._settings.baseline_python, force=True)
                 return run_study(study, options, self._watch)

@@ -95,20 +95,34 @@ def of_failure(records: Sequence[Record]) -> Finding | None:
     if not unmeasured:
         return None
     failed = [record for record in unmeasured if record.status in FAILED]
-    told = (failed or unmeasured)[0]
+    first = (failed or unmeasured)[0]
     return Finding(
-        case=told.case.label,
-        word=told.status.upper(),
+        case=first.case.label,
+        word=first.status.upper(),
         outcome="failed" if failed else "undecided",
-        reason=told.reason,
+        reason=first.reason,
     )
 
 
 def of_error(case: str, error: SpeechmeterError) -> Finding:
     """Something that was refused before it was measured: what this machine does not have is no fault of the test."""
     if isinstance(error, UnavailableError | DeviceError):
-        return Finding(case=case, word="UNAVAILABLE", outcome="undecided", reason=str(error))
-    return Finding(case=case, word="REFUSED", outcome="failed", reason=str(error))
+        return Finding(case=case, word="UNAVAILABLE", outcome="undecided", reason=told(error))
+    return Finding(case=case, word="REFUSED", outcome="failed", reason=told(error))
+
+
+def told(error: SpeechmeterError) -> str:
+    """An error with options of the command line as a test suite has them."""
+    text = str(error)
+    for option, here in _OPTIONS.items():
+        text = text.replace(option, here)
+    return text
+
+
+_OPTIONS = {
+    "--baseline-python": "--speechmeter-baseline-python",
+    "add --allow-different": "make a new baseline with --speechmeter-update-baseline",
+}
 
 
 def overall(findings: Sequence[Finding]) -> Outcome:

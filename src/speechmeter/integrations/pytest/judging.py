@@ -14,7 +14,7 @@ from speechmeter.core.errors import SpeechmeterError
 from speechmeter.core.hosts import HOST
 from speechmeter.core.metrics import OTHER_BUSY
 from speechmeter.core.types import BASELINE, VARIANT
-from speechmeter.integrations.pytest.findings import Finding, of_failure, of_figure, of_limit, of_verdict
+from speechmeter.integrations.pytest.findings import Finding, of_failure, of_figure, of_limit, of_verdict, told
 from speechmeter.integrations.pytest.marks import Asked
 from speechmeter.integrations.pytest.settings import Settings
 from speechmeter.launch.places import THIS
@@ -40,7 +40,7 @@ def figures_of(part: Path, settings: Settings, asked: Asked) -> Iterator[Finding
 
 
 def findings_of(part: Path, settings: Settings, asked: Asked) -> Iterator[Finding]:
-    """One for each failed case, limit and comparison. Raises InputError for a metric that does not exist."""
+    """One for each failed case, limit and comparison."""
     new = _measured(part, settings)
     for group in new.groups:
         failure = of_failure(group)
@@ -64,13 +64,11 @@ def _against_baseline(part: Path, new: Selection, settings: Settings, asked: Ask
         return
     if asked.limits and settings.baseline is None and settings.baseline_python is None:
         return
-    for metric in asked.metrics:
-        metric_named(metric, new.groups[0])
     try:
         base = _baseline(part, new, settings)
         found = compare(base, new, dict.fromkeys(asked.metrics, asked.min_effect))
     except SpeechmeterError as error:
-        yield Finding(case=case.label, word="NOT COMPARED", outcome="undecided", reason=str(error))
+        yield Finding(case=case.label, word="NOT COMPARED", outcome="undecided", reason=told(error))
         return
     doubt = _disturbed(base, new)
     for one in found.verdicts:

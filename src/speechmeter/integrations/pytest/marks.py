@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from speechmeter.analysis.limits import Limit, limit_named
-from speechmeter.api.comparing import share
+from speechmeter.api.comparing import known_metric, share
 from speechmeter.core import plugins
 from speechmeter.core.errors import InputError
 
@@ -36,6 +36,11 @@ class Asked:
         words = [*self.metrics, *(limit.name for limit in self.limits)]
         named = [word.partition("_")[0] for word in words]
         return list(dict.fromkeys(["latency", *(name for name in named if name in plugins.names(plugins.METERS))]))
+
+    def check_metrics(self) -> None:
+        """Raise InputError for a metric that no meter has; only a study that is made knows those of all its meters."""
+        for name in self.metrics:
+            known_metric(name, where=f"{_WHERE} metric")
 
 
 def asked_by(marks: Iterable[pytest.Mark]) -> Asked:
