@@ -6,9 +6,11 @@ import pytest
 from conftest import make_case, make_record
 from run_histories import write_run
 
+from speechmeter.analysis.limits import limit_named
+from speechmeter.core import metrics
 from speechmeter.core.errors import DeviceError, InputError, UnavailableError
-from speechmeter.core.types import VARIANT
-from speechmeter.integrations.pytest.findings import of_error, of_failure, overall
+from speechmeter.core.types import VARIANT, Measurement
+from speechmeter.integrations.pytest.findings import of_error, of_failure, of_limit, overall
 from speechmeter.integrations.pytest.judging import figures_of, findings_of
 from speechmeter.integrations.pytest.marks import asked_by
 from speechmeter.integrations.pytest.settings import Settings
@@ -94,6 +96,24 @@ def test_limits_alone_need_no_baseline(settings, tmp_path):
     assert judged(alone, max_latency_ms=100)[:2] == ("undecided", ["CANNOT TELL"])
     assert judged(alone, max_memory_mib=1)[:2] == ("undecided", ["NO FIGURE"])
     assert judged(alone)[:2] == ("undecided", ["NOT COMPARED"])
+
+
+@pytest.mark.parametrize(
+    ("meters", "limit", "reason"),
+    [
+        (("latency", "flops"), "max_flops", "max_flops: torch computed nothing"),
+        (("latency", "flops"), "max_flops_per_audio_second", "max_flops_per_audio_second: torch computed nothing"),
+        (("latency", "flops"), "max_bytes_moved_mib", "max_bytes_moved_mib: torch computed nothing"),
+        (("latency", "parameters"), "max_parameters", "max_parameters: the meter parameters gave none"),
+        (("latency",), "max_parameters", "max_parameters: it was not measured; name its meter with meters=[…]"),
+    ],
+)
+def test_a_limit_without_a_figure_says_why(meters, limit, reason):
+    absent = Measurement.absent(metrics.FLOPS, "torch computed nothing")
+    record = make_record(make_case(meters=meters), *([absent] if "flops" in meters else []))
+    asked = limit_named(limit, 1, where="")
+    finding = of_limit([record], asked, metrics.find(asked.name))
+    assert (finding.word, finding.outcome, finding.reason) == ("NO FIGURE", "undecided", reason)
 
 
 def test_a_limit_that_holds_does_not_hide_a_regression(settings, tmp_path):

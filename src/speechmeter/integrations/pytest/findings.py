@@ -7,9 +7,12 @@ from dataclasses import astuple, dataclass
 from typing import Literal
 
 from speechmeter.analysis.compare import Verdict
-from speechmeter.analysis.estimate import Estimate
+from speechmeter.analysis.derived import why_absent
+from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.limits import Judgement, Limit
+from speechmeter.core import plugins
 from speechmeter.core.errors import DeviceError, SpeechmeterError, UnavailableError
+from speechmeter.core.metrics import Metric
 from speechmeter.core.types import FAILED, Record
 from speechmeter.report.numbers import figure, number
 
@@ -60,14 +63,12 @@ def of_figure(records: Sequence[Record], found: Estimate) -> Finding:
     return Finding(case=records[0].case.label, metric=found.metric.name, figure=figure(found), word="MEASURED")
 
 
-def of_limit(records: Sequence[Record], limit: Limit, found: Estimate | None) -> Finding:
+def of_limit(records: Sequence[Record], limit: Limit, metric: Metric) -> Finding:
     """A figure beside a limit: the interval beyond it fails, one that crosses it is undecided."""
-    case = records[0].case
+    case, found = records[0].case, estimate(records, metric)
     if found is None:
-        return Finding(
-            case=case.label, metric=limit.name, word="NO FIGURE", outcome="undecided",
-            reason=f"{limit.key} was not measured; name its meter with meters=[…]",
-        )  # fmt: skip
+        reason = f"{limit.key}: {_why_none(records, metric)}"
+        return Finding(case=case.label, metric=limit.name, word="NO FIGURE", outcome="undecided", reason=reason)
     judged = limit.judge(found)
     reason = "" if judged != "undecided" else "its interval crosses the limit" if found.low is not None else _SINGLE
     return Finding(
@@ -86,7 +87,17 @@ _WORDS: dict[Judgement, tuple[str, Outcome]] = {
     "beyond": ("BEYOND", "failed"),
     "undecided": ("CANNOT TELL", "undecided"),
 }
+_NOT_ASKED = "it was not measured; name its meter with meters=[…]"
 _SINGLE = "a single round has no interval; ask for more rounds"
+
+
+def _why_none(records: Sequence[Record], metric: Metric) -> str:
+    """What the records say of the metric, or of the first one of its meter: there a meter tells that it has nothing."""
+    meters = [plugins.meter(name) for name in records[0].case.meters]
+    asked = [meter for meter in meters if metric in meter.metrics]
+    sources = [metric, *(meter.metrics[0] for meter in asked)]
+    reasons = (why for source in sources for record in records if (why := why_absent(record, source)))
+    return next(reasons, f"the meter {asked[0].name} gave none" if asked else _NOT_ASKED)
 
 
 def of_failure(records: Sequence[Record]) -> Finding | None:

@@ -47,9 +47,7 @@ def findings_of(part: Path, settings: Settings, asked: Asked) -> Iterator[Findin
         if failure is not None:
             yield failure
         else:
-            yield from (
-                of_limit(group, limit, estimate(group, metric_named(limit.name, group))) for limit in asked.limits
-            )
+            yield from (of_limit(group, limit, metric_named(limit.name, group)) for limit in asked.limits)
             yield from _against_baseline(part, replace(new, groups=(group,)), settings, asked)
 
 
