@@ -147,6 +147,17 @@ def test_a_new_baseline_is_not_compared(settings, tmp_path):
     assert judged(replace(settings, update_baseline=True))[:2] == ("passed", ["NEW BASELINE"])
 
 
+@pytest.mark.parametrize(("update", "word"), [(True, "NEW BASELINE"), (False, "NOT COMPARED")])
+def test_what_is_not_compared_shows_its_figures_all_the_same(settings, tmp_path, update, word):
+    write_run(tmp_path / "part", 2, SAME)
+    asked = asked_by([pytest.mark.speechmeter(metric=["latency", "flops"]).mark])
+    found = findings_of(tmp_path / "part", replace(settings, update_baseline=update), asked)
+    assert [(one.word, one.metric, one.figure[:6]) for one in found] == [
+        (word, "latency", "100 ms"),
+        (word, "flops", "–"),
+    ]
+
+
 def test_two_interpreters_are_compared_within_one_run(settings, tmp_path):
     for variant, values in (("baseline", SAME), ("this", SLOWER)):
         write_run(tmp_path / variant, 1, values, make_case("model", **{VARIANT: variant}))

@@ -8,7 +8,7 @@ from typing import Literal
 
 from speechmeter.analysis.compare import Verdict
 from speechmeter.analysis.derived import why_absent
-from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.limits import Judgement, Limit
 from speechmeter.core import plugins
 from speechmeter.core.errors import DeviceError, SpeechmeterError, UnavailableError
@@ -58,9 +58,11 @@ def of_verdict(found: Verdict) -> Finding:
     )
 
 
-def of_figure(records: Sequence[Record], found: Estimate) -> Finding:
-    """A figure that nobody judges."""
-    return Finding(case=records[0].case.label, metric=found.metric.name, figure=figure(found), word="MEASURED")
+def of_figure(records: Sequence[Record], metric: Metric, word: str) -> Finding:
+    """A figure that nobody judges; the word says why not."""
+    found = estimate(records, metric)
+    shown = figure(found) if found else "–"
+    return Finding(case=records[0].case.label, metric=metric.name, figure=shown, word=word)
 
 
 def of_limit(records: Sequence[Record], limit: Limit, metric: Metric) -> Finding:

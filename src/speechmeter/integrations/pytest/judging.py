@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -13,7 +13,7 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import SpeechmeterError
 from speechmeter.core.hosts import HOST
 from speechmeter.core.metrics import OTHER_BUSY
-from speechmeter.core.types import BASELINE, VARIANT
+from speechmeter.core.types import BASELINE, VARIANT, Record
 from speechmeter.integrations.pytest.findings import Finding, of_failure, of_figure, of_limit, of_verdict, told
 from speechmeter.integrations.pytest.marks import Asked
 from speechmeter.integrations.pytest.settings import Settings
@@ -36,7 +36,7 @@ def figures_of(part: Path, settings: Settings, asked: Asked) -> Iterator[Finding
         else:
             names = dict.fromkeys([*asked.metrics, *group[0].case.meters])
             known = (metric_named(name, group) for name in names if name == "memory" or metrics.find(name))
-            yield from (of_figure(group, found) for metric in known if (found := estimate(group, metric)) is not None)
+            yield from (of_figure(group, metric, "MEASURED") for metric in known if estimate(group, metric) is not None)
 
 
 def findings_of(part: Path, settings: Settings, asked: Asked) -> Iterator[Finding]:
@@ -56,9 +56,9 @@ def _measured(part: Path, settings: Settings) -> Selection:
 
 
 def _against_baseline(part: Path, new: Selection, settings: Settings, asked: Asked) -> Iterator[Finding]:
-    case = new.groups[0][0].case
+    group = new.groups[0]
     if settings.update_baseline:
-        yield Finding(case=case.label, word="NEW BASELINE")
+        yield from _unjudged(group, asked, "NEW BASELINE")
         return
     if asked.limits and settings.baseline is None and settings.baseline_python is None:
         return
@@ -66,13 +66,18 @@ def _against_baseline(part: Path, new: Selection, settings: Settings, asked: Ask
         base = _baseline(part, new, settings)
         found = compare(base, new, dict.fromkeys(asked.metrics, asked.min_effect))
     except SpeechmeterError as error:
-        yield Finding(case=case.label, word="NOT COMPARED", outcome="undecided", reason=told(error))
+        rows = _unjudged(group, asked, "NOT COMPARED")
+        yield from (replace(row, outcome="undecided", reason=told(error)) for row in rows)
         return
     doubt = _disturbed(base, new)
     for one in found.verdicts:
         finding = of_verdict(one)
         doubtful = doubt and not one.paired and not one.metric.exact and one.word != "SAME"
         yield replace(finding, reason="; ".join(filter(None, [finding.reason, doubt]))) if doubtful else finding
+
+
+def _unjudged(group: Sequence[Record], asked: Asked, word: str) -> list[Finding]:
+    return [of_figure(group, metric_named(name, group), word) for name in asked.metrics]
 
 
 def _disturbed(base: Selection, new: Selection) -> str:

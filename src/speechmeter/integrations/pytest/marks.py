@@ -65,7 +65,7 @@ def _metrics(given: Any) -> tuple[str, ...]:
         raise InputError(
             f"metric takes a name or a list of names, not {given!r}", where=_WHERE, fix="such as metric='latency'"
         )
-    return names
+    return tuple(dict.fromkeys(names))
 
 
 def _limit(key: str, value: Any) -> Limit | None:
