@@ -2,6 +2,7 @@
 
 Rounds on two machines cannot be paired, so ratios are those of independent rounds (see `compare`). A cell is the same
 where model, input, protocol and every axis are, apart from those that name the machine: device, threads and cores.
+Where a machine has several of these, they count too.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from speechmeter.analysis.compare import Verdict, verdict
 from speechmeter.core.metrics import Metric
@@ -38,15 +40,27 @@ def shared_cells(machines: Mapping[str, Sequence[Sequence[Record]]]) -> list[Sha
     """
     if len(machines) < 2:
         return []
-    found: dict[str, dict[str, Sequence[Record]]] = {}
+    cells: dict[str, list[tuple[str, Sequence[Record]]]] = {}
     for name, groups in machines.items():
         for group in groups:
-            found.setdefault(_key(group[0].case), {}).setdefault(name, group)
+            cells.setdefault(_key(group[0].case), []).append((name, group))
     return [
         SharedCell(case=next(iter(rounds.values()))[0].case, rounds=rounds)
-        for rounds in found.values()
+        for cell in cells.values()
+        for rounds in _one_each(cell)
         if len(rounds) > 1
     ]
+
+
+def _one_each(cell: Sequence[tuple[str, Sequence[Record]]]) -> list[dict[str, Sequence[Record]]]:
+    """A cell by machine; apart by device, threads and cores where a machine has it more than once."""
+    together = dict(cell)
+    if len(together) == len(cell):
+        return [together]
+    apart: dict[tuple[Any, ...], dict[str, Sequence[Record]]] = {}
+    for name, group in cell:
+        apart.setdefault(tuple(group[0].case.axes.get(axis) for axis in _OF_THE_MACHINE), {})[name] = group
+    return list(apart.values())
 
 
 def _key(case: Case) -> str:

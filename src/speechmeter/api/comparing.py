@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,13 +19,15 @@ from speechmeter.core.errors import InputError
 from speechmeter.core.hosts import HOST, hosts_apart
 from speechmeter.core.metrics import Metric
 from speechmeter.core.plugins import nearest
-from speechmeter.core.types import VARIANT, Record
+from speechmeter.core.types import VARIANT, Case, Record
 from speechmeter.report.selecting import MODEL, fits, nothing_fits, parse
 from speechmeter.report.tables import by_case
 from speechmeter.store.run_dir import RunDir
 
 MODULES = "modules"
 _LOOSE = ("seconds", "batch", "device", "dtype")
+_ALIKE = (("axes", "workload", "protocol"), ("axes", "workload"), ("axes",), ("workload",), ())
+"""What two cases must share beside their model and `_LOOSE` to be of one cell: first everything, then less and less."""
 """Axes that tell cells apart; a difference in any other axis is a difference of protocol, and is named."""
 
 
@@ -135,26 +138,37 @@ def several_hosts(what: str, side: Selection, hosts: Iterable[str]) -> InputErro
 def _matched(
     base: Selection, new: Selection, ignored: set[str]
 ) -> tuple[list[tuple[tuple[Record, ...], tuple[Record, ...]]], list[str]]:
-    """Pairs of cases of the same cell; cells that only one side has are named."""
-    strict = {_key(group[0], ignored, loose=False): group for group in base.groups}
-    loose = {_key(group[0], ignored, loose=True): group for group in base.groups}
-    pairs, used, alone = [], set(), []
-    for group in new.groups:
-        old = strict.get(_key(group[0], ignored, loose=False)) or loose.get(_key(group[0], ignored, loose=True))
-        if old is None:
-            alone.append(f"only in NEW: {group[0].case.label}")
-            continue
-        used.add(old[0].case.id)
-        pairs.append((old, group))
-    alone += [f"only in BASE: {g[0].case.label}" for g in base.groups if g[0].case.id not in used]
-    return pairs, alone
+    """Pairs of cases of the same cell, the most alike first; cells that only one side has are named."""
+    left, right = list(base.groups), list(new.groups)
+    found: dict[str, tuple[Record, ...]] = {}
+    for alike in _ALIKE:
+        olds, news = (_by_key(side, ignored, alike) for side in (left, right))
+        for key in olds.keys() & news.keys():
+            if len(olds[key]) == len(news[key]) == 1:
+                found[news[key][0][0].case.id] = olds[key][0]
+        used = {group[0].case.id for group in found.values()}
+        left = [group for group in left if group[0].case.id not in used]
+        right = [group for group in right if group[0].case.id not in found]
+    pairs = [(found[group[0].case.id], group) for group in new.groups if group[0].case.id in found]
+    alone = [f"only in NEW: {group[0].case.label}" for group in right]
+    return pairs, alone + [f"only in BASE: {group[0].case.label}" for group in left]
 
 
-def _key(record: Record, ignored: set[str], *, loose: bool) -> str:
-    case = record.case
-    names = sorted(name for name in case.axes if name not in ignored and (not loose or name in _LOOSE))
+def _by_key(
+    groups: Iterable[tuple[Record, ...]], ignored: set[str], alike: tuple[str, ...]
+) -> dict[str, list[tuple[Record, ...]]]:
+    found: dict[str, list[tuple[Record, ...]]] = {}
+    for group in groups:
+        found.setdefault(_key(group[0].case, ignored, alike), []).append(group)
+    return found
+
+
+def _key(case: Case, ignored: set[str], alike: tuple[str, ...]) -> str:
+    names = sorted(name for name in case.axes if name not in ignored and ("axes" in alike or name in _LOOSE))
     model = "" if MODEL in ignored else case.subject.name
-    return repr((model, [(name, case.axes[name]) for name in names]))
+    workload = case.workload.to_json() if "workload" in alike else {}
+    protocol = dict(case.protocol) if "protocol" in alike else {}
+    return json.dumps([model, [(name, case.axes[name]) for name in names], workload, protocol], sort_keys=True)
 
 
 def _environments(

@@ -28,13 +28,13 @@ def from_flag(key: str, text: str) -> Override:
 
 
 def from_set(text: str) -> Override:
-    """`--set limits.time_s=60`: the value is YAML; a comma makes a list."""
+    """`--set limits.time_s=60`: the value is YAML; a comma makes a list, save in quotes."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise PlanError(f"{text!r} is not key=value", where="--set", fix="for example --set threads=2")
     where = f"--set {key.strip()}"
     plain = _yaml(value, where)
-    if isinstance(plain, str) and "," in plain:
+    if isinstance(plain, str) and "," in plain and not value.lstrip().startswith(("'", '"')):
         plain = _list(value, where)
     return Override(path=tuple(key.strip().split(".")), value=plain, where=where)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -68,8 +69,7 @@ def _protocol(case: Case) -> Iterator[str]:
         settings = {key: protocol[key] for key, usual in _STEADY.items() if protocol.get(key, usual) != usual}
     if protocol.get("seed"):
         settings["seed"] = protocol["seed"]
-    if protocol.get("power_log"):
-        settings["power_log"] = protocol["power_log"]
+    settings |= {key: protocol[key] for key in ("power_log", "filter") if protocol.get(key)}
     if QUALITY in protocol:
         settings[QUALITY] = _quality(protocol[QUALITY])
     for key, value in settings.items():
@@ -92,7 +92,10 @@ def _quality(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _setting(key: str, value: Any) -> str:
-    return f"{key}={_plain(value)}"
+    """Text with a comma is quoted: without quotes it would be a list."""
+    return (
+        f"{key}={json.dumps(value, ensure_ascii=False) if isinstance(value, str) and ',' in value else _plain(value)}"
+    )
 
 
 def _plain(value: Any) -> str:

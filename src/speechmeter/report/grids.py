@@ -29,6 +29,7 @@ _STATISTICS = {
     "p90": "90th percentile of all samples",
     "p95": "95th percentile of all samples",
     "p99": "99th percentile of all samples",
+    "max": "largest of all samples",
 }
 _SAMPLING = {
     "steady": "up to {samples} samples (at least {min_samples}) in {budget_s} s",

@@ -36,3 +36,10 @@ def test_every_further_machine_is_held_against_the_first():
     machines = {"a": [rounds(0.2)], "b": [rounds(0.4)], "c": [rounds(0.8)]}
     ratios = {name: v.ratio for name, v in shared_cells(machines)[0].verdicts(metrics.LATENCY).items()}
     assert ratios == {"b": pytest.approx(2.0), "c": pytest.approx(4.0)}
+
+
+def test_unlike_thread_counts_are_not_held_against_each_other_where_like_ones_are_there():
+    machines = {"a": [rounds(4.0, threads=1), rounds(1.0, threads=4)], "b": [rounds(1.0, threads=4)]}
+    (cell,) = shared_cells(machines)
+    assert cell.case.axes["threads"] == 4
+    assert cell.verdicts(metrics.LATENCY)["b"].ratio == pytest.approx(1.0)

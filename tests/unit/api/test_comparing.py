@@ -7,7 +7,7 @@ from speechmeter.api.comparing import compare, select, share
 from speechmeter.api.runs import load
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
-from speechmeter.core.types import Environment, Measurement
+from speechmeter.core.types import Environment, Measurement, Spec
 from speechmeter.report import choose
 from speechmeter.store.run_dir import RunWriter
 
@@ -63,3 +63,37 @@ def test_tables_tell_machines_apart(tmp_path):
     titles = [table.title for table in choose.tables(made.records, "latency")]
     assert [("host pi" in title, "host orin" in title) for title in titles] == [(True, False), (False, True)]
     assert [round(figure.value, 2) for _, figure in made.estimates("latency")] == [2.0, 1.0]
+
+
+def run_over(path, **latencies_s):
+    """A run of one model over recordings of these names."""
+    with RunWriter(path) as store:
+        store.begin("models: [log-mel]\n")
+        for name, latency_s in latencies_s.items():
+            workload = Spec(plugin="audio", name=name, source=name, options={"sha256": name})
+            for round_ in range(3):
+                latency = Measurement.of(metrics.LATENCY, [latency_s * (1 + round_ / 1000)])
+                store.append(make_record(make_case(workload=workload), latency, round=round_))
+    return select(str(path))
+
+
+def test_each_input_is_held_against_the_same_input(tmp_path):
+    base, new = (run_over(tmp_path / side, a=1.0, b=2.0) for side in ("base", "new"))
+    found = compare(base, new, {"latency": 0.05})
+    assert [(v.word, round(v.ratio, 6)) for v in found.verdicts] == [("SAME", 1.0), ("SAME", 1.0)]
+    assert found.notes == ()
+
+
+def test_an_input_that_only_one_side_has_is_left_alone(tmp_path):
+    base, new = run_over(tmp_path / "base", a=1.0), run_over(tmp_path / "new", a=1.0, b=2.0)
+    found = compare(base, new, {"latency": 0.05})
+    assert len(found.verdicts) == 1
+    assert found.notes == (f"only in NEW: {new.groups[1][0].case.label}",)
+
+
+def test_the_only_other_input_is_held_against_it_where_that_is_allowed(tmp_path):
+    base, new = run_over(tmp_path / "base", a=1.0), run_over(tmp_path / "new", b=2.0)
+    with pytest.raises(InputError, match="not measured alike: workload"):
+        compare(base, new, {"latency": 0.05})
+    (found,) = compare(base, new, {"latency": 0.05}, allow_different=True).verdicts
+    assert found.ratio == pytest.approx(2.0)

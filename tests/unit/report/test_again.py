@@ -81,3 +81,9 @@ def test_a_case_that_was_never_measured_is_asked_for_once():
     case = Case(subject=Spec(plugin="a", name="a"), workload=Spec(plugin="audio", name="noise", source="noise"),
                 axes={}, meters=("latency",), protocol={})  # fmt: skip
     assert command(case, 0).endswith("--rounds 1")
+
+
+@pytest.mark.parametrize("key", [{"filter": ["encoder.*"]}, {"filter": ["a", "b"]}, {"power_log": "a,b.csv"}])
+def test_what_a_plan_says_of_modules_and_meters_is_made_again(key):
+    plan = {"models": "log-mel", "meters": ["latency", "modules", "energy"], **key}
+    assert_same_again(study_from_python(plan).cells.cases)

@@ -8,16 +8,19 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
+import report_runs
 from conftest import make_case, make_record
 from golden_files import check_golden
 from rich.console import Console
 
 from speechmeter.analysis.compare import verdict
+from speechmeter.analysis.estimate import STATISTICS
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Measurement
 from speechmeter.report import choose
 from speechmeter.report.comparison import comparison_json, comparison_table, github
+from speechmeter.report.grids import grids
 from speechmeter.report.terminal import draw
 from speechmeter.report.text import FORMATS
 
@@ -197,3 +200,9 @@ def test_rows_of_cases_that_differ_in_another_axis_are_told_apart():
 
 def test_no_records_no_tables():
     assert choose.tables([], "rtf") == []
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_every_statistic_has_its_words(statistic):
+    (table,) = grids(report_runs.grid("alpha"), metrics.LATENCY, statistic=statistic)
+    assert ("of all samples" in table.title) == (statistic != "geomean")
