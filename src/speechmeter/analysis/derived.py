@@ -259,11 +259,11 @@ def _utilisation(work: Sequence[Metric], peak: Metric | None) -> Derive:
 
     def utilisation(this: _Round, scope: str) -> tuple[float, int] | None:
         done = [amount for metric in work if (amount := this.typical(metric, scope)) is not None]
-        times = this.values(metrics.LATENCY, scope)
+        latency = this.typical(metrics.LATENCY, scope)
         best = 1.0 if peak is None else this.typical(peak)
-        if not done or not times or not best or median(times) <= 0:
+        if not done or not latency or not best:
             return None
-        return sum(done) / median(times) / best, len(times)
+        return sum(done) / latency / best, len(this.values(metrics.LATENCY, scope))
 
     return utilisation
 

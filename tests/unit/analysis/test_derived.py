@@ -12,8 +12,8 @@ def record(*measurements, round=0, **fields):
     return make_record(make_case(), *measurements, round=round, **fields)
 
 
-def of(metric, *values, scope="total"):
-    return Measurement.of(metric, list(values), scope=scope)
+def of(metric, *values, scope="total", **notes):
+    return Measurement.of(metric, list(values), scope=scope, notes=notes)
 
 
 def test_flops_per_audio_second_is_a_ratio_of_sums_over_the_batches():
@@ -45,6 +45,20 @@ def test_utilisation_is_all_arithmetic_over_time_over_the_peak():
         of(metrics.PEAK_FLOPS, 1e11),
     )
     assert round_value(this, metrics.MFU) == (pytest.approx(3e9 / 0.1 / 1e11), 3)
+
+
+def test_utilisation_of_several_batches_at_the_peak_is_one():
+    seconds = (1.0, 1.0, 1.0, 10.0)
+    this = record(
+        of(metrics.FLOPS, *(1e11 * s for s in seconds)),
+        of(metrics.BYTES_MOVED, *(4e9 * s for s in seconds)),
+        of(metrics.LATENCY, *seconds, *seconds, batches=4),
+        of(metrics.PEAK_FLOPS, 1e11),
+        of(metrics.PEAK_BANDWIDTH, 4e9),
+    )
+    assert round_value(this, metrics.MFU) == (pytest.approx(1.0), 8)
+    assert round_value(this, metrics.BANDWIDTH) == (pytest.approx(4e9), 8)
+    assert round_value(this, metrics.BANDWIDTH_SHARE) == (pytest.approx(1.0), 8)
 
 
 def test_bandwidth_of_a_stage_is_held_against_the_peak_of_the_device():
