@@ -42,9 +42,11 @@ def settled(records: Sequence[Record], rounds: Rounds) -> Reason | None:
     if all(record.status in FAILED for record in records):
         return "failed"
     figure = estimate(records, metrics.LATENCY)
-    if figure is None or (figure.half_width or 0.0) <= rounds.precision:
+    if figure is None:
         return "precision"
-    return None
+    if figure.rounds < 2:  # no interval yet, so no precision
+        return None
+    return "precision" if (figure.half_width or 0.0) <= rounds.precision else None
 
 
 def group_settled(groups: Iterable[Sequence[Record]], rounds: Rounds) -> bool:

@@ -33,6 +33,13 @@ def test_a_case_that_always_fails_is_left_alone():
     assert settled(failed, AUTO) == "failed"
 
 
+def test_a_single_good_round_has_no_precision_yet():
+    failed = [make_record(make_case(), round=n, status="oom") for n in range(1, 5)]
+    assert settled([*records(1), *failed], AUTO) is None
+    assert settled([*records(1, 1), *failed], AUTO) == "precision"
+    assert settled([*records(1), *failed * 5], AUTO) == "max_rounds"
+
+
 def test_a_case_without_latency_needs_no_more_than_the_least():
     assert settled([make_record(make_case(), round=n) for n in range(5)], AUTO) == "precision"
 
