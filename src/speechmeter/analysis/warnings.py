@@ -14,7 +14,7 @@ from statistics import fmean, median, pstdev
 from typing import Literal
 
 from speechmeter.core import metrics
-from speechmeter.core.types import Record
+from speechmeter.core.types import BATCHES, Measurement, Record
 
 Kind = Literal["slow start", "drift", "bimodal", "autocorrelation", "outliers", "spread"]
 
@@ -66,12 +66,21 @@ def findings(values: Sequence[float]) -> list[Finding]:
 
 def case_warnings(records: Sequence[Record]) -> list[str]:
     """Warnings on the latency of one case, over its rounds; each at most once."""
-    rounds = [list(m.values) for record in records if (m := record.find(metrics.LATENCY.id)) is not None and m.values]
+    rounds = [shares for record in records if (m := record.find(metrics.LATENCY.id)) and (shares := _shares(m))]
     texts = dict.fromkeys(finding.text for values in rounds for finding in findings(values))
-    trend = _common_trend([values for values in rounds if len(values) < _LEAST_SAMPLES and min(values) > 0])
+    trend = _common_trend([values for values in rounds if len(values) < _LEAST_SAMPLES])
     if trend:
         texts[Finding(kind=trend).text] = None
     return list(texts)
+
+
+def _shares(measurement: Measurement) -> list[float]:
+    """Each sample over the median of its batch, as batches differ in length; none where a batch has a single one."""
+    values, batches = measurement.values, int(measurement.notes.get(BATCHES, 1))
+    if len(values) < 2 * batches or min(values) <= 0:
+        return []
+    middles = [median(values[batch::batches]) for batch in range(batches)]
+    return [value / middles[place % batches] for place, value in enumerate(values)]
 
 
 def _shape(logs: Sequence[float]) -> Kind | None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from speechmeter.analysis.warnings import case_warnings, findings
 from speechmeter.core import metrics
-from speechmeter.core.types import Measurement
+from speechmeter.core.types import BATCHES, Measurement
 
 N = 100
 SERIES = 200
@@ -108,3 +108,33 @@ def test_two_states_between_processes_do_not_look_like_a_trend_within_them():
     generator = np.random.default_rng(4)
     rounds = [np.exp(0.3 * (n % 2) + generator.normal(0, 0.02, 10)) for n in range(8)]
     assert case_warnings(records(*map(list, rounds))) == []
+
+
+def of_batches(logs, seconds):
+    """One round of several batches by turns, each as long as its seconds, with the noise of `logs`."""
+    values = np.resize(seconds, len(logs)) * np.exp(logs)
+    measured = Measurement.of(metrics.LATENCY, list(values), notes={BATCHES: len(seconds)})
+    return [make_record(make_case(), measured)]
+
+
+@pytest.mark.parametrize("seconds", [[1, 1.1, 5], list(range(1, 21))])
+def test_batches_of_different_lengths_are_no_states_of_the_machine(seconds):
+    noise = np.random.default_rng(5).normal(0, 0.005, 6 * len(seconds) + 60)
+    assert case_warnings(of_batches(noise, seconds)) == []
+
+
+@pytest.mark.parametrize("kind", ["drift", "bimodal", "outliers", "spread"])
+def test_a_fault_of_the_machine_is_seen_through_batches_of_different_lengths(kind):
+    (text,) = case_warnings(of_batches(TRUTHS[kind](np.random.default_rng(6)), [1, 1.1, 5]))
+    assert f"({kind})" in text
+
+
+@pytest.mark.parametrize("passes", [2, 3])
+def test_few_passes_over_many_batches_give_no_warning(passes):
+    generator = np.random.default_rng(7)
+    found = [case_warnings(of_batches(generator.normal(0, 0.05, 30 * passes), range(1, 31))) for _ in range(SERIES)]
+    assert sum(map(bool, found)) <= 0.02 * SERIES
+
+
+def test_a_single_sample_of_each_batch_says_nothing_of_the_machine():
+    assert case_warnings(of_batches(np.zeros(59), range(1, 31))) == []
