@@ -73,10 +73,12 @@ def _verdict(
         return _by_utterance(case, old, fresh, paired_difference(new, base, metric), min_effect)
     if metric.exact:
         return _exact(case, metric, old, fresh)
+    sides = [_figures(records, metric, scope) for records in (base, new)]
+    if any(value <= 0 for side in sides for value in side):
+        return replace(_undecided(case, metric, old, fresh, "a figure of 0 or less has no ratio"), ratio=None)
     pairs = _pairs(base, new, metric, scope) if together else []
     paired = len(pairs) >= min(old.rounds, fresh.rounds) and len(pairs) > 0
-    sides = [] if paired else [_logs(records, metric, scope) for records in (base, new)]
-    logs = _Difference.paired(pairs) if paired else _Difference.independent(*sides)
+    logs = _Difference.paired(pairs) if paired else _Difference.independent(*(list(map(math.log, s)) for s in sides))
     if logs is None:
         few = min(old.rounds, fresh.rounds)
         return _undecided(
@@ -254,14 +256,14 @@ def _pairs(base: Sequence[Record], new: Sequence[Record], metric: Metric, scope:
         if partner is None or abs(partner.sequence - record.sequence) > _NEIGHBOURS:
             continue
         values = round_value(record, metric, scope, base), round_value(partner, metric, scope, new)
-        if values[0] is not None and values[1] is not None and values[0][0] > 0 and values[1][0] > 0:
+        if values[0] is not None and values[1] is not None:
             pairs.append((values[0][0], values[1][0]))
     return pairs
 
 
-def _logs(records: Sequence[Record], metric: Metric, scope: str) -> list[float]:
-    found = [value for record in records if (value := round_value(record, metric, scope, records)) is not None]
-    return [math.log(value) for value, _ in found if value > 0]
+def _figures(records: Sequence[Record], metric: Metric, scope: str) -> list[float]:
+    """One figure a round that has one."""
+    return [found[0] for record in records if (found := round_value(record, metric, scope, records)) is not None]
 
 
 CODE_FACTS = ("git", "packages", "python")

@@ -113,6 +113,16 @@ def test_higher_is_better_for_rtfx():
     assert found.ratio == pytest.approx(0.5, rel=0.01)
 
 
+@pytest.mark.parametrize("base", [[0.0] * 5, [0, 0, 0, 100e6, 101e6], [-1.0, 2.0, 3.0, 4.0, 5.0]])
+@pytest.mark.parametrize("together", [True, False])
+def test_a_round_of_nothing_has_no_ratio_and_no_advice(base, together):
+    grown = [100e6, 101e6, 100e6, 100e6, 101e6]
+    for sides in ((base, grown), (grown, base)):
+        found = judge(*sides, metric=metrics.MEMORY_CPU_PEAK, together=together)
+        assert (found.word, found.reason) == ("CANNOT TELL", "a figure of 0 or less has no ratio")
+        assert (found.ratio, found.low, found.high, found.rounds_to_settle) == (None, None, None, None)
+
+
 def test_memory_has_words_of_its_own():
     assert judge([100.0] * 4, [150, 151, 150, 150], metric=metrics.MEMORY_CPU_PEAK).word == "MORE"
 
