@@ -35,6 +35,11 @@ class _Round:
             return None
         return fmean(found.values) if metric.exact else _middle(found)
 
+    def largest(self, metric: Metric, scope: str = "total") -> float | None:
+        """The median of the batch whose median is the highest."""
+        found = self.find(metric, scope)
+        return max(_middles(found)) if found is not None and found.values else None
+
     def find(self, metric: Metric, scope: str = "total") -> Measurement | None:
         own = parts.find(self.record, metric, scope)
         if own is not None or not metric.exact:
@@ -64,8 +69,13 @@ def round_value(
 
 
 def _middle(measurement: Measurement) -> float:
+    return fmean(_middles(measurement))
+
+
+def _middles(measurement: Measurement) -> list[float]:
+    """The median of each batch."""
     batches = int(measurement.notes.get(BATCHES, 1))
-    return fmean(median(measurement.values[batch::batches]) for batch in range(batches))
+    return [median(measurement.values[batch::batches]) for batch in range(batches)]
 
 
 def sample_values(record: Record, metric: Metric, scope: str = "total", others: Sequence[Record] = ()) -> list[float]:
@@ -162,7 +172,7 @@ def _memory_needed(this: _Round, scope: str) -> tuple[float, int] | None:
 
 
 def _held_and_grown(this: _Round, scope: str) -> float | None:
-    grown = next((g for m in _GROWTH if (g := this.typical(m, scope)) is not None), None)
+    grown = next((g for m in _GROWTH if (g := this.largest(m, scope)) is not None), None)
     held = this.typical(metrics.MEMORY_WEIGHTS, scope)
     return grown + held if grown is not None and held is not None else None
 

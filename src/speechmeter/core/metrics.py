@@ -206,8 +206,9 @@ COST_PER_1000_AUDIO_HOURS = _lower(
 )  # fmt: skip
 
 MEMORY_NEEDED = _lower(
-    "memory_needed.v1", "bytes", "memory needed",
-    "weights + peak growth of a call; of a cascade, that of the model which needs most, as if alone",
+    "memory_needed.v2", "bytes", "memory needed",
+    "weights + peak growth of a call, of several batches that of the one which grows most; "
+    "of a cascade, that of the model which needs most, as if alone",
 )  # fmt: skip
 
 PARAMETERS = _plain(

@@ -67,6 +67,13 @@ def test_a_plain_model_needs_its_weights_and_its_growth():
     assert value(metrics.MEMORY_NEEDED, record=plain) == 15.0
 
 
+def test_several_batches_need_what_the_one_that_grows_most_needs():
+    growth = of(metrics.MEMORY_CPU_PEAK, 0.1, 0.1, 0.1, 4.0, 0.1, 0.1, 0.1, 4.2, **{BATCHES: 4})
+    dataset = make_record(make_case(), of(metrics.MEMORY_WEIGHTS, 0.1), growth)
+    assert value(metrics.MEMORY_NEEDED, record=dataset) == pytest.approx(0.1 + 4.1)
+    assert value(metrics.MEMORY_CPU_PEAK, record=dataset) == pytest.approx((0.1 * 3 + 4.1) / 4)
+
+
 def test_memory_without_weights_has_their_reason():
     plain = make_record(
         make_case(),
