@@ -41,10 +41,10 @@ class Estimate:
 
     @property
     def half_width(self) -> float | None:
-        """Half the interval as a share of the figure; None without an interval or for a figure of zero."""
+        """Half the interval as a share of the figure's size; None without an interval or for a figure of zero."""
         if self.low is None or self.high is None or not self.value:
             return None
-        return (self.high - self.low) / 2 / self.value
+        return (self.high - self.low) / 2 / abs(self.value)
 
     def scaled(self, metric: Metric, factor: float) -> Estimate:
         """The same figure times a constant, as another metric."""

@@ -45,6 +45,11 @@ def test_one_round_has_no_interval():
     assert (found.value, found.low, found.high) == (2, None, None)
 
 
+def test_the_interval_of_a_negative_figure_is_no_negative_share():
+    found = Estimate(metric=metrics.ENERGY_GPU_NET, value=-2.0, low=-3.0, high=-1.0, rounds=5, samples_per_round=1)
+    assert found.half_width == 0.5
+
+
 def test_rtf_divides_by_true_seconds_of_the_whole_batch():
     assert estimate(rounds([2.0, 4.0, 6.0], audio_s=[8.0]), metrics.RTF).value == 0.5
 
