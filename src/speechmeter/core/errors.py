@@ -7,7 +7,7 @@ SpeechmeterError
 │   ├── SubjectError        a model that does not exist or may not be loaded
 │   ├── DeviceError         a device, core or limit that this machine does not have
 │   └── RunDirError         a run directory that is taken, missing or not ours
-├── StoreError              a record that cannot be read
+├── StoreError              a record that cannot be read, or could not be once it is written
 ├── CannotGoOnError         a run that has to end: no room for a record, a device lost (exit 1, finished records kept)
 ├── SensorError             a sensor, a log of one, or a hardware counter that cannot be read
 ├── DisagreementError       an implementation that does not compute what it claims to
@@ -61,7 +61,7 @@ class RunDirError(InputError):
 
 
 class StoreError(SpeechmeterError):
-    """A record cannot be read."""
+    """A record cannot be read, or could not be once it is written."""
 
 
 class CannotGoOnError(SpeechmeterError):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from time import monotonic
 from typing import Literal
 
+from speechmeter.core.errors import StoreError
 from speechmeter.core.machine import host_name
 from speechmeter.core.types import Case, Environment, Record, Skip, Status
 from speechmeter.engine.measure import Outcome
@@ -83,9 +84,13 @@ class Book:
         self._tell("phase", turn.case, turn.round, phase=phase)
 
     def close(self, turn: Turn, told: Told) -> None:
-        """The turn is over: its record is on disk on return."""
+        """The turn is over: its record is on disk on return; an error where a plug-in gave what no record holds."""
         record, environment = _record(turn, told)
-        self._store.append(record, environment)
+        try:
+            self._store.append(record, environment)
+        except StoreError as error:
+            record = _refused(record, error)
+            self._store.append(record, environment)
         self._agenda.take(record)
         self._tell("finished", turn.case, turn.round, record=record)
 
@@ -121,6 +126,11 @@ def _record(turn: Turn, told: Told) -> tuple[Record, Environment | None]:
         warnings=outcome.warnings,
     )
     return record, environment
+
+
+def _refused(record: Record, error: StoreError) -> Record:
+    reason = f"what a meter or the model gave cannot be kept: {error}"
+    return replace(record, status="error", reason=reason, measurements=(), stop_reason="", warnings=())
 
 
 def _left_out(status: Status, skip: Skip, sequence: int) -> Record:

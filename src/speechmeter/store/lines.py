@@ -44,6 +44,14 @@ def _append(file: int, line: bytes) -> None:
         raise
 
 
+def as_read(data: Any) -> Any:
+    """The data as a reader of its line gets it. Raises StoreError where there is no such line, or it is too long."""
+    line = _line(data)
+    if len(line) > LARGEST_LINE:
+        raise StoreError(f"a line of over {LARGEST_LINE >> 20} MiB is no record of ours")
+    return json.loads(line)
+
+
 def write_lines(path: Path, items: Iterable[Any]) -> None:
     """Write a new file with a line for each item. Raises OSError when it cannot."""
     with path.open("xb") as file:
@@ -53,8 +61,8 @@ def write_lines(path: Path, items: Iterable[Any]) -> None:
 def _line(data: Any) -> bytes:
     try:
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except ValueError as error:
-        raise StoreError(f"a record holds a number that JSON does not have: {error}") from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise StoreError(f"a record holds what JSON does not have: {error}") from error
     return (text + "\n").encode(errors="replace")  # the name of a file may hold what is no text
 
 

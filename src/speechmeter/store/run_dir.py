@@ -19,7 +19,7 @@ from typing import Any
 from speechmeter.core.errors import CannotGoOnError, RunDirError, StoreError
 from speechmeter.core.types import FAILED, Environment, Record
 from speechmeter.store.checked import check_environment
-from speechmeter.store.lines import append_line, cut_torn_line, read_lines
+from speechmeter.store.lines import append_line, as_read, cut_torn_line, read_lines
 from speechmeter.store.schema import record_from_line
 
 _FILES = ("plan.yaml", "records.jsonl", "environments.jsonl")
@@ -147,8 +147,10 @@ class RunWriter(RunDir):
         """Append a record, and its environment when that is new; both are on disk on return.
 
         Raises CannotGoOnError when they cannot be written, and for a failure on a full disk, which says nothing of
-        the case: it is to be measured again.
+        the case: it is to be measured again. Raises StoreError, with nothing written, for a record that could not be
+        read back.
         """
+        record_from_line(as_read(record.to_json()))
         if record.status in FAILED:
             self._see_room()
         if environment is not None and environment.fingerprint not in self._known:

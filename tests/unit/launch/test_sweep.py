@@ -1,11 +1,13 @@
+import pytest
 from conftest import make_case
 
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import metrics
-from speechmeter.core.types import Measurement, Skip
+from speechmeter.core.types import Environment, Measurement, Skip
 from speechmeter.engine.measure import Outcome
 from speechmeter.launch.agenda import Sweep
 from speechmeter.launch.sweep import run_sweep
+from speechmeter.store import lines
 from speechmeter.store.run_dir import RunWriter
 
 
@@ -70,3 +72,45 @@ def test_skipped_and_unavailable_cells_get_one_record_each(tmp_path):
     assert asked == ["C1", "C1"]
     assert [(r.status, r.reason) for r in records[:2]] == [("skipped", "why"), ("unavailable", "no")]
     assert len(records) == 4
+
+
+HERE = Environment(facts={"cpu": "x"})
+
+
+class Broken:
+    """A place whose first case gives a measurement that no record holds."""
+
+    def __init__(self, measurement):
+        self._given = [measurement]
+
+    def measure(self, case, report, extent="all"):
+        fine = Measurement.of(metrics.LATENCY, [1.0])
+        found = self._given.pop() if self._given else fine
+        return Outcome(status="ok", measurements=(fine, found), environment=HERE)
+
+
+@pytest.mark.parametrize(
+    ("values", "notes", "told"),
+    [
+        ([], {}, "values is empty"),
+        ([1e100], {}, "values is [1e+100]"),
+        ([True], {}, "values is [True]"),
+        ([1.0], {"notes": "text"}, "notes.notes is 'text'"),
+        ([1.0], {"any": object()}, "JSON does not have"),
+        ([1.0], {"any": "x" * 2**16}, "a line of over"),
+    ],
+)
+def test_what_no_record_holds_becomes_an_error_and_the_run_goes_on(tmp_path, monkeypatch, values, notes, told):
+    monkeypatch.setattr(lines, "LARGEST_LINE", 2**15)
+    place = Broken(Measurement.of(metrics.LATENCY, values, notes=notes))
+    events = []
+    with RunWriter(tmp_path) as store:
+        store.begin("")
+        sweep = Sweep(cases=[make_case("A"), make_case("B")], rounds=Rounds(least=1, most=1))
+        run_sweep(sweep, place, store, events.append)
+        broken, whole = store.records()
+    assert (broken.case.subject.name, broken.round, broken.sequence, broken.status) == ("A", 0, 0, "error")
+    assert told in broken.reason
+    assert (broken.host, broken.environment) == (whole.host, whole.environment)
+    assert broken.started and broken.environment and not broken.measurements
+    assert [event.record.status for event in events if event.kind == "finished"] == ["error", "ok"]

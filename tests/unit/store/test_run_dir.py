@@ -5,8 +5,9 @@ import sys
 import pytest
 from conftest import make_case, make_record
 
+from speechmeter.core import metrics
 from speechmeter.core.errors import RunDirError, StoreError
-from speechmeter.core.types import Environment
+from speechmeter.core.types import Environment, Measurement
 from speechmeter.store import schema
 from speechmeter.store.run_dir import RunDir, RunWriter
 
@@ -22,6 +23,14 @@ def test_records_come_back_as_they_went(tmp_path):
     records = [make_record(make_case(seconds=float(n + 1)), sequence=n) for n in range(3)]
     write(tmp_path / "run", *records)
     assert RunDir.existing(tmp_path / "run").records() == records
+
+
+def test_a_record_that_could_not_be_read_back_is_not_written(tmp_path):
+    whole = make_record(make_case())
+    broken = make_record(make_case(seconds=2.0), Measurement.of(metrics.LATENCY, []), sequence=1)
+    with pytest.raises(StoreError, match="values is empty"):
+        write(tmp_path, whole, broken, environment=Environment(facts={"cpu": "x"}))
+    assert RunDir.existing(tmp_path).records() == [whole]
 
 
 def test_a_torn_last_line_is_left_out_and_cut_before_appending(tmp_path):
