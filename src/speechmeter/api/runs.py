@@ -101,7 +101,7 @@ def run(
     trust: bool = False,
     offline: bool = False,
 ) -> Run:
-    """Run a plan (a YAML file, or its keys as a dict) and return its records.
+    """Run a plan (a YAML file, or its keys as a dict) and return its records, machines told apart as `load` does.
 
     `address` is that of a Ray cluster, with the launcher `ray`; without it one of this machine alone is started.
     """
@@ -142,7 +142,7 @@ def _run(study: Study, options: Options, crew: Crew | None, watch: Watcher) -> R
             run_search(search_of(study, sweep), _place(options, study, store), store, watch)
         else:
             run_sweep(sweep, _place(options, study, store), store, watch)
-        return Run(path=output, records=tuple(store.records()))
+        return load(output)
 
 
 def check_study(study: Study, options: Options) -> Sweep:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from speechmeter.api.runs import Options, changed_data, run_study
+from speechmeter.api.runs import Options, changed_data, load, run_study
 from speechmeter.core.errors import RunDirError
 from speechmeter.plan.study import study_from_python
 from speechmeter.report.grids import case_labels
@@ -39,6 +39,16 @@ def test_changed_data_is_told_and_measured_beside_the_old_one(begun):
     made = run_study(study_from_python(PLAN), RESUMED)
     assert len(set(case_labels(made.records).values())) == 2
     assert changed_data(study_from_python(PLAN), RESUMED) == []
+
+
+def test_a_run_resumed_on_another_machine_has_a_figure_for_each(workshop, monkeypatch):
+    monkeypatch.chdir(workshop)
+    record_sound(0.1)
+    for rounds, host in enumerate(("aa", "bb"), start=1):
+        monkeypatch.setenv("SPEECHMETER_HOST", host)
+        made = run_study(study_from_python({**PLAN, "rounds": rounds}), RESUMED)
+    assert [(axes["host"], figure.rounds) for axes, figure in made.estimates()] == [("aa", 1), ("bb", 1)]
+    assert made == load("run")
 
 
 def test_a_search_is_not_resumed_on_another_machine(workshop, monkeypatch):
