@@ -19,7 +19,7 @@ from speechmeter.core.errors import InputError
 from speechmeter.core.hosts import HOST, hosts_apart
 from speechmeter.core.metrics import Metric
 from speechmeter.core.plugins import nearest
-from speechmeter.core.types import VARIANT, Case, Record
+from speechmeter.core.types import LEFT_OUT, VARIANT, Case, Record
 from speechmeter.report.selecting import MODEL, fits, nothing_fits, parse
 from speechmeter.report.tables import by_case
 from speechmeter.store.run_dir import RunDir
@@ -116,12 +116,16 @@ def share(value: Any, where: str) -> float:
 
 def _check_hosts(base: Selection, new: Selection) -> None:
     """Records of several machines are held against those of the same ones, or one machine is chosen."""
-    base_hosts, new_hosts = ({group[0].host for group in side.groups} for side in (base, new))
+    base_hosts, new_hosts = ({group[0].host for group in side.groups if _of_machine(group[0])} for side in (base, new))
     if base_hosts == new_hosts:
         return
     for side, hosts in ((base, base_hosts), (new, new_hosts)):
         if len(hosts) > 1:
             raise several_hosts("this holds records of", side, hosts)
+
+
+def _of_machine(record: Record) -> bool:
+    return record.status not in LEFT_OUT or HOST in record.case.axes
 
 
 def several_hosts(what: str, side: Selection, hosts: Iterable[str]) -> InputError:

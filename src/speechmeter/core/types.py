@@ -18,6 +18,8 @@ SCHEMA = 1
 Status = Literal["ok", "skipped", "oom", "timeout", "crashed", "error", "unavailable"]
 FAILED: frozenset[str] = frozenset({"oom", "timeout", "crashed", "error"})
 """Statuses of cases that were tried and did not finish."""
+LEFT_OUT: frozenset[str] = frozenset({"skipped", "unavailable"})
+"""Statuses of cases that were not tried: no machine stands behind such a record, only what wrote the run."""
 
 Axes = Mapping[str, Any]
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from speechmeter.core.hosts import at_home
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.selecting import fits, nothing_fits, parse
@@ -60,7 +61,7 @@ def read_sources(selections: Iterable[str]) -> list[Source]:
 def _read(text: str) -> list[Source]:
     path, filters = parse(text)
     run = RunDir.existing(path)
-    records, environments = run.records(), run.environments()
+    records, environments = at_home(run.records()), run.environments()
     chosen = [record for record in records if fits(record, filters)]
     if filters and not chosen:
         raise nothing_fits(text, filters, records)

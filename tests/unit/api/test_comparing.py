@@ -97,3 +97,18 @@ def test_the_only_other_input_is_held_against_it_where_that_is_allowed(tmp_path)
         compare(base, new, {"latency": 0.05})
     (found,) = compare(base, new, {"latency": 0.05}, allow_different=True).verdicts
     assert found.ratio == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("hosts", [("pi",), ("pi", "orin")])
+def test_what_a_driver_left_out_does_not_keep_a_run_from_an_earlier_one(tmp_path, hosts):
+    for path, driver in ((tmp_path / "old", None), (tmp_path / "new", "laptop")):
+        with RunWriter(path) as store:
+            store.begin("")
+            for number, host in enumerate(hosts):
+                case = make_case(seconds=number + 1.0)
+                store.append(make_record(case, Measurement.of(metrics.LATENCY, [1.0]), host=host, sequence=number))
+            if driver is not None:
+                store.append(make_record(make_case("B"), status="unavailable", host=driver, sequence=9))
+    found = compare(select(str(tmp_path / "old")), select(str(tmp_path / "new")), {"latency": 0.05})
+    assert len(found.verdicts) == len(hosts)
+    assert [note.partition(":")[0] for note in found.notes] == ["only in NEW"]

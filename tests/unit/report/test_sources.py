@@ -22,6 +22,13 @@ def test_machines_of_one_run_are_sources_of_their_own(tmp_path):
     assert [len(source.records) for source in found] == [12, 12]
 
 
+def test_what_a_driver_left_out_is_no_source_of_its_own(tmp_path):
+    left_out = make_record(make_case("beta"), status="unavailable", host="laptop", sequence=99)
+    run = report_runs.write(tmp_path / "run", [*report_runs.grid("alpha"), left_out], report_runs.CPU)
+    (source,) = read_sources([str(run)])
+    assert (source.host, len(source.records)) == ("desk", 13)
+
+
 def test_runs_of_one_name_are_told_apart(tmp_path):
     runs = [report_runs.write(tmp_path / place / "run", report_runs.grid("alpha"), report_runs.CPU) for place in "ab"]
     assert [source.name for source in read_sources(map(str, runs))] == ["run (1)", "run (2)"]
