@@ -5,38 +5,37 @@ from __future__ import annotations
 import filecmp
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from speechmeter.core.hosts import as_stored
 from speechmeter.core.types import Record
 
 
-def copy_artifacts(source: Path, target: Path, host_of: Callable[[str], str]) -> list[str]:
+def copy_artifacts(source: Path, target: Path, names: Mapping[str, Iterable[str]], run: str) -> list[str]:
     """Copy the entries of `source` into `target`; what was left out, a line each.
 
-    An entry whose name is taken by something else gets the host's behind it: `<case id>-<host>`. `host_of` tells the
-    host of a case's id.
+    `names` are those that an entry has in `target`, where it does not keep its own. What finds its name taken by
+    something else gets that of its run behind it.
     """
     if source.is_symlink():
         return [f"{source}: a link is not followed"]
     left_out: list[str] = []
     for entry in sorted(source.iterdir()) if source.is_dir() else ():
         files = list(_files(entry, left_out))
-        name = entry.name
-        if _differs(entry, target / name, files):
-            name = _own_name(name, host_of(name.partition("-")[0].partition(".")[0]))
-        for file in files:
-            place = target / name / file.relative_to(entry)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, place, follow_symlinks=False)
+        for name in names.get(entry.name, (entry.name,)):
+            free = own_name(name, run) if _differs(entry, target / name, files) else name
+            for file in files:
+                place = target / free / file.relative_to(entry)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, place, follow_symlinks=False)
     return left_out
 
 
 def artifacts_of(folder: Path, record: Record) -> Path:
     """The folder of what a record's case left besides numbers; in merged runs that of its own host."""
     case_id = as_stored(record.case).id
-    own = folder / _own_name(case_id, record.host)
+    own = folder / own_name(case_id, record.host)
     return own if own.is_dir() else folder / case_id
 
 
@@ -69,6 +68,7 @@ def _differs(entry: Path, taken: Path, files: list[Path]) -> bool:
     return not all(place.is_file() and filecmp.cmp(file, place, shallow=False) for file, place in places)
 
 
-def _own_name(name: str, host: str) -> str:
+def own_name(name: str, host: str) -> str:
+    """The name of what is a host's own: `<case id>-<host>`."""
     stem, dot, rest = name.partition(".")
     return f"{stem}-{re.sub(r'[^A-Za-z0-9_-]+', '-', host).strip('-')[:80] or 'unnamed'}{dot}{rest}"

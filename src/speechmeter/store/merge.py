@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
 from speechmeter.core.errors import RunDirError
-from speechmeter.store.artifacts import copy_artifacts
+from speechmeter.core.types import Record
+from speechmeter.store.artifacts import artifacts_of, copy_artifacts, own_name
 from speechmeter.store.gather import Gathered, gather
 from speechmeter.store.lines import write_lines
 from speechmeter.store.run_dir import RunDir, is_free
@@ -61,15 +62,26 @@ def _write(target: RunDir, runs: Sequence[RunDir], gathered: Gathered) -> list[s
     target.artifacts_path.mkdir()
     left_out: list[str] = []
     for run, hosts in zip(runs, gathered.hosts, strict=True):
-        left_out += copy_artifacts(run.artifacts_path, target.artifacts_path, _host_of(run, hosts))
+        names = _names(run, hosts, gathered.records)
+        left_out += copy_artifacts(run.artifacts_path, target.artifacts_path, names, run.path.resolve().name)
     _write_plans(target, runs)
     return left_out
 
 
-def _host_of(run: RunDir, names: Mapping[str, str]) -> Callable[[str], str]:
-    """From a case's id to the name that its host has in the merged run."""
-    hosts = {record.case.id: names[record.host] for record in run.records()}
-    return lambda case_id: hosts.get(case_id, run.path.resolve().name)
+def _names(run: RunDir, hosts: Mapping[str, str], merged: Iterable[Record]) -> dict[str, set[str]]:
+    """From the folder of a case to its names in the merged run: that of each host whose records read it.
+
+    Where several hosts hold a case, each has its own: one without a host's name is read for all that have none.
+    """
+    holders: dict[str, set[str]] = {}
+    for record in merged:
+        holders.setdefault(record.case.id, set()).add(record.host)
+    names: dict[str, set[str]] = {}
+    for record in run.records():
+        case_id = record.case.id
+        name = own_name(case_id, hosts[record.host]) if len(holders[case_id]) > 1 else case_id
+        names.setdefault(artifacts_of(run.artifacts_path, record).name, set()).add(name)
+    return names
 
 
 def _write_plans(target: RunDir, runs: Sequence[RunDir]) -> None:

@@ -9,7 +9,7 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import RunDirError, StoreError
 from speechmeter.core.hosts import as_stored, hosts_apart
 from speechmeter.core.types import Environment, Measurement
-from speechmeter.store.artifacts import artifacts_of
+from speechmeter.store.artifacts import artifact, artifacts_of
 from speechmeter.store.merge import merge
 from speechmeter.store.run_dir import RunDir, RunWriter
 
@@ -138,6 +138,58 @@ def test_different_plans_are_kept_beside_each_other(tmp_path):
     assert not RunDir(tmp_path / "ab").plan_path.exists()
     plans = (tmp_path / "ab/artifacts/plans").iterdir()
     assert sorted(path.read_text() for path in plans) == ["models: [x]\n", "models: [y]\n"]
+
+
+def machine(path, text=None):
+    """A run of one case on the host of that name, which leaves a file with this text, if any."""
+    run = write(path, measured(path.name, 1.0))
+    if text is not None:
+        leave(run / "artifacts" / make_case().id, text)
+    return run
+
+
+def leave(folder, text):
+    folder.mkdir()
+    (folder / "text.tsv").write_text(text)
+
+
+def texts(run):
+    files = {r.host: artifact(RunDir(run).artifacts_path, r, "text.tsv") for r in RunDir(run).records()}
+    return {host: file and file.read_text() for host, file in files.items()}
+
+
+def test_artifacts_go_with_their_host_when_merged_runs_are_merged(tmp_path):
+    a, b, c = (machine(tmp_path / name, f"of {name}") for name in "abc")
+    merge([a, b], tmp_path / "ab")
+    for number, runs in enumerate(([c, tmp_path / "ab"], [tmp_path / "ab", c], [tmp_path / "ab", b, a, c])):
+        made = merge(runs, tmp_path / f"all-{number}").path
+        assert texts(made) == {"a": "of a", "b": "of b", "c": "of c"}
+        assert len(list((made / "artifacts").iterdir())) == 3
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_a_host_that_left_nothing_is_not_given_what_another_left(tmp_path, order):
+    runs = {"a": machine(tmp_path / "a", "of a"), "b": machine(tmp_path / "b")}
+    merge([runs[name] for name in order], tmp_path / "ab")
+    assert texts(tmp_path / "ab") == {"a": "of a", "b": None}
+
+
+def test_merged_runs_of_earlier_versions_are_read_and_merged(tmp_path):
+    a, b, c = machine(tmp_path / "a"), machine(tmp_path / "b"), machine(tmp_path / "c", "of c")
+    merge([a, b], tmp_path / "ab")
+    leave(tmp_path / "ab/artifacts" / make_case().id, "of a")
+    leave(tmp_path / "ab/artifacts" / f"{make_case().id}-b", "of b")
+    assert texts(tmp_path / "ab") == {"a": "of a", "b": "of b"}
+    merge([c, tmp_path / "ab"], tmp_path / "all")
+    assert texts(tmp_path / "all") == {"a": "of a", "b": "of b", "c": "of c"}
+
+
+def test_other_artifacts_of_one_host_and_case_are_kept_beside_the_first(tmp_path):
+    first, second = machine(tmp_path / "a", "one"), write(tmp_path / "later", measured("a", 1.1, 1, 1))
+    leave(second / "artifacts" / make_case().id, "two")
+    merge([first, second], tmp_path / "both")
+    found = {file.parent.name: file.read_text() for file in (tmp_path / "both/artifacts").rglob("*.tsv")}
+    assert found == {make_case().id: "one", f"{make_case().id}-later": "two"}
 
 
 def test_artifacts_of_one_case_on_two_machines_stay_apart(tmp_path):
