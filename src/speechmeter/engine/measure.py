@@ -151,8 +151,7 @@ class _Attempt:
         folder = session.keep.folder
         if folder is not None:
             write_outputs(folder, outputs, speech=self.keep.speech)
-            if not session.loads:
-                write_timed_utterances(folder, outputs, latency)
+            write_timed_utterances(folder, outputs, latency)
         phases["outputs"] = (perf_counter_ns() - start) / 1e9
         return _joined([call.made for call in session.told])
 

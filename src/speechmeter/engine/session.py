@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice
 from time import perf_counter_ns
@@ -69,23 +69,12 @@ class LoadedSession:
     def told(self) -> tuple[Call, ...]:
         """What a call with each batch gives; where the first call gave nothing worth telling, neither do the others.
 
-        One pass outside every clock, made when it is first asked for. Loading data is left out of the chain: it would
-        go on with the next batch, whichever that is, and not with the one that is asked for.
+        One pass outside every clock, made when it is first asked for.
         """
         if self.first is None or not self.first.tells:
             return ()
-        stages = self.stages[1:] if self.loads else self.stages
-        return (self.first, *(self._called(stages, batch) for batch in islice(self.batches, 1, None)))
-
-    def _called(self, stages: Sequence[Stage], batch: Batch) -> Call:
-        outputs = run_chain(stages, batch)
-        self.sync()
-        return _told(stages, outputs)
-
-    @property
-    def loads(self) -> bool:
-        """Whether the chain begins with loading the data, whatever batch it is called with."""
-        return self.stages[0].name == LOAD
+        others = islice(self.batches, 1, None)
+        return (self.first, *(_told(self.stages, self.call(batch)) for batch in others))
 
     def outputs(self) -> list[Output]:
         """What a call with each batch puts out; empty where nothing can be kept of it."""
@@ -123,6 +112,8 @@ def open_session(
     prepared = subject.prepare(case, str(case.axes["device"]))
     prepared.sync()
     load_ns = perf_counter_ns() - start
+    if inside_boundary(LOAD, str(case.axes["boundary"])):
+        batches = _PlacedBatches(batches)
     stages = bounded_stages(prepared, case, batches)
     resident = resident_bytes()
 
@@ -179,11 +170,52 @@ def bounded_stages(prepared: Prepared, case: Case, batches: Batches) -> tuple[St
         for stage in prepared.stages
     )
     if inside_boundary(LOAD, boundary):
-        endless = _endless(batches)
-        stages = (Stage(name=LOAD, fn=lambda _: next(endless)), *stages)
+        stages = (Stage(name=LOAD, fn=_Loading(batches)), *stages)
     return stages
 
 
-def _endless(batches: Batches) -> Iterator[Batch]:
-    while True:
-        yield from batches.again()
+@dataclass(frozen=True, kw_only=True)
+class _Placed(Batch):
+    """A batch with its number, by which it can be loaded anew."""
+
+    place: int
+
+
+class _PlacedBatches(Batches):
+    """The batches of another, each with its number."""
+
+    def __init__(self, batches: Batches) -> None:
+        self._batches = batches
+        self.left_out = batches.left_out
+        self.notes = batches.notes
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def one(self, place: int) -> Batch:
+        """The batch and its number."""
+        batch = self._batches.one(place)
+        return _Placed(**{own.name: getattr(batch, own.name) for own in fields(Batch)}, place=place)
+
+    def outlines(self) -> Iterator[Batch]:
+        """Those of the other."""
+        return self._batches.outlines()
+
+    def again(self) -> Iterator[Batch]:
+        """Those of the other."""
+        return self._batches.again()
+
+
+class _Loading:
+    """Loads the batch that it is called with. Out of order, all that stand before it are loaded too."""
+
+    def __init__(self, batches: Batches) -> None:
+        self._batches = batches
+        self._fresh: Iterator[Batch] = iter(())
+        self._next = -1
+
+    def __call__(self, batch: _Placed) -> Batch:
+        if batch.place != self._next:
+            self._fresh = islice(self._batches.again(), batch.place, None)
+        self._next = batch.place + 1
+        return next(self._fresh)

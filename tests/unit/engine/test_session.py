@@ -81,3 +81,34 @@ def test_text_is_told_apart():
     session = open_session(make_case(), subject, subject, lambda what: None)
     assert session.first.output.is_text
     assert session.first.output.lines == ("hello",)
+
+
+class Fed:
+    """A model that remembers what it was fed, and the workload of three unlike batches."""
+
+    def __init__(self):
+        self.fed = []
+
+    def prepare(self, case, device):
+        return Prepared(stages=(Stage(name="model", fn=lambda batch: self.fed.append(batch.data)),), modules={})
+
+    def batches(self, case):
+        return (Batch(data=data, items=1) for data in "abc")
+
+
+def test_loading_inside_the_clock_loads_the_batch_of_the_call():
+    subject = Fed()
+    session = open_session(make_case(boundary="+load"), subject, subject, lambda what: None)
+    called = [0, 1, 0, 1, 2, 0, 0, 2, 1]
+    for place in called:
+        session.call(session.batches[place])
+    assert subject.fed == ["a", *("abc"[place] for place in called)]
+
+
+def test_samples_with_loading_are_those_of_the_batches_in_turn():
+    subject = Fed()
+    protocol = {"mode": "repeats", "discard": 2, "samples": 6}
+    session = open_session(make_case(boundary="+load", protocol=protocol), subject, subject, lambda what: None)
+    collected = session.collect(lambda batch: session.call(batch) and 1)
+    kept = [data for data, keep in zip(subject.fed[1:], collected.kept, strict=True) if keep]
+    assert kept == list("abcabc")

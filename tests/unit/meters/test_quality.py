@@ -80,11 +80,12 @@ def test_loading_inside_the_clock_does_not_shift_the_outputs():
     assert readings["word_errors.v1"].values == (0, 0, 0)
 
 
-def test_timed_single_utterances_become_a_file(tmp_path):
+@pytest.mark.parametrize("boundary", ["+load", "+features"])
+def test_timed_single_utterances_become_a_file(boundary, tmp_path):
     import json
 
     subject = Recogniser(lambda batch: [batch.data.upper()])
-    case, readings = found(subject, LatencyMeter(), folder=tmp_path)
+    case, readings = found(subject, LatencyMeter(), folder=tmp_path, boundary=boundary)
     lines = [json.loads(line) for line in (tmp_path / case.id / "utterances.jsonl").read_text().splitlines()]
     assert [line["audio_filepath"] for line in lines] == ["a", "b", "c"]
     assert [(line["text"], line["pred_text"]) for line in lines][1] == ("four five", "FOUR FIVE")
@@ -93,12 +94,10 @@ def test_timed_single_utterances_become_a_file(tmp_path):
     assert lines[1]["time"] == pytest.approx((own[(len(own) - 1) // 2] + own[len(own) // 2]) / 2)
 
 
-@pytest.mark.parametrize("boundary", ["+load", "+features"])
-def test_utterances_are_not_written_where_times_and_texts_cannot_be_matched(boundary, tmp_path):
+def test_utterances_are_not_written_where_times_and_texts_cannot_be_matched(tmp_path):
     two = (Batch(data="", items=2, ids=("a", "b"), audio_s=4.0, references=("x", "y")),)
-    batches = BATCHES if boundary == "+load" else two
     subject = Recogniser(lambda batch: [batch.data] * batch.items)
-    case, _ = found(subject, LatencyMeter(), batches=batches, folder=tmp_path, boundary=boundary)
+    case, _ = found(subject, LatencyMeter(), batches=two, folder=tmp_path)
     assert (tmp_path / case.id / "text.tsv").exists()
     assert not (tmp_path / case.id / "utterances.jsonl").exists()
 
