@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import count
 from time import monotonic
@@ -34,8 +34,17 @@ class Sweep:
     run_s: float | None = None
 
     def finished(self, records: Iterable[Record]) -> dict[tuple[str, int], Record]:
-        """The records that count as done, by (case id, round)."""
-        return {r.key: r for r in records if not (self.retry_failed and r.status in FAILED)}
+        """The records that count as done, by (case id, round).
+
+        One of a case that could not be had is no measurement: it stands for as long as the case cannot be had.
+        """
+        absent = {skip.case.id for skip in self.unavailable}
+        return {r.key: r for r in records if not self._to_repeat(r, absent)}
+
+    def _to_repeat(self, record: Record, absent: Set[str]) -> bool:
+        if record.status == "unavailable":
+            return record.case.id not in absent
+        return self.retry_failed and record.status in FAILED
 
     def cells(self, apart: Callable[[Case], str] = lambda case: "") -> list[Cell]:
         """The cases to measure, those of one cell together unless `apart` tells them from each other."""

@@ -7,6 +7,7 @@ from speechmeter.core.types import Environment, Measurement, Skip
 from speechmeter.engine.measure import Outcome
 from speechmeter.launch.agenda import Sweep
 from speechmeter.launch.sweep import run_sweep
+from speechmeter.report.grids import summary
 from speechmeter.store import lines
 from speechmeter.store.run_dir import RunWriter
 
@@ -114,3 +115,18 @@ def test_what_no_record_holds_becomes_an_error_and_the_run_goes_on(tmp_path, mon
     assert (broken.host, broken.environment) == (whole.host, whole.environment)
     assert broken.started and broken.environment and not broken.measurements
     assert [event.record.status for event in events if event.kind == "finished"] == ["error", "ok"]
+
+
+@pytest.mark.parametrize("retry_failed", [False, True])
+def test_a_case_that_can_be_had_by_now_is_measured_from_its_first_round_on(retry_failed, tmp_path):
+    cases = [make_case("A"), make_case("B")]
+    absent = [Skip(case=case, reason="no") for case in cases]
+    swept(tmp_path, cases, Rounds(least=2, most=2), unavailable=absent)
+    asked, records = swept(tmp_path, cases, Rounds(least=2, most=2), unavailable=absent[:1], retry_failed=retry_failed)
+    assert asked == ["B1", "B1"]
+    assert [(r.case.subject.name, r.round, r.status) for r in records] == [
+        ("A", 0, "unavailable"),
+        ("B", 0, "ok"),
+        ("B", 1, "ok"),
+    ]
+    assert summary(records) == "1 unavailable, 2 ok"
