@@ -164,7 +164,7 @@ class MeasuringProcess:
         if code is None:
             how = "the process vanished"
         elif code < 0:
-            how = f"killed by {signal.Signals(-code).name}"
+            how = f"killed by {_signal_name(-code)}"
         else:
             how = f"the interpreter ended with exit code {code}"
         return Outcome(status="crashed", reason=f"{how}, in {self._phase}" + (f": {tail}" if tail else ""))
@@ -182,6 +182,14 @@ class MeasuringProcess:
         if outcome.status != "ok" and self._printed.kept:
             with contextlib.suppress(OSError):
                 self._log.write_bytes(self._printed.kept)
+
+
+def _signal_name(number: int) -> str:
+    """`SIGTERM`; a number where there is no name, as for most real-time signals."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _oom_kills(group: MemoryGroup | None) -> int:
