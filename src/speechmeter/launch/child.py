@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -43,6 +44,9 @@ def main() -> None:
     )
     _send(messages, {"outcome": outcome_to_json(outcome)})
     messages.flush()
+    for printed in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # a model may have closed or replaced them
+            printed.flush()
     os._exit(0)
 
 

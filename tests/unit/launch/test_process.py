@@ -12,6 +12,7 @@ from speechmeter.launch.places import SubprocessPlace
 BAD = """
 import os
 import signal
+import sys
 
 from speechmeter import Prepared, Stage
 
@@ -26,6 +27,17 @@ def named():
 
 def nameless():
     return chain(lambda batch: os.kill(os.getpid(), 40))
+
+
+def talking():
+    print("last words")
+    raise ValueError("unhappy")
+
+
+def closing():
+    print("last words", file=sys.stderr)
+    sys.stdout.close()
+    raise ValueError("unhappy")
 """
 
 
@@ -33,6 +45,7 @@ def nameless():
 def ended(tmp_path, monkeypatch):
     """What became of a model of `BAD`, and what is left of its output."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     Path("bad.py").write_text(BAD)
 
     def outcome(name):
@@ -47,3 +60,10 @@ def ended(tmp_path, monkeypatch):
 def test_a_signal_is_named_or_numbered(name, signal, ended):
     outcome, _ = ended(name)
     assert (outcome.status, outcome.reason) == ("crashed", f"killed by {signal}, in first call")
+
+
+@pytest.mark.parametrize("name", ["talking", "closing"])
+def test_what_a_failed_model_printed_is_kept(name, ended):
+    outcome, printed = ended(name)
+    assert (outcome.status, "unhappy" in outcome.reason) == ("error", True)
+    assert "last words" in printed
