@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -121,9 +122,16 @@ def run(
 def run_study(study: Study, options: Options, watch: Watcher = lambda event: None) -> Run:
     """Preflight, then measure everything that the output does not hold yet. Refusals leave nothing behind."""
     _check_options(study, options)
+    with _crew(study, options) as crew:
+        return _run(study, options, crew, watch)
+
+
+@contextmanager
+def _crew(study: Study, options: Options) -> Iterator[Crew | None]:
+    """The machines of a cluster, None for this one; while it lasts the network is left alone where that is asked."""
     here = options.offline and options.launcher != "ray"  # a driver needs its cluster
     with offline(here), crew_for(study, options.launcher, options.address, offline=options.offline) as crew:
-        return _run(study, options, crew, watch)
+        yield crew
 
 
 def _run(study: Study, options: Options, crew: Crew | None, watch: Watcher) -> Run:
@@ -148,7 +156,7 @@ def _run(study: Study, options: Options, crew: Crew | None, watch: Watcher) -> R
 def check_study(study: Study, options: Options) -> Sweep:
     """What a run of this study would do. Raises InputError for anything that can be refused beforehand."""
     _check_options(study, options)
-    with crew_for(study, options.launcher, options.address, offline=options.offline) as crew:
+    with _crew(study, options) as crew:
         return _sweep(study, options, crew)
 
 
