@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -49,6 +50,11 @@ class Options:
     retry_failed: bool = False
     force: bool = False
     offline: bool = False
+
+    @property
+    def baseline_path(self) -> str | None:
+        """Where the other interpreter is: a bare name is looked for in PATH; what is not found is as it was given."""
+        return self.baseline_python and (shutil.which(self.baseline_python) or self.baseline_python)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,8 +172,8 @@ def _sweep(study: Study, options: Options, crew: Crew | None) -> Sweep:
         unavailable = crew.absent
     else:
         unavailable = preflight(study.cells.cases, study.plan.limits.value(), place=study.place)
-    if options.baseline_python is not None:
-        check_baseline(options.baseline_python)
+    if options.baseline_path is not None:
+        check_baseline(options.baseline_path)
         unavailable = [replace(skip, case=case) for skip in unavailable for case in _variants(skip.case)]
     return Sweep(
         cases=_cases(study, options),
@@ -323,4 +329,4 @@ def _place(options: Options, study: Study, store: RunWriter) -> Place:
     )
     if options.launcher == "inline":
         return InlinePlace(artifacts)
-    return SubprocessPlace(study.plan.limits.value(), artifacts, options.baseline_python)
+    return SubprocessPlace(study.plan.limits.value(), artifacts, options.baseline_path)
