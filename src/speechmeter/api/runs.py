@@ -271,6 +271,7 @@ def check_output(output: Path, study: Study, options: Options) -> None:
     if options.resume:
         if is_run(output):
             _check_same_plan(output, study)
+            _check_same_interpreters(output, two=options.baseline_python is not None)
             if study.plan.find is not None:
                 _check_same_host(output)
             return
@@ -300,6 +301,16 @@ def _check_same_plan(output: Path, study: Study) -> None:
             f"this run was begun with another plan ({changed})",
             where=str(output),
             fix="resume it with the same plan, or choose another -o",
+        )
+
+
+def _check_same_interpreters(output: Path, *, two: bool) -> None:
+    """Cases of one interpreter and of two are other cases, whatever the plan says."""
+    measured = [record for record in RunDir(output).records() if record.status != "skipped"]  # those are of neither
+    if measured and not any((VARIANT in record.case.axes) is two for record in measured):
+        begun, fix = ("without", "leave it out") if two else ("with", "add it")
+        raise RunDirError(
+            f"this run was begun {begun} --baseline-python", where=str(output), fix=f"{fix}, or choose another -o"
         )
 
 

@@ -1,12 +1,14 @@
 """What a resumed run says of data that is no longer what it was."""
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
-from speechmeter.api.runs import Options, changed_data, load, run_study
+from speechmeter.api.runs import Options, changed_data, check_study, load, run_study
 from speechmeter.core.errors import RunDirError
 from speechmeter.plan.study import study_from_python
 from speechmeter.report.grids import case_labels
@@ -61,3 +63,23 @@ def test_a_search_is_not_resumed_on_another_machine(workshop, monkeypatch):
     monkeypatch.setenv("SPEECHMETER_HOST", "there")
     with pytest.raises(RunDirError, match="begun on here, and this is there"):
         run_study(study_from_python(plan), options)
+
+
+@pytest.mark.parametrize(
+    ("begun", "resumed", "words"),
+    [
+        (sys.executable, None, "begun with --baseline-python; add it, or"),
+        (None, sys.executable, "begun without --baseline-python; leave it out, or"),
+    ],
+    ids=["begun with two", "begun with one"],
+)
+def test_a_run_of_two_interpreters_is_not_resumed_with_one_nor_the_other_way_round(
+    begun, resumed, words, workshop, monkeypatch
+):
+    monkeypatch.chdir(workshop)
+    study = study_from_python({**PLAN, "audio": "noise"})
+    options = Options(output=Path("run"), resume=True, baseline_python=begun)
+    made = run_study(study, options)
+    assert run_study(study, options).records == made.records
+    with pytest.raises(RunDirError, match=words):
+        check_study(study, replace(options, baseline_python=resumed))
