@@ -83,7 +83,7 @@ def _edge(groups: Sequence[Group]) -> Edge:
     fits, fails = largest_and_smallest(tried)
     margin = float(case.protocol.get(MARGIN, USUAL_MARGIN))
     other = _ended(statuses, fits, fails)
-    ended = "" if other is None else f"{target.axis} {target.value(other):g} ended otherwise: {statuses[other]}"
+    ended = "" if other is None else f"{target.axis} {target.value(other):,} ended otherwise: {statuses[other]}"
     return Edge(
         target=target,
         case=case,
@@ -146,4 +146,4 @@ def _doubt(tried: Mapping[int, bool], target: Target, fails: int | None) -> str:
     above = [size for size, fitted in tried.items() if fitted and fails is not None and size > fails]
     if fails is None or not above:
         return ""
-    return f"{target.axis} {target.value(min(above)):g} fitted, and {target.value(fails):g} did not"
+    return f"{target.axis} {target.value(min(above)):,} fitted, and {target.value(fails):,} did not"

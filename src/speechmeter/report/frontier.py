@@ -13,6 +13,7 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.grids import grid_groups
 from speechmeter.report.lists import list_table
+from speechmeter.report.numbers import figure as written
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, cell_of
 
 _OTHER = {"batch": "seconds", "seconds": "batch", "max_frames": ""}
@@ -54,7 +55,7 @@ def _table(axis: str, lines: Sequence[tuple[str, Edge]]) -> Table:
     shown = (*_EDGE, *costs)
     rows = tuple(
         Row(
-            labels=(title, _place(edge)),
+            labels=(title, place_of(edge)),
             cells=(
                 *(_tried(edge, figure) for figure in (edge.fits, edge.fails, edge.safe)),
                 *(cell_of(edge.largest, metric) if edge.largest else Cell(word=NOT_MEASURED) for metric in costs),
@@ -75,7 +76,8 @@ def _tried(edge: Edge, figure: Estimate | None) -> Cell:
     return Cell(word=NOT_MEASURED, reason=edge.stop) if figure is None else Cell(estimate=figure)
 
 
-def _place(edge: Edge) -> str:
+def place_of(edge: Edge) -> str:
+    """`30 s` or `batch 4`: where on the axis that was not searched a line stands; empty where a case has none."""
     other = other_axis(edge)
     value = edge.case.axes.get(other)
     return "" if not other else f"{value:g} s" if other == "seconds" else f"{other} {value:g}"
@@ -87,7 +89,7 @@ def _notes(lines: Sequence[tuple[str, Edge]]) -> list[str]:
     for title, edge in lines:
         doubt = f"not monotone: {edge.doubt}" if edge.doubt else ""
         for text in filter(None, (edge.stop, doubt, _untried(edge), _in_pieces(edge))):
-            said.setdefault(text, []).append(" · ".join(part for part in (title, _place(edge)) if part))
+            said.setdefault(text, []).append(" · ".join(part for part in (title, place_of(edge)) if part))
     several = [f"{'all' if len(names) == len(lines) else ', '.join(names)}: {text}." for text, names in said.items()]
     return list(dict.fromkeys([_ASSUMED, *found, *several]))
 
@@ -99,13 +101,13 @@ def _untried(edge: Edge) -> str:
     fits, fails = edge.fits.value, edge.fails.value
     if fails - fits <= edge.target.step * 1.5 or fails - fits <= edge.margin * fits:
         return ""
-    return f"nothing between {edge.target.axis} {fits:,g} and {fails:,g} was tried"
+    return f"nothing between {edge.target.axis} {written(edge.fits)} and {written(edge.fails)} was tried"
 
 
 def _in_pieces(edge: Edge) -> str:
     if edge.pieces is None or edge.fails is None:
         return ""
-    where, unused = f"{edge.target.axis} {edge.fails.value:g}", f"{edge.pieces.unused_gib:.1f} GiB"
+    where, unused = f"{edge.target.axis} {written(edge.fails)}", f"{edge.pieces.unused_gib:.1f} GiB"
     return (
         f"{where} had enough memory, but not in one piece: torch held {unused} that nothing used;"
         " the edge hangs on the order of calls, and PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may fit more"

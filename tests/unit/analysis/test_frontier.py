@@ -104,6 +104,14 @@ def test_a_gap_that_is_wider_than_the_margin_is_told():
     assert [said in found for found in notes] == [False, True]
 
 
+def test_large_sizes_are_written_out():
+    axis = {"find": "max-frames", "axis": "max_frames"}
+    (table,) = tables([*trial(1_200_000, **axis), *trial(2_400_000, **axis, **OOM)], None)
+    assert "all: nothing between max_frames 1,200,000 and 2,400,000 was tried." in table.notes
+    edge = only([trial(1_200_000, **axis), trial(2_400_000, **axis, status="crashed", reason="why")])
+    assert edge.stop == "max_frames 2,400,000 ended otherwise: crashed: why"
+
+
 def test_lines_under_several_limits_are_told_apart():
     records = [
         record

@@ -11,13 +11,13 @@ from speechmeter.core import metrics
 from speechmeter.report.charts.curves import curves
 from speechmeter.report.charts.dots import SERIES, cut, dots
 from speechmeter.report.charts.figure import Figure, Rows, bounds, drawn, shortened, unit_of
-from speechmeter.report.frontier import other_axis, titled_edges
+from speechmeter.report.frontier import other_axis, place_of, titled_edges
 from speechmeter.report.numbers import figure as written
 from speechmeter.report.sources import Source
 
 _HEIGHT = 260
 _AXES = {"seconds": "seconds of audio", "batch": "batch"}
-_BOUND = "an arrow says that nothing above the dot ran out of memory"
+_OPEN = "; an arrow says that nothing above the dot ran out of memory"
 Lines = list[tuple[str, Edge]]
 
 
@@ -49,6 +49,10 @@ def _row(edge: Edge) -> dict[str, Any]:
     return {"value": fits, **bound, "text": text}
 
 
+def _some_open(rows: Rows) -> bool:
+    return any(row.get("open") for row in rows)
+
+
 def _only(names: dict[str, str]) -> str:
     """The name of a single line, for a title: there is no legend."""
     return f": {next(iter(names.values()))}" if len(names) == 1 else ""
@@ -59,9 +63,10 @@ def _list(axis: str, lines: Lines) -> Figure:
     split, series = _split(list(names.values()))
     rows, left_out = cut({**named, **_row(edge)} for named, (_, edge) in zip(split, lines, strict=True))
     unit = unit_of(metrics.LARGEST_FITTING, bounds(rows), f"largest {axis} that fits")
+    where = place_of(lines[0][1])
     return Figure(
-        title=f"largest {axis} that fits",
-        caption=f"The line reaches to the smallest that does not fit; {_BOUND}.{left_out}",
+        title=f"largest {axis} that fits{f' at {where}' if where else ''}",
+        caption=f"The line reaches to the smallest that does not fit{_OPEN if _some_open(rows) else ''}.{left_out}",
         spec=dots(rows, unit, series=series),
         columns=(("label", "line"), *([(SERIES, series)] if series else []), ("text", f"largest {axis}")),
         definitions=(metrics.LARGEST_FITTING,),
@@ -85,7 +90,7 @@ def _curves(axis: str, other: str, lines: Lines) -> Figure:
     unit = unit_of(metrics.LARGEST_FITTING, bounds(rows), f"largest {axis} that fits")
     return Figure(
         title=f"largest {axis} that fits against {other}{_only(names)}",
-        caption=f"Dots fit; a line above one reaches to the smallest that does not; {_BOUND}.",
+        caption=f"Dots fit; a line above one reaches to the smallest that does not{_OPEN if _some_open(rows) else ''}.",
         spec=drawn(curves(rows, other, _AXES[other], unit, f"largest {axis}"), rows, _HEIGHT),
         columns=(("line", "line"), (other, _AXES[other]), ("text", f"largest {axis}")),
         definitions=(metrics.LARGEST_FITTING,),

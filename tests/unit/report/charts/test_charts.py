@@ -247,6 +247,7 @@ def test_a_line_that_ended_otherwise_is_named_below_the_chart():
     ]
     (made,) = frontier.figures(source(records))
     assert [row["label"] for row in made.rows] == ["a · cpu"]
+    assert made.title == "largest batch that fits at 1 s"
     assert made.caption.endswith("a · cpu: batch 16 ended otherwise: crashed. b · cpu: batch 8 ended otherwise: error.")
 
 
