@@ -2,7 +2,8 @@
 
 The records are copies of one measured record with other models, seconds, batches and rounds. `speechmeter query` is
 started as a user does, start-up and all; beside it a bare Python program computes the same from the same lines with
-`json` from the standard library. Both answers must agree. Runs alternate; medians count.
+`json` from the standard library. Both answers must agree. Runs alternate; medians count. The first question about a new
+file checks every record of it, and later ones do not: it is timed apart, in an empty cache.
 
     python benchmarks/query.py [RECORDS]       exit 1 when a verdict is no
 """
@@ -10,16 +11,28 @@ started as a user does, start-up and all; beside it a bare Python program comput
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from startup import OUR_SCRIPT, Shape, made_up_records, measured_record, print_walls, sorted_walls_s, verdict, write_run
+from startup import (
+    OUR_SCRIPT,
+    Shape,
+    made_up_records,
+    measured_record,
+    print_walls,
+    sorted_walls_s,
+    verdict,
+    wall_s,
+    write_run,
+)
 
 RECORDS = 100_000
 REPETITIONS = 5
@@ -97,14 +110,24 @@ def ask(question: Question, run: Path) -> float:
     return query_s
 
 
+def ask_first(run: Path) -> None:
+    """Print what the first question takes, which checks the records."""
+    command = [sys.executable, str(OUR_SCRIPT), "query", str(run), QUESTIONS[0].sql, "--format", "json"]
+    time.sleep(3)  # a file that was written just now is not remembered as checked
+    first_s, second_s = wall_s(command), wall_s(command)
+    print(f"the first question about a file {first_s:.1f} s, the second {second_s:.2f} s")
+
+
 def main() -> int:
     """Ask all questions; 0 when every verdict is yes."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else RECORDS
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = folder
         begun, run = Path(folder) / "pattern", Path(folder) / "run"
         write_run(run, begun, islice(made_up_records(measured_record(begun), SHAPE), count))
         size_mb = (run / "records.jsonl").stat().st_size / 1e6
         print(f"{count:,} records, {size_mb:.0f} MB")
+        ask_first(run)
         over_records_s, _ = [ask(question, run) for question in QUESTIONS]
     return 0 if verdict(f"over records within {LIMIT_S:g} s", over_records_s <= LIMIT_S) else 1
 

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 PLOTS = {
     "grid": ("cpu-grid@model=wav2vec2-base", "grid"),
-    "scaling": ("cpu-grid@model=wav2vec2-base", "scaling"),
+    "scaling": ("cpu-grid", "scaling"),
     "cold-start": ("accuracy-vs-cost", "cold-start"),
     "front": ("accuracy-vs-cost", "front"),
     "losses": ("h200-losses", "losses"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,17 @@ if not Path("/dev/nvidiactl").exists():  # Triton reads it when it is first impo
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def small_heap() -> None:
+    """Hide what earlier tests left from the garbage collector.
+
+    A worker that ran a thousand tests holds millions of objects. One collection then takes a second, the memory meter
+    asks for a dozen, and one that comes by itself delays whatever is being timed.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def workshop(tmp_path: Path) -> Path:
     """A working folder that holds the fake subjects, none of which needs torch."""
@@ -33,13 +46,13 @@ def workshop(tmp_path: Path) -> Path:
 def cli(workshop: Path) -> Cli:
     """`cli("run", …)` in the workshop; stdout and stderr as text."""
 
-    def call(*args: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    def call(*args: str, timeout_s: float = 900, **environ: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "speechmeter", *args],
             cwd=workshop,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=timeout_s,
             env={**os.environ, **environ},
             check=False,
         )
@@ -84,3 +97,28 @@ def make_record(case: Case, *measurements: Measurement, round: int = 0, sequence
     """A record by hand; status ok unless told."""
     status = fields.pop("status", "ok")
     return Record(case=case, round=round, sequence=sequence, status=status, measurements=measurements, **fields)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What a command printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """`command("show", …)`: the command in this process, with everything that `main` does. Quicker than `cli`."""
+    from speechmeter.cli.main import main
+
+    def call(*args: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["speechmeter", *map(str, args)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return Done(code=int(ended.value.code or 0), out=printed.out, err=printed.err)
+
+    return call

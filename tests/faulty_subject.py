@@ -155,7 +155,7 @@ def kill_guard():
 
 def launcher():
     """Its own process in preflight; the guard stands between it and a measurement."""
-    measuring = "speechmeter.launch.child" in sys.orig_argv
+    measuring = any("speechmeter.launch.child" in word for word in sys.orig_argv)
     return parent_of(os.getppid()) if measuring else os.getpid()
 
 

@@ -209,6 +209,10 @@ class Generate(nn.Module):
             max_length=None, min_new_tokens=tokens, max_new_tokens=tokens, num_beams=1, do_sample=False
         )
 
+    def __call__(self, features: torch.Tensor) -> torch.Tensor:
+        """Past the hooks of a module: the loop around a model is no forward pass, and may be steered by its tokens."""
+        return self.forward(features)
+
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         return self.model.generate(features, decoder_input_ids=self.prompt)
 

@@ -195,6 +195,11 @@ def sound_lists() -> list[tuple[str, str, bytes]]:
         ("nemo", "nemo.json", json_line(nemo) + json_line({"audio_filepath": "b.wav"})),
         ("wenet", "data.list", json_line({"key": "a", "wav": "a.wav", "txt": "x", "start": 0.5, "end": 1})),
         ("lhotse", "cuts.jsonl", json_line(cut)),
+        (
+            "lhotse",
+            "cuts.json",
+            b"[" + json_line(cut) + b"," + json_line({**cut, "features": {"num_frames": 9}}) + b"]",
+        ),
         ("speechbrain-csv", "set.csv", b'ID,duration,wav,start,stop,wrd\na,1.0,"a.wav",0,100,x\nb,,b.wav,,,y\n'),
         ("speechbrain-json", "set.json", json_line(nested)),
         ("audiofolder", "metadata.csv", b'file_name,transcription\na.wav,"x, y"\nb.wav,z\n'),
@@ -294,5 +299,8 @@ def largest_lines(folder: Path, draw: random.Random) -> None:
     long = draw.choice(
         (b'{"schema":1,"reason":"' + b"x" * size + b'"}\n', b"[" * size + b"\n", b"9" * size + b"\n", b" " * size)
     )
-    run = _run(folder, [whole, long, whole], random.Random(1))
-    RunDir.existing(run).records()
+    run = RunDir.existing(_run(folder, [whole, long, whole], random.Random(1)))
+    found = run.records()
+    assert found
+    assert [skipped.count for skipped in run.skipped] == [1]
+    assert "64 MiB" in run.notes[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -50,6 +50,8 @@ def _costs(time: float, seconds: float, batch: int) -> list[Measurement]:
         Measurement.of(metrics.LATENCY, [s * 0.9 for s in samples], scope="stage:model"),
         Measurement.of(metrics.AUDIO_SECONDS, [seconds * batch]),
         Measurement.of(metrics.ITEMS, [float(batch)]),
+        Measurement.of(metrics.MEMORY_CPU_TOTAL, [6e8 + 3e7 * seconds * batch]),
+        Measurement.of(metrics.MEMORY_CPU_LOAD, [5.8e8]),
         Measurement.of(metrics.MEMORY_CPU_PEAK, [3e7 * seconds * batch]),
         Measurement.of(metrics.PARAMETERS, [2_370_144.0]),
         Measurement.of(metrics.FLOPS, [4e9 * seconds * batch]),
@@ -179,16 +181,31 @@ def write(path: Path, records: Iterable[Record], environment: Environment) -> Pa
     return path
 
 
-def full(folder: Path) -> list[Path]:
+RANDOM = "synthetic: random weights, same cost, no meaning"
+
+
+def once(records: Iterable[Record]) -> list[Record]:
+    """The first round of each case alone, by models that say that their weights are random."""
+    told = Measurement.of(metrics.ITEMS, [1.0], notes={"notes": [RANDOM]})
+    return [
+        replace(record, measurements=(*(m for m in record.measurements if m.metric != metrics.ITEMS.id), told))
+        for record in records
+        if record.round == 0
+    ]
+
+
+def full(
+    folder: Path, change: Callable[[Iterable[Record]], Iterable[Record]] = list, names: Iterable[str] = HOSTILE
+) -> list[Path]:
     """Runs that fill every section of the page; the first two hold the same cells on two machines."""
-    named = [record for name in HOSTILE for record in grid(name)]
+    named = [record for name in names for record in grid(name)]
     runs = [
-        write(folder / "desk", [*grid("alpha"), *grid("beta", 2.5), *named], CPU),
-        write(folder / "cluster", grid("alpha", 0.05, host="cluster", device="cuda", threads=8), GPU),
-        write(folder / "accuracy", systems(), CPU),
-        write(folder / "losses", losses(), GPU),
-        write(folder / "training", training(), CPU),
-        write(folder / "search", search(), GPU),
+        write(folder / "desk", change([*grid("alpha"), *grid("beta", 2.5), *named]), CPU),
+        write(folder / "cluster", change(grid("alpha", 0.05, host="cluster", device="cuda", threads=8)), GPU),
+        write(folder / "accuracy", change(systems()), CPU),
+        write(folder / "losses", change(losses()), GPU),
+        write(folder / "training", change(training()), CPU),
+        write(folder / "search", change(search()), GPU),
     ]
     write_timeline(folder / "training" / "artifacts" / training()[0].case.id / FILE, timeline())
     return runs

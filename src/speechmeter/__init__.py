@@ -62,3 +62,8 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """What tab completion offers: every public name, though most are not imported yet."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -66,3 +66,9 @@ def opened(chromium, report):
         return pages[width, scheme]
 
     return open_page
+
+
+@pytest.fixture
+def open_file(chromium):
+    """`open_file(path)`: another page than the one that all tests share."""
+    return lambda path: Opened(chromium, path, 1280, "light")

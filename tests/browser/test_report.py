@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 import report_runs
 
+from speechmeter.report.page.build import build_page
+from speechmeter.report.sources import read_sources
+
 LOOKS = (Path(__file__).parent / "looks.js").read_text()
 SECTIONS = [
     "summary", "grid", "scaling", "frontier", "cold-start", "arithmetic", "energy", "stages", "modules", "memory",
@@ -158,3 +161,17 @@ def test_printing_uses_ink_on_white(opened):
     assert page.evaluate("getComputedStyle(document.querySelector('#scaling svg text')).fill") == "rgb(0, 0, 0)"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     page.emulate_media(media="screen")
+
+
+def test_one_round_and_random_weights_are_said_where_the_figures_are(open_file, tmp_path):
+    run = report_runs.write(tmp_path / "run", report_runs.once(report_runs.grid("alpha")), report_runs.CPU)
+    path = tmp_path / "once.html"
+    path.write_text(build_page(read_sources([str(run)]), "0"), encoding="utf-8")
+    page = open_file(path).page
+    assert report_runs.RANDOM in page.inner_text("#main > p.note >> nth=1")
+    assert "Figures without intervals: there was one round." in page.inner_text("#summary")
+    caption = page.inner_text("#grid figcaption >> nth=0")
+    assert "One round: no interval." in caption and "random weights" in caption
+    page.click("#summary tbody tr:has-text('ok') td.figure button >> nth=0")
+    detail = page.inner_text("#detail")
+    assert f"Note: {report_runs.RANDOM}" in detail and "one round: no interval; 1 round" in detail

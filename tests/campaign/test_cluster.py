@@ -1,12 +1,15 @@
 """A real cluster of two nodes: a worker, a whole node and the driver are killed; nothing is lost, nothing double."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 from datetime import datetime
+from ipaddress import ip_address
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from ray_nodes import children, command_of, ray_nodes, until
@@ -91,7 +94,7 @@ def test_a_cluster_of_our_own_admits_nobody_else_and_ends_with_its_driver(worksh
         for mode in ({}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "a wrong one"}):
             stranger = subprocess.run(
                 [sys.executable, "-c", f"import ray; ray.init(address={address!r})"],
-                env={**environ, **mode},
+                env={**environ, **mode, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"},  # or it asks at another address
                 capture_output=True,
                 text=True,
                 check=False,
@@ -99,10 +102,49 @@ def test_a_cluster_of_our_own_admits_nobody_else_and_ends_with_its_driver(worksh
             assert stranger.returncode != 0
             assert "oken" in stranger.stderr
         assert len(nodes.alive()) > 5
+        assert [at for at in listening_on([driver.pid, *nodes.alive()]) if not ip_address(at).is_loopback] == []
+        (folder,) = (path for path in Path(environ["TMPDIR"]).iterdir() if path.name.startswith("smray-"))
+        assert folder.stat().st_mode & 0o777 == 0o700
         driver.kill()
         driver.wait()
         until(lambda: not measuring(nodes), 10)
         until(lambda: not nodes.alive(), 120)  # Ray's own agents take a minute to notice
+
+
+def listening_on(pids):
+    """The addresses on which these processes listen."""
+    sockets = {}
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A":
+                words = bytes.fromhex(fields[1].partition(":")[0])
+                raw = b"".join(words[n : n + 4][::-1] for n in range(0, len(words), 4))
+                address = ip_address(raw)
+                sockets[f"socket:[{fields[9]}]"] = str(getattr(address, "ipv4_mapped", None) or address)
+    found = []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for entry in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    found += [sockets[link]] if (link := str(entry.readlink())) in sockets else []
+    assert found
+    return found
+
+
+def test_a_run_whose_head_is_killed_ends_with_a_message_and_leaves_no_folder(workshop):
+    with ray_nodes(workshop) as nodes:
+        environ = {key: value for key, value in nodes.environ.items() if not key.startswith("RAY_")}
+        driver = started(
+            workshop, environ, "run", "--model", "python:fakes.py:sleeper", "--launcher", "ray", "-o", "run"
+        )
+        head = until(lambda: next((p for p in children(driver.pid) if "gcs/gcs_server" in command_of(p)), None))
+        until(lambda: measuring(nodes))
+        os.kill(head, signal.SIGKILL)
+        assert driver.wait(45) == 1  # Ray alone would wait for 60 s, and then end the process without a word of ours
+        assert "gcs_server on this machine ended" in (workshop / "stderr.txt").read_text()
+        assert [path.name for path in Path(environ["TMPDIR"]).iterdir() if path.name.startswith("smray-")] == []
+        until(lambda: not measuring(nodes), 10)
 
 
 def test_what_the_cluster_does_not_have_is_refused_at_once_and_nothing_is_written(workshop):

@@ -27,7 +27,7 @@ def test_compiled_parts_are_named_and_change_nothing(cli, workshop):
         "warmup": 0, "samples": 1, "min_samples": 1, "meters": ["latency"], "save_speech": True,
     }  # fmt: skip
     (workshop / "plan.yaml").write_text(yaml.safe_dump(plan))
-    done = cli("run", "plan.yaml", "-o", "run", "--launcher", "inline")
+    done = cli("run", "plan.yaml", "-o", "run", "--launcher", "inline", timeout_s=1500)
     assert done.returncode == 0, done.stderr
     parts, made = {}, {}
     for line in (workshop / "run/records.jsonl").read_text().splitlines():

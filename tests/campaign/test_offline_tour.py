@@ -42,7 +42,7 @@ def test_the_tour_runs_without_a_network(alone, workshop):
         cwd=workshop,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1500,
         env={**environ, "HF_HOME": str(workshop / "empty")},
         check=False,
     )

@@ -35,7 +35,7 @@ def alive_in(folder):
 def test_every_record_exactly_once_after_random_kills(seed, workshop):
     choose = random.Random(seed)
     before: list[bytes] = []
-    for _ in range(100):
+    for attempt in range(40):
         process = subprocess.Popen(
             [sys.executable, "-m", "speechmeter", *ARGS],
             cwd=workshop,
@@ -43,11 +43,11 @@ def test_every_record_exactly_once_after_random_kills(seed, workshop):
             stderr=subprocess.DEVNULL,
         )
         try:
-            process.wait(choose.uniform(0.5, 5))
+            process.wait(choose.uniform(0.5, 5) if attempt < 39 else 900)  # the last one may finish on any machine
         except subprocess.TimeoutExpired:
             process.send_signal(choose.choice([signal.SIGKILL, signal.SIGINT, signal.SIGTERM]))
-            process.wait(30)
-        deadline = time.monotonic() + 5
+            process.wait(120)
+        deadline = time.monotonic() + 60
         while alive_in(workshop) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert alive_in(workshop) == []

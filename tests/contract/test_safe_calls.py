@@ -79,3 +79,15 @@ def test_no_command_goes_through_a_shell_and_no_array_through_a_pickle():
     assert [file for file, _, call in calls() if keyword(call, "shell") is True] == []
     loads = [keyword(call, "allow_pickle") for _, name, call in calls() if name in ("np.load", "numpy.load")]
     assert all(value in (None, False) for value in loads)
+
+
+def test_commands_print_through_the_one_way_that_makes_text_safe():
+    printing = {file for file, name, _ in calls() if name in ("typer.echo", "click.echo", "print", "rich.print")}
+    assert {file for file in printing if file.startswith("cli/")} == {"cli/saying.py"}
+
+
+def test_files_are_written_under_names_that_nobody_could_foresee():
+    parts = [
+        ast.unparse(call) for _, name, call in calls() if name.endswith("with_name") and ".part" in ast.unparse(call)
+    ]
+    assert parts == []

@@ -12,7 +12,7 @@ if not torch.cuda.is_available():
     pytest.skip("no CUDA device on this machine", allow_module_level=True)
 
 from conftest import make_case  # noqa: E402
-from torch.profiler import ProfilerActivity, profile  # noqa: E402
+from torch.profiler import ProfilerActivity, profile, record_function  # noqa: E402
 
 from speechmeter.core.types import Batch, Spec  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
@@ -82,6 +82,36 @@ def test_busy_time_of_repeated_matmuls_is_that_of_so_many_products():
     # backward adds sums of gradients to the products, and the first product of a branch has one (its input takes none)
     assert seconds["m.shared", "backward"] >= 8 * product_s * 0.95
     assert seconds["m.right", "backward"] / seconds["m.left", "backward"] == pytest.approx(15 / 7, rel=0.08)
+
+
+def test_labels_hold_the_kernels_of_the_modules_inside_them_and_of_the_backward_pass_around_which_they_are():
+    model = Branches()
+    value = torch.randn(SIZE, SIZE, device="cuda")
+
+    def step():
+        with record_function("forward"):
+            loss = model(value).sum()
+        with record_function("back"):
+            loss.backward()
+        torch.cuda.synchronize()
+
+    def marked():
+        with OPEN(CALL):
+            step()
+
+    step()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled, module_ranges({"m": model}):
+        marked()
+    (call,) = attribute(profiled)
+    whole = {way: sum(r.gpu_s for r in call.rows if r.direction == way) for way in ("forward", "backward")}
+    held = Counter()
+    for row in call.rows:
+        for name in row.place.labels:
+            held[name, row.direction] += row.gpu_s
+    assert whole["backward"] > whole["forward"] > 0
+    assert held["forward", "backward"] >= 0.99 * whole["backward"]  # of its operators
+    assert held["back", "backward"] == pytest.approx(whole["backward"])  # the engine's thread works while it is open
+    assert held["forward", "forward"] + held["back", "forward"] == pytest.approx(whole["forward"])
 
 
 AXES = {

@@ -14,9 +14,13 @@ from speechmeter.analysis.traces import trace_diff  # noqa: E402
 from speechmeter.core.protocols import Prepared  # noqa: E402
 from speechmeter.core.types import Batch, Stage  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
+from speechmeter.meters.modules.meter import ModulesMeter  # noqa: E402
+from speechmeter.meters.operators import OperatorsMeter  # noqa: E402
+from speechmeter.meters.recording.needs import Needs  # noqa: E402
+from speechmeter.meters.recording.profiler import recorded  # noqa: E402
 from speechmeter.meters.split import SplitMeter  # noqa: E402
 from speechmeter.meters.timeline.meter import TimelineMeter  # noqa: E402
-from speechmeter.meters.traces.record import record  # noqa: E402
+from speechmeter.meters.traces.stacks import gpu_stacks  # noqa: E402
 from speechmeter.subjects.torch_runtime import sync_for  # noqa: E402
 
 WIDTH = 1024
@@ -40,7 +44,9 @@ def step(net, x):
 
 def traced(**options):
     net, x = Net(**options).cuda(), torch.randn(WIDTH, WIDTH, device="cuda")
-    return record([lambda: step(net, x)] * 2, {"net": net}, cuda=True)
+    steps = [lambda: step(net, x)] * 2
+    needs = Needs(modules=True, memory=True, shapes=True, traced=2)
+    return recorded(steps[0], steps, {"net": net}, needs, cuda=True).trace
 
 
 def test_a_trace_with_kernels_keeps_the_rules_and_kernels_know_their_module():
@@ -57,7 +63,7 @@ def test_a_planted_matmul_is_found_among_operators_and_kernels():
     changes = trace_diff(traced(), traced(extra=True)).changes
     planted = next(change for change in changes if change.name == "aten::mm")
     assert planted.calls[1] - planted.calls[0] == 3  # forward, and two in the backward pass
-    kernels = [change for change in changes if change.kind == "kernel" and change.counted]
+    kernels = [change for change in changes if change.kind == "kernel" and change.what != "time"]
     assert sum(change.calls[1] - change.calls[0] for change in kernels) >= 3
 
 
@@ -73,11 +79,56 @@ class On:
         yield Batch(data=None, items=1, audio_s=1.0)
 
 
-def readings(fn, meter, modules=None):
+def readings(fn, *meters, modules=None):
     subject = On(fn, modules)
-    outcome = measure(make_case(device="cuda"), subject, subject, [meter])
+    case = make_case(device="cuda", meters=tuple(meter.name for meter in meters))
+    outcome = measure(case, subject, subject, list(meters), process="profiled")
     assert outcome.status == "ok", outcome.reason
+    assert len({(m.metric, m.scope) for m in outcome.measurements}) == len(outcome.measurements)
     return {(m.metric, m.scope): m for m in outcome.measurements}
+
+
+def test_four_meters_read_one_recording_and_agree_on_the_busy_time():
+    net, x = Net().cuda(), torch.randn(WIDTH, WIDTH, device="cuda")
+    every = (OperatorsMeter(), ModulesMeter(), SplitMeter(), TimelineMeter())
+    found = readings(lambda batch: net(x).sum().backward(), *every, modules={"net": net})
+    busy = found["time_gpu.v1", "total"].values
+    rows = [m for (metric, scope), m in found.items() if metric == "time_gpu.v1" and scope != "total"]
+    for call, seconds in enumerate(busy):
+        assert sum(m.values[call] for m in rows) == pytest.approx(seconds, abs=1e-8)
+    assert found["time_busy.v1", "busy:gpu"].values == pytest.approx(busy, rel=0.02)
+    operators = found["time_operator.v1", "total"].values  # kernels that overlap are added up there
+    assert all(whole >= 0.98 * seconds for whole, seconds in zip(operators, busy, strict=True))
+    mm = found["time_operator.v1", "op:aten::mm"]
+    assert {"net.first", "net.last"} <= set(mm.notes["inside"])
+    assert found["time_operator.v1", "total"].notes["recorded"] == ["CPU", "CUDA", "modules", "allocations"]
+    launches = found["time_split.v2", "split:runtime"].values
+    assert min(launches) > 0
+    assert found["memory_tensors_peak.v1", "total"].values[0] > 0
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_checkpointed_function_is_recomputed_by_the_module_that_called_it(reentrant):
+    from torch.utils.checkpoint import checkpoint
+
+    class Checkpointed(Net):
+        def work(self, x):
+            return self.last(torch.mm(torch.relu(self.first(x)), x))
+
+        def forward(self, x):
+            return checkpoint(self.work, x, use_reentrant=reentrant)
+
+    net, x = Checkpointed().cuda(), torch.randn(WIDTH, WIDTH, device="cuda", requires_grad=True)
+    found = readings(lambda batch: net(x).sum().backward(), ModulesMeter(), modules={"net": net})
+    rows = {scope: m for (metric, scope), m in found.items() if metric == "time_gpu.v1"}
+    own = {path: rows[f"module:{path}"].notes for path in ("net", "net.first", "net.last")}
+    for path, notes in own.items():
+        assert sum(notes["backward"]) > 1.5 * sum(notes["forward"]), path
+    if not reentrant:  # torch stops when it has the input of the last layer, before that layer's kernel
+        assert "recompute" not in own.pop("net.last")
+    for path, notes in own.items():
+        assert sum(notes["recompute"]) == pytest.approx(sum(notes["forward"]), rel=0.2), path
+    assert sum(rows["unattributed"].values) < 0.02 * sum(rows["total"].values)
 
 
 def test_long_kernels_and_a_copy_are_told_apart():
@@ -112,7 +163,7 @@ def test_the_peak_is_that_of_the_allocator():
         net(x).sum().backward()
         net.zero_grad(set_to_none=True)
 
-    found = readings(work, TimelineMeter(), {"net": net})
+    found = readings(work, TimelineMeter(), modules={"net": net})
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
@@ -138,3 +189,15 @@ def test_a_profile_tells_the_time_of_the_gpu_by_module(tmp_path):
     assert "GPU idle" in p.table("split")
     p.export(tmp_path)
     assert "Net.first" in (tmp_path / "operators-by-module.txt").read_text()
+    lines = (tmp_path / "trace" / "stacks-gpu.txt").read_text().splitlines()
+    assert any("Net;Net.first;aten::linear;aten::addmm;" in line for line in lines)
+    assert any("Net.first (backward);" in line for line in lines)
+
+
+def test_stacks_of_the_gpu_add_up_to_its_kernels():
+    trace = traced()
+    found = gpu_stacks(trace.events)
+    on_gpu = [event for event in trace.events if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    assert sum(found.values()) == pytest.approx(sum(event["dur"] for event in on_gpu))
+    lost = sum(time_us for line, time_us in found.items() if line.startswith("(launched by unknown code)"))
+    assert lost < 0.01 * sum(found.values())

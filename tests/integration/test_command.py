@@ -110,7 +110,7 @@ def test_a_plan_on_flags_alone_and_the_default_directory(cli, workshop):
     assert done.returncode == 0, done.stderr
     (run,) = (workshop / "runs").iterdir()
     assert sorted(path.name for path in run.iterdir()) == [
-        "artifacts", "environments.jsonl", "plan.yaml", "records.jsonl",
+        "artifacts", "environments.jsonl", "plan.yaml", "planned.json", "records.jsonl",
     ]  # fmt: skip
     assert "one round" in done.stdout
     assert str(run.relative_to(workshop)) in done.stdout
@@ -122,7 +122,7 @@ def test_inline_measures_what_can_share_a_process(cli, workshop):
     (record,) = map(json.loads, (workshop / "run/records.jsonl").read_text().splitlines())
     found = {m["metric"]: m for m in record["measurements"]}
     assert min(found["latency.v1"]["values"]) >= 0.1
-    assert "--launcher subprocess" in found["memory_cpu_peak.v1"]["unavailable"]
+    assert "--launcher subprocess" in found["memory_cpu_total.v1"]["unavailable"]
 
 
 def test_peak_memory_sees_a_short_spike(cli, workshop):
@@ -180,7 +180,7 @@ def test_show_imports_neither_torch_nor_pydantic(workshop, cli):
     code = (
         "import sys; from pathlib import Path; from speechmeter.cli.show import show; "
         "show(Path('run'), metric=None, format='json', statistic='geomean', sci=False, split=False, filter=None, "
-        "assume=[], at=[]); "
+        "sort=None, limit=None, assume=[], at=[]); "
         "print([m for m in ('torch', 'pydantic', 'duckdb') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=workshop)

@@ -1,14 +1,18 @@
 """The run directories that ship as examples: small, readable, free of traces of the machine they were made on."""
 
+import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from speechmeter.api.querying import query
 from speechmeter.api.runs import load
 from speechmeter.report import choose
+from speechmeter.report.terminal import draw
 from speechmeter.report.text import FORMATS
 from speechmeter.store.merge import merge
 from speechmeter.store.run_dir import RunDir
@@ -16,6 +20,7 @@ from speechmeter.store.run_dir import RunDir
 EXAMPLES = Path(__file__).parents[2] / "examples/runs"
 RUNS = sorted(path for path in EXAMPLES.iterdir() if path.is_dir())
 LARGEST_BYTES = 500_000
+NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
 OF_A_MACHINE = re.compile(
     r"(?<![\w.:/])/(tmp|home|root|work|mnt|Users|opt|var)/|\.pyenv|site-packages|@[\w-]+\.(com|org|net)"
 )
@@ -37,6 +42,18 @@ def test_an_example_has_records_and_every_format_of_its_tables(run):
     tables = choose.tables(made.records, None)
     assert any(cell.estimate is not None for table in tables for row in table.rows for cell in row.cells)
     assert all(render(tables) for render in FORMATS.values())
+
+
+@pytest.mark.parametrize("run", RUNS, ids=named)
+def test_every_view_of_an_example_keeps_its_numbers_whole_at_80_and_60_columns(run):
+    records = load(run).records
+    for table in [table for word in choose.WORDS for table in choose.tables(records, word)]:
+        texts = [text for row in table.rows for text in (*row.labels, *(cell.text() for cell in row.cells))]
+        wanted = {number for text in texts for number in NUMBER.findall(text)}
+        for width in (80, 60):
+            console = Console(file=io.StringIO(), width=width)
+            draw([replace(table, notes=())], console)
+            assert wanted <= set(NUMBER.findall(console.file.getvalue())), (table.title, width)
 
 
 @pytest.mark.parametrize("run", RUNS, ids=named)

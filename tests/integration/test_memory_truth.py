@@ -45,6 +45,8 @@ def test_a_known_allocation_is_read_within_two_mebibytes(measured, factory, trut
     values = readings(record)
     assert len(values) == 3
     assert near(values, truth_mib), values
+    whole, loaded = (readings(record, f"memory_cpu_{name}.v1") for name in ("total", "load"))
+    assert min(whole) > max(*loaded, truth_mib * MIB)
 
 
 def test_the_same_case_twice_agrees(measured):

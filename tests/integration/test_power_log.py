@@ -55,6 +55,10 @@ BAD_LOGS = {
     "empty": ("", "is not a power log"),
     "not a number": ("time_s,watts\n1.0,many\n", "log.csv, line 2: two numbers are needed, not '1.0,many'"),
     "not finite": ("time_s,watts\n1.0,nan\n", "line 2: '1.0,nan' is not a finite number"),
+    "a single report of powertop": (
+        "PowerTOP Version;2.14 ran at …\n",
+        "cannot be tied to the calls: add --iteration=N",
+    ),
     "back in time": ("time_s,watts\n2.0,5\n1.0,5\n", "goes back in time at 1.000: times must rise"),
 }
 

@@ -181,5 +181,32 @@ def test_speechbrains_own_brain():
     assert profiled.profile.steps == 3
     assert directions(profiled.profile)["net.first"] == BOTH
     assert profiled.evaluate(batches, progressbar=False) == plain.evaluate(batches, progressbar=False)
+    assert {name: one.steps for name, one in profiled.profile.methods.items()} == {"fit": 3, "evaluate": 3}
+    assert directions(profiled.profile.methods["evaluate"])["net.first"] == {"forward"}
     check_tables(profiled.profile)
     left_clean(profiled.modules)
+
+
+def test_speechbrains_own_pretrained_interface(tmp_path):
+    pytest.importorskip("hyperpyyaml", reason="needs speechbrain")
+    from speechbrain_models import MODELS, speechbrain_case
+
+    from speechmeter.subjects.speechbrain_load import load
+
+    model = load(speechbrain_case(MODELS / "SpectralMaskEnhancement", type="SpectralMaskEnhancement"), "cpu").model
+    sound, lengths = torch.randn(2, 16000), torch.ones(2)
+    hooked = speechmeter.profile(
+        model, class_hooks=["enhance_batch"], on_trace_ready=speechmeter.export(dir_name=tmp_path / "log")
+    )
+    everything = speechmeter.profile(model)
+    for one in (hooked, everything):
+        for _ in range(3):
+            assert one.enhance_batch(sound, lengths).equal(model.enhance_batch(sound, lengths))
+        one.compute_features(sound)
+    assert {name: one.steps for name, one in hooked.profile.methods.items()} == {"enhance_batch": 2}
+    assert {name: one.steps for name, one in everything.profile.methods.items()} == {
+        "enhance_batch": 2,
+        "compute_features": 1,
+    }
+    assert any(path.startswith("SpectralMaskEnhancement.mods.") for path in directions(hooked.profile))
+    assert (tmp_path / "log" / "enhance_batch" / "operators.txt").is_file()

@@ -47,7 +47,7 @@ def test_a_run_scores_what_was_put_out_once(cli, study, workshop):
     records = [json.loads(line) for line in (workshop / "run/records.jsonl").read_text().splitlines()]
     counted = [record["round"] for record in records for m in record["measurements"] if m["metric"] == "word_errors.v1"]
     assert counted == [0, 0]  # once a system, though there are two rounds
-    assert records[0]["case"]["protocol"]["quality"] == {"normaliser": "basic.v1", "scores": ["wer", "bleu"]}
+    assert records[0]["case"]["protocol"]["quality"] == {"normaliser": "basic.v2", "scores": ["wer", "bleu"]}
     tables = shown(cli, "run")
     assert tables["quality"]["reader"]["WER"]["value"] == pytest.approx(100 * 1 / 14)
     assert tables["quality"]["mumbler"]["WER"]["value"] == pytest.approx(100 * 5 / 14)

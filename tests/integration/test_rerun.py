@@ -20,13 +20,13 @@ def test_a_case_is_measured_again_with_its_own_protocol_and_judged(workshop, cli
     facts = json.loads(environments.read_text().splitlines()[0])["facts"]
     changed = environments.read_text().replace(json.dumps(facts["cpu"]), '"an abacus"')
     environments.write_text(changed)
-    done = cli("rerun", "run", made[2.0][:6], "--min-effect", "50%", "--trust", "-o", "again")
+    done = cli("rerun", "run", made[2.0][:6], "--metric", "audio_seconds", "--trust", "-o", "again")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"reproduced: {made[2.0]}" in done.stdout
     assert f"cpu: 'an abacus' in BASE, {facts['cpu']!r} in NEW" in done.stdout
     assert "1 difference between the environments" in done.stdout
     assert "at the time: load " in done.stdout
-    assert "NEW / BASE: latency " in done.stdout.splitlines()[-1]
+    assert "NEW / BASE: audio_seconds " in done.stdout.splitlines()[-1]
     lines = [json.loads(line) for line in (workshop / "again/records.jsonl").read_text().splitlines()]
     assert [(line["id"], line["round"]) for line in lines] == [(made[2.0], 0), (made[2.0], 1)]
 

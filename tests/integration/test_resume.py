@@ -66,7 +66,7 @@ def test_a_stopped_run_is_resumed_where_it_was(stop, workshop, cli):
     wait_for_records(workshop, 3, process)
     time.sleep(0.3)
     process.send_signal(stop)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     if stop is signal.SIGINT:
         assert process.returncode == 130
         assert b"interrupted" in errors
@@ -98,10 +98,10 @@ def test_a_finished_run_is_not_measured_again(workshop, cli):
 
 def test_failed_cases_are_kept_and_repeated_only_when_asked(workshop, cli):
     args = ["run", "--model", "python:fakes.py:raiser", "--quick", "--meters", "latency", "-o", "run", "--resume"]
-    assert cli(*args).returncode == 0
-    assert cli(*args).returncode == 0
+    assert cli(*args).returncode == 1
+    assert cli(*args).returncode == 1
     assert len(lines(workshop)) == 1
-    assert cli(*args, "--retry-failed").returncode == 0
+    assert cli(*args, "--retry-failed").returncode == 1
     assert len(lines(workshop)) == 2
     assert "1 error" in cli("run", *args[1:]).stdout
 
@@ -150,7 +150,7 @@ def test_two_runs_into_one_directory(workshop, cli):
         assert second.returncode == 2
         assert "another run is writing" in second.stderr
     finally:
-        process.communicate(timeout=60)
+        process.communicate(timeout=180)
     assert process.returncode == 0
     assert len(lines(workshop)) == TOTAL
 
@@ -171,7 +171,7 @@ def test_a_guard_that_is_killed_leaves_nothing_behind(workshop):
     assert guard is not None
     time.sleep(0.5)
     os.kill(guard, signal.SIGKILL)
-    process.communicate(timeout=30)
-    assert process.returncode == 0
+    process.communicate(timeout=120)
+    assert process.returncode == 1
     assert gone(workshop)
     assert json.loads(lines(workshop)[0])["status"] == "crashed"

@@ -65,9 +65,9 @@ def test_a_run_keeps_its_trace_and_two_of_them_are_compared(cli, runs):
 
     found = cli("trace", "diff", "plain", "planted", "--format", "json")
     rows = {row["labels"][0]: row for table in json.loads(found.stdout) for row in table["rows"]}
-    assert rows["aten::mm"]["labels"][1:] == ["operator", "Net +1"]
+    assert rows["aten::mm"]["labels"][1:] == ["operator", "only in B", "Net +1"]
     assert [cell["text"] for cell in rows["aten::mm"]["cells"]][:2] == ["0", "1"]
-    assert "aten::addmm" not in {name for name, row in rows.items() if row["labels"][2]}
+    assert "aten::addmm" not in {name for name, row in rows.items() if row["labels"][3]}
 
     done = cli("trace", "merge", "plain", "planted", "-o", "both.json.gz")
     assert done.returncode == 0, done.stderr

@@ -1,25 +1,33 @@
-"""Is NEW slower than BASE? Ratios over rounds with an interval, and a verdict that says when it cannot tell.
+"""Is NEW slower than BASE? The ratio of one cell with an interval, and a verdict that says when it cannot tell.
 
 Cases measured together are compared by adjacent pairs, whose ratio varies less than half as much as that of independent
-rounds; others by Welch's t on the logarithms of round figures.
+rounds; others by Welch's t on the logarithms of round figures. Of what adds up the ratio is that of the means. `family`
+has what many cells say together, and the exit code.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, variance
-from typing import Any, Literal
+from statistics import fmean
+from typing import Literal
 
+from speechmeter.analysis import quality
+from speechmeter.analysis.additive import linearised_logs
 from speechmeter.analysis.derived import round_value
-from speechmeter.analysis.estimate import Estimate, estimate, t_quantile
-from speechmeter.analysis.quality import DIFFERENCES, Difference, paired_difference
+from speechmeter.analysis.difference import Difference, independent, paired
+from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.failed_rounds import failed_rounds, in_words, kind_of
+from speechmeter.analysis.moderation import Variance
 from speechmeter.core.metrics import Metric
-from speechmeter.core.types import FAILED, Case, Record
+from speechmeter.core.types import Case, Record
 
-Word = Literal["SLOWER", "FASTER", "MORE", "LESS", "SAME", "CANNOT TELL", "FAILED"]
+Word = Literal["SLOWER", "FASTER", "MORE", "LESS", "SAME", "CANNOT TELL", "FAILED", "MISSING"]
 
+ALLOWANCE = 0.05
+"""What two runs at different times may differ by without any change, where no earlier runs say how much."""
 _NEIGHBOURS = 8
 """Two measurements of one round count as adjacent up to this distance in the run's sequence."""
 _MOST_ROUNDS = 1000
@@ -27,7 +35,12 @@ _MOST_ROUNDS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What was found for one cell. `ratio` is NEW / BASE; `rounds_to_settle` how many more rounds would decide."""
+    """What was found for one cell. `ratio` is NEW / BASE; `rounds_to_settle` how many more rounds would decide.
+
+    `tails` are the one-sided p-values of (worse, better), None where nothing varies. `corrected` says that the word
+    does not hold once the other cells are taken into account. `shown` is the smallest change, as a share, that would
+    have been noticed among them.
+    """
 
     case: Case
     metric: Metric
@@ -43,6 +56,24 @@ class Verdict:
     reason: str = ""
     rounds_to_settle: int | None = None
     scope: str = "total"
+    min_effect: float = 0.05
+    difference: Difference | None = None
+    tails: tuple[float, float] | None = None
+    corrected: bool = False
+    shown: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The word as it is read: `SLOWER`, or `slower, not after correction`."""
+        return f"{self.word.lower()}, not after correction" if self.corrected else self.word
+
+
+@dataclass(frozen=True, kw_only=True)
+class Between:
+    """Two runs at different times: `spread` is the variance of what they differ by for no reason, None if unknown."""
+
+    spread: Variance | None = None
+    source: str = ""
 
 
 def verdict(
@@ -53,117 +84,137 @@ def verdict(
     *,
     together: bool,
     scope: str = "total",
+    between: Between | None = None,
 ) -> Verdict:
-    """Compare one metric of two cases. `together` says that both come from one run, so that rounds may be paired."""
-    return replace(_verdict(base, new, metric, min_effect, together=together, scope=scope), scope=scope)
+    """Compare one metric of two cases.
+
+    `together` says that both come from one run, so that rounds may be paired; `between` is given where they come from
+    two runs of one machine.
+    """
+    found = _verdict(base, new, metric, min_effect, together, scope, between)
+    return _with_failures(replace(found, scope=scope, min_effect=min_effect), base, new)
+
+
+def missing(base: Sequence[Record], metric: Metric, min_effect: float) -> Verdict:
+    """The verdict on a cell that only BASE has."""
+    return Verdict(
+        case=base[0].case, metric=metric, word="MISSING", regression=False, base=estimate(base, metric), new=None,
+        reason="NEW has no such cell", min_effect=min_effect,
+    )  # fmt: skip
 
 
 def _verdict(
-    base: Sequence[Record], new: Sequence[Record], metric: Metric, min_effect: float, *, together: bool, scope: str
+    base: Sequence[Record],
+    new: Sequence[Record],
+    metric: Metric,
+    min_effect: float,
+    together: bool,
+    scope: str,
+    between: Between | None,
 ) -> Verdict:
     old, fresh = estimate(base, metric, scope), estimate(new, metric, scope)
     case = new[0].case
-    if fresh is None and old is not None and new[-1].status in FAILED:
-        reason = f"{new[-1].status}: {new[-1].reason}"
-        return Verdict(case=case, metric=metric, word="FAILED", regression=True, base=old, new=None, reason=reason)
     if old is None or fresh is None:
-        side = "BASE" if old is None else "NEW"
-        return _undecided(case, metric, old, fresh, f"{side} has no {metric.name}")
-    if metric.id in DIFFERENCES:
-        return _by_utterance(case, old, fresh, paired_difference(new, base, metric), min_effect)
+        side, records = ("BASE", base) if old is None else ("NEW", new)
+        why = next((f": {text}" for record in records if (text := _absent(record, metric, scope))), "")
+        return _undecided(case, metric, old, fresh, f"{side} has no {metric.name}{why}")
+    if metric.id in quality.DIFFERENCES:
+        return _by_utterance(case, old, fresh, quality.paired_difference(new, base, metric), min_effect)
     if metric.exact:
         return _exact(case, metric, old, fresh)
-    sides = [_figures(records, metric, scope) for records in (base, new)]
-    if any(value <= 0 for side in sides for value in side):
-        return replace(_undecided(case, metric, old, fresh, "a figure of 0 or less has no ratio"), ratio=None)
-    pairs = _pairs(base, new, metric, scope) if together else []
-    paired = len(pairs) >= min(old.rounds, fresh.rounds) and len(pairs) > 0
-    logs = _Difference.paired(pairs) if paired else _Difference.independent(*(list(map(math.log, s)) for s in sides))
+    pairs = _adjacent(base, new, metric, scope) if together else {}
+    is_paired = len(pairs) >= min(old.rounds, fresh.rounds) and len(pairs) > 0
+    figures = [
+        {round_: pair[side] for round_, pair in pairs.items()} if is_paired else _figures(records, metric, scope)
+        for side, records in enumerate((base, new))
+    ]
+    base_logs, new_logs = (_logs(metric, values) for values in figures)
+    if base_logs is None or new_logs is None:
+        return replace(_undecided(case, metric, old, fresh, "a round of 0 or less has no ratio"), ratio=None)
+    pilots = _pilot(base), _pilot(new)
+    if is_paired:
+        logs = paired(base_logs, new_logs, max(filter(None, pilots), default=None))
+    else:
+        logs = independent(base_logs, new_logs, pilots)
     if logs is None:
         few = min(old.rounds, fresh.rounds)
-        return _undecided(
-            case, metric, old, fresh, f"{few} round has no spread between processes; run more rounds", paired
-        )
-    return _judged(case, metric, old, fresh, logs, min_effect, paired)
+        reason = f"{few} round has no spread between processes; run more rounds"
+        return _undecided(case, metric, old, fresh, reason, is_paired)
+    if between is not None and not is_paired:
+        logs = replace(logs, offset=between.spread, allowance=math.log1p(ALLOWANCE) if between.spread is None else 0.0)
+    return judged(case, metric, logs, min_effect, old, fresh, is_paired=is_paired)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Difference:
-    """Mean difference of logarithms, its standard error and degrees of freedom, and the rounds behind it."""
-
-    mean: float
-    error: float
-    degrees: float
-    rounds: int
-
-    @classmethod
-    def paired(cls, pairs: Sequence[tuple[float, float]]) -> _Difference | None:
-        """From (base, new) of adjacent measurements; None for a single pair."""
-        logs = [math.log(new / base) for base, new in pairs]
-        if len(logs) < 2:
-            return None
-        error = math.sqrt(variance(logs) / len(logs))
-        return cls(mean=fmean(logs), error=error, degrees=len(logs) - 1, rounds=len(logs))
-
-    @classmethod
-    def independent(cls, base: Sequence[float], new: Sequence[float]) -> _Difference | None:
-        """Welch's: None when a side has a single round."""
-        if len(base) < 2 or len(new) < 2:
-            return None
-        parts = [variance(side) / len(side) for side in (base, new)]
-        total = sum(parts)
-        spread = sum(p**2 / (len(side) - 1) for p, side in zip(parts, (base, new), strict=True))
-        degrees = total**2 / spread if spread > 0 else float(len(base) + len(new) - 2)
-        return cls(
-            mean=fmean(new) - fmean(base), error=math.sqrt(total), degrees=degrees, rounds=min(len(base), len(new))
-        )
-
-    def half_width(self, rounds: int | None = None) -> float:
-        """Of the 95 % interval, as it is or as it would be with another number of rounds."""
-        scale = 1.0 if rounds is None else rounds / self.rounds
-        degrees = max(1, math.floor(self.degrees * scale))
-        return t_quantile(degrees) * self.error / math.sqrt(scale)
+def _absent(record: Record, metric: Metric, scope: str) -> str:
+    """Why a record does not hold a metric, as far as it says."""
+    found = record.find(metric.id, scope)
+    return record.reason if found is None else found.unavailable or ""
 
 
-def _judged(
-    case: Case, metric: Metric, old: Estimate, fresh: Estimate, logs: _Difference, min_effect: float, paired: bool
+def _pilot(records: Sequence[Record]) -> int | None:
+    """The rounds of the first stage, from which the number of all rounds was chosen; None where it was fixed."""
+    return next((record.pilot.rounds for record in records if record.pilot is not None), None)
+
+
+def judged(
+    case: Case,
+    metric: Metric,
+    logs: Difference,
+    min_effect: float,
+    base: Estimate | None = None,
+    new: Estimate | None = None,
+    *,
+    is_paired: bool = True,
 ) -> Verdict:
-    edge, half = math.log1p(min_effect), logs.half_width()
-    low, high = logs.mean - half, logs.mean + half
+    """The verdict on a difference of logarithms."""
+    edge = math.log1p(min_effect)
+    low, high = logs.bounds
     more: int | None = None
     reason = ""
-    if abs(logs.mean) > edge and (low > 0 or high < 0):
+    word: Word = "CANNOT TELL"
+    if _differs(logs, edge):
         word = word_of_change(metric, logs.mean)
     elif -edge <= low and high <= edge:
         word = "SAME"
+    elif abs(logs.mean) > edge and (low > 0 or high < 0):
+        reason = f"two runs at different times may differ by {math.expm1(logs.allowance):.0%} without any change"
     else:
-        word = "CANNOT TELL"
         more = _rounds_to_settle(logs, edge)
-        reason = f"about {more} more rounds would settle it" if more else f"over {_MOST_ROUNDS} rounds would be needed"
+        words = "1 more round" if more == 1 else f"{more} more rounds"
+        reason = f"about {words} would settle it" if more else f"over {_MOST_ROUNDS} rounds would be needed"
+    worse = 1.0 if is_worse(metric, 1.0) else -1.0
     return Verdict(
         case=case,
         metric=metric,
         word=word,
         regression=word not in ("SAME", "CANNOT TELL") and is_worse(metric, logs.mean),
-        base=old,
-        new=fresh,
+        base=base,
+        new=new,
         ratio=math.exp(logs.mean),
         low=math.exp(low),
         high=math.exp(high),
-        paired=paired,
+        paired=is_paired,
         rounds=logs.rounds,
         reason=reason,
         rounds_to_settle=more,
+        min_effect=min_effect,
+        difference=logs,
+        tails=(logs.tail(worse), logs.tail(-worse)),
     )
+
+
+def _differs(logs: Difference, edge: float) -> bool:
+    """Whether the change is more than the smallest that counts, and more than chance and the allowance explain."""
+    return abs(logs.mean) > edge and abs(logs.mean) - logs.half_width > logs.allowance
 
 
 def independent_ratio(base: Sequence[float], new: Sequence[float]) -> tuple[float, float | None, float | None]:
     """(NEW / BASE, its bounds at 95 %) of independent logarithms by Welch's t; no bounds where a side is single."""
-    found = _Difference.independent(base, new)
+    found = independent(dict(enumerate(base)), dict(enumerate(new)))
     if found is None:
         return math.exp(fmean(new) - fmean(base)), None, None
-    half = found.half_width()
-    return math.exp(found.mean), math.exp(found.mean - half), math.exp(found.mean + half)
+    low, high = found.bounds
+    return math.exp(found.mean), math.exp(low), math.exp(high)
 
 
 def is_worse(metric: Metric, log_ratio: float) -> bool:
@@ -181,23 +232,39 @@ def word_of_change(metric: Metric, log_ratio: float) -> Word:
     return "MORE" if grew else "LESS"
 
 
-def _rounds_to_settle(logs: _Difference, edge: float) -> int | None:
+def _rounds_to_settle(logs: Difference, edge: float) -> int | None:
     """How many rounds beyond these give a verdict, if mean and spread stay as they are."""
-    for rounds in range(logs.rounds + 1, _MOST_ROUNDS):
-        half = logs.half_width(rounds)
-        differs = abs(logs.mean) > edge and half < abs(logs.mean)
-        if differs or abs(logs.mean) + half <= edge:
-            return rounds - logs.rounds
-    return None
+
+    def is_settled(rounds: int) -> bool:  # once it is, more rounds keep it so: the interval only narrows
+        grown = logs.with_rounds(rounds)
+        return _differs(grown, edge) or abs(grown.mean) + grown.half_width <= edge
+
+    candidates = range(logs.rounds + 1, _MOST_ROUNDS)
+    place = bisect_left(candidates, True, key=is_settled)
+    return candidates[place] - logs.rounds if place < len(candidates) else None
 
 
-def _by_utterance(case: Case, old: Estimate, fresh: Estimate, found: Difference, min_effect: float) -> Verdict:
+def _with_failures(found: Verdict, base: Sequence[Record], new: Sequence[Record]) -> Verdict:
+    """A kind of failure that BASE never had is a regression; of one that both had, nothing can be told."""
+    before, now = failed_rounds(base), failed_rounds(new)
+    if not now:
+        note = f"BASE: {in_words(base)}" if before else ""
+        return replace(found, reason="; ".join(filter(None, [found.reason, note])))
+    if fresh := [kind for kind in now if kind not in before]:
+        last = next(record.reason for record in reversed(new) if kind_of(record) in fresh)
+        reason = f"{in_words(new)}; never in BASE: {', '.join(fresh)}: {last}"
+        return replace(found, word="FAILED", regression=True, reason=reason, difference=None, tails=None)
+    reason = f"both sides failed alike, find out why first: NEW: {in_words(new)}; BASE: {in_words(base)}"
+    return replace(found, word="CANNOT TELL", regression=False, reason=reason, difference=None, tails=None)
+
+
+def _by_utterance(case: Case, old: Estimate, fresh: Estimate, found: quality.Difference, min_effect: float) -> Verdict:
     """A score is compared over the utterances that both sides have: rounds do not vary it."""
     metric, change = old.metric, found.estimate
     if change is not None and (found.order == "same" or old.value == fresh.value == 0):
         return Verdict(
             case=case, metric=metric, word="SAME", regression=False, base=old, new=fresh,
-            ratio=1.0 if old.value else None, paired=True, reason=_utterances(change),
+            ratio=1.0 if old.value else None, paired=True, reason=_utterances(change, old, fresh),
         )  # fmt: skip
     if change is None or change.low is None or change.high is None:
         return _undecided(case, metric, old, fresh, found.reason)
@@ -208,19 +275,24 @@ def _by_utterance(case: Case, old: Estimate, fresh: Estimate, found: Difference,
     elif -edge <= change.low and change.high <= edge:
         word = "SAME"
     reason = "more utterances would settle it" if word == "CANNOT TELL" else ""
+    tails = quality.tails(change)
     return Verdict(
         case=case, metric=metric, word=word, regression=word == _worse(metric), base=old, new=fresh,
         ratio=_over(change.value, old), low=_over(change.low, old), high=_over(change.high, old),
-        paired=True, reason="; ".join(filter(None, [_utterances(change), reason])),
+        paired=True, reason="; ".join(filter(None, [_utterances(change, old, fresh), reason])),
+        tails=tails if _worse(metric) == "MORE" else tails[::-1],
     )  # fmt: skip
 
 
 def _over(change: float, old: Estimate) -> float | None:
-    return 1 + change / old.value if old.value else None
+    return max(0.0, 1 + change / old.value) if old.value else None
 
 
-def _utterances(change: Estimate) -> str:
-    return f"{change.samples_per_round} utterances of both"
+def _utterances(change: Estimate, old: Estimate, fresh: Estimate) -> str:
+    """Over how many utterances a score was compared, and of how many where a side has others too."""
+    shared, sides = change.samples_per_round, (old.samples_per_round, fresh.samples_per_round)
+    others = f", of {sides[0]} in BASE and {sides[1]} in NEW" if max(sides) > shared else ""
+    return f"{shared} {'utterance' if shared == 1 else 'utterances'} of both{others}"
 
 
 def _worse(metric: Metric) -> Word:
@@ -247,66 +319,32 @@ def _undecided(
     )  # fmt: skip
 
 
-def _pairs(base: Sequence[Record], new: Sequence[Record], metric: Metric, scope: str) -> list[tuple[float, float]]:
-    """(base, new) of the rounds in which both were measured next to each other."""
+def _adjacent(
+    base: Sequence[Record], new: Sequence[Record], metric: Metric, scope: str
+) -> dict[int, tuple[float, float]]:
+    """Round → (base, new), of the rounds in which both were measured next to each other."""
     others = {record.round: record for record in new}
-    pairs = []
+    pairs = {}
     for record in base:
         partner = others.get(record.round)
         if partner is None or abs(partner.sequence - record.sequence) > _NEIGHBOURS:
             continue
         values = round_value(record, metric, scope, base), round_value(partner, metric, scope, new)
         if values[0] is not None and values[1] is not None:
-            pairs.append((values[0][0], values[1][0]))
+            pairs[record.round] = (values[0][0], values[1][0])
     return pairs
 
 
-def _figures(records: Sequence[Record], metric: Metric, scope: str) -> list[float]:
-    """One figure a round that has one."""
-    return [found[0] for record in records if (found := round_value(record, metric, scope, records)) is not None]
+def _figures(records: Sequence[Record], metric: Metric, scope: str) -> dict[int, float]:
+    """Round → its figure, of the rounds that have one."""
+    found = ((record.round, round_value(record, metric, scope, records)) for record in records)
+    return {round_: value[0] for round_, value in found if value is not None}
 
 
-CODE_FACTS = ("git", "packages", "python")
-"""Facts that two environments may differ in when their code is what is compared; they are named beside the verdict."""
-
-
-def case_differences(base: Case, new: Case, ignored: Sequence[str]) -> list[str]:
-    """How two cases of one cell differ in protocol or axes, in words; empty when they may be compared."""
-    pairs: list[tuple[str, Any, Any]] = [
-        (name, base.axes.get(name), new.axes.get(name))
-        for name in dict.fromkeys([*base.axes, *new.axes])
-        if name not in ignored
-    ]
-    pairs += [
-        (name, base.protocol.get(name), new.protocol.get(name))
-        for name in dict.fromkeys([*base.protocol, *new.protocol])
-    ]
-    pairs.append(("workload", base.workload.to_json(), new.workload.to_json()))
-    return [f"{name}: {old!r} in BASE, {fresh!r} in NEW" for name, old, fresh in pairs if old != fresh]
-
-
-def environment_differences(
-    base: Mapping[str, Any], new: Mapping[str, Any], sides: tuple[str, str] = ("in BASE", "in NEW")
-) -> tuple[list[str], list[str]]:
-    """(differences of the machine, differences of the code) between the facts of two environments."""
-    machine: list[str] = []
-    code: list[str] = []
-    for name in dict.fromkeys([*base, *new]):
-        texts = _changes(name, base.get(name), new.get(name), sides)
-        (code if name in CODE_FACTS else machine).extend(texts)
-    return machine, code
-
-
-def _changes(name: str, old: Any, fresh: Any, sides: tuple[str, str]) -> list[str]:
-    """What differs, part by part where both are mappings."""
-    if isinstance(old, dict) and isinstance(fresh, dict):
-        keys = dict.fromkeys([*old, *fresh])
-        return [text for key in keys for text in _changes(f"{name} {key}", old.get(key), fresh.get(key), sides)]
-    return [] if old == fresh else [f"{name}: {old!r} {sides[0]}, {fresh!r} {sides[1]}"]
-
-
-def overall_exit(verdicts: Sequence[Verdict]) -> int:
-    """1 with a regression, 3 when something cannot be told, else 0."""
-    if any(v.regression for v in verdicts):
-        return 1
-    return 3 if not verdicts or any(v.word == "CANNOT TELL" for v in verdicts) else 0
+def _logs(metric: Metric, values: Mapping[int, float]) -> dict[int, float] | None:
+    """The figures of rounds on a logarithmic scale, as the metric is combined over them; None where there is none."""
+    if metric.combined == "mean":
+        logs = linearised_logs(list(values.values()))
+    else:
+        logs = [math.log(value) for value in values.values()] if min(values.values()) > 0 else None
+    return None if logs is None else dict(zip(values, logs, strict=True))

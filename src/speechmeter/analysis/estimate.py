@@ -1,7 +1,8 @@
 """One figure with its interval from the rounds of a case: every shown number is made here.
 
-Estimate: geometric mean of round medians. Interval: 95 %, Student's t on their logarithms, from two rounds on. Scores
-of quality do not vary between rounds: their interval is the bootstrap's over utterances.
+Estimate: geometric mean of round medians. Interval: 95 %, Student's t on their logarithms, from two rounds on. What
+adds up is a plain mean instead (see `additive`); the metric's definition says which. Scores of quality do not vary
+between rounds: their interval is over utterances (see `scores`).
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Literal
 
-from speechmeter.analysis import scores
+from speechmeter.analysis import divided, ratios, scores
+from speechmeter.analysis.additive import Bounds, mean_bounds, ratio_bounds, ratio_of_means, round_means
 from speechmeter.analysis.derived import round_value, sample_values
+from speechmeter.analysis.student import t_quantile
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.quality import IMPORTED
-from speechmeter.core.types import Record
+from speechmeter.core.types import FAILED, Record
 
 Verdict = Literal["real-time", "not real-time", "undecided"]
 
@@ -27,8 +30,10 @@ class Estimate:
     """A figure that may be shown. `low` and `high` bound it at 95 %; None with a single round.
 
     `samples_per_round` is the smallest number of raw samples behind one round's figure. `statistic` says what `value`
-    is; with `mean-sd` the bounds are one standard deviation either side, as the classic studies print it. Of a score
-    it is `bootstrap`, and the samples are utterances; `imported` is a score that was taken elsewhere, with its bounds.
+    is; with `mean-sd` the bounds are one standard deviation either side, as the classic studies print it. Of what adds
+    up it is `mean`, of a share of it `ratio`. Of a score it says how the interval was made (see `scores.KINDS`), and
+    the samples are utterances; `imported`
+    is a score that was taken elsewhere, with its bounds. `failed` of the `tried` rounds of the case ended without one.
     """
 
     metric: Metric
@@ -38,6 +43,8 @@ class Estimate:
     rounds: int
     samples_per_round: int
     statistic: str = "geomean"
+    failed: int = 0
+    tried: int = 0
 
     @property
     def half_width(self) -> float | None:
@@ -62,15 +69,31 @@ def estimate(
     """The figure over all rounds of one case; None when no round holds it. Raises ValueError for mixed cases."""
     if len({record.case.id for record in records}) > 1:
         raise ValueError("an estimate is made of the rounds of one case")
+    found = _estimate(records, metric, scope, statistic)
+    failed = sum(record.status in FAILED for record in records)
+    return replace(found, failed=failed, tried=len(records)) if found is not None and failed else found
+
+
+def _estimate(records: Sequence[Record], metric: Metric, scope: str, statistic: str) -> Estimate | None:
     if metric.id in scores.RULES:
         return _score(records, metric) if scope == "total" else None
+    if metric.id == metrics.RTFX.id:  # whatever the statistic is, one is the inverse of the other
+        return _inverse(_estimate(records, metrics.RTF, scope, statistic), metric)
     if statistic == "max" or (statistic != "geomean" and not metric.exact):
         return _pooled(records, metric, scope, statistic)
+    if metric.combined == "mean":
+        return _mean(records, metric, scope)
+    if metric.combined == "ratio":
+        return _ratio(records, metric, scope)
+    if divided.is_divided(records, metric, scope):
+        return _divided(records, metric, scope)
     found = [pair for record in records if (pair := round_value(record, metric, scope, records)) is not None]
     if not found:
         return None
     values = [value for value, _ in found]
     value, low, high = over_rounds(values, exact=metric.exact)
+    if metric in _PILOTED and scope == "total" and (bounds := _after_pilot(records, values)) is not None:
+        low, high = bounds
     return Estimate(
         metric=metric,
         value=value,
@@ -78,6 +101,70 @@ def estimate(
         high=high,
         rounds=len(values),
         samples_per_round=min(count for _, count in found),
+    )
+
+
+_PILOTED = (metrics.LATENCY, metrics.RTF, metrics.THROUGHPUT, metrics.LATENCY_PER_TOKEN)
+"""Figures that vary as the latency does, by whose spread the number of rounds may have been chosen."""
+
+
+def _after_pilot(records: Sequence[Record], values: Sequence[float]) -> tuple[float, float] | None:
+    """Stein's interval, where a first stage chose the number of rounds: its spread, whatever came after it."""
+    pilot = next((record.pilot for record in records if record.pilot is not None), None)
+    if pilot is None or min(values) <= 0:
+        return None
+    centre = fmean(map(math.log, values))
+    half = t_quantile(pilot.degrees) * pilot.sd / math.sqrt(len(values))
+    return _exp(centre - half), _exp(centre + half)
+
+
+def _inverse(figure: Estimate | None, metric: Metric) -> Estimate | None:
+    """One over a figure, as another metric; bounds that reach 0 have no inverse."""
+    if figure is None or figure.value <= 0:
+        return None
+    inverse = replace(figure, metric=metric, value=1 / figure.value, low=None, high=None)
+    if figure.low is None or figure.high is None or figure.low <= 0:
+        return inverse
+    return replace(inverse, low=1 / figure.high, high=1 / figure.low)
+
+
+def _mean(records: Sequence[Record], metric: Metric, scope: str) -> Estimate | None:
+    rounds = round_means(records, metric, scope)
+    values = [one.value for one in rounds]
+    return _over([one.calls for one in rounds], metric, fmean(values), mean_bounds(values), "mean") if rounds else None
+
+
+def _ratio(records: Sequence[Record], metric: Metric, scope: str) -> Estimate | None:
+    rounds = ratios.rounds_of(records, metric, scope)
+    value = ratio_of_means(rounds)
+    return None if value is None else _over([r.calls for r in rounds], metric, value, ratio_bounds(rounds), "ratio")
+
+
+def _divided(records: Sequence[Record], metric: Metric, scope: str) -> Estimate | None:
+    """A stage's share of the call's figure; its interval is as wide as that of its figures in the rounds."""
+    whole, rounds = _estimate(records, metric, "total", "geomean"), divided.shares(records, scope)
+    share = ratio_of_means(rounds)
+    if whole is None or share is None:
+        return None
+    calls = [(one, round_value(one.record, metric, "total", records)) for one in rounds if one.below]
+    own = [found[0] * one.above / one.below for one, found in calls if found is not None]
+    centre, low, high = over_rounds(own, exact=False)
+    value = whole.value * share
+    scale = value / centre if centre else 1.0
+    return replace(
+        whole, value=value, low=None if low is None else low * scale, high=None if high is None else high * scale
+    )
+
+
+def _over(calls: Sequence[int], metric: Metric, value: float, bounds: Bounds, statistic: str) -> Estimate:
+    return Estimate(
+        metric=metric,
+        value=value,
+        low=bounds[0],
+        high=bounds[1],
+        rounds=len(calls),
+        samples_per_round=min(calls),
+        statistic=statistic,
     )
 
 
@@ -99,9 +186,11 @@ def _score(records: Sequence[Record], metric: Metric) -> Estimate | None:
     value = scores.score_of(rows, metric)
     if value is None:
         return None
-    low, high = scores.score_interval(rows, metric.id) or (None, None)
+    speakers = scores.speakers_of(records)
+    low, high = scores.score_interval(rows, metric.id, speakers) or (None, None)
+    kind, _ = scores.interval_kind(rows, metric.id, speakers)
     return Estimate(
-        metric=metric, value=value, low=low, high=high, rounds=1, samples_per_round=len(rows), statistic="bootstrap"
+        metric=metric, value=value, low=low, high=high, rounds=1, samples_per_round=len(rows), statistic=kind
     )
 
 
@@ -173,21 +262,3 @@ def _exp(power: float) -> float:
 
 def _half_width(values: Sequence[float]) -> float:
     return t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
-
-
-def t_quantile(degrees: int) -> float:
-    """The 97.5 % quantile of Student's t. Usual numbers of rounds need no scipy, whose import costs 0.4 s."""
-    if degrees <= len(_T_975):
-        return _T_975[degrees - 1]
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, 0.975))
-
-
-_T_975 = (
-    12.706204736174694, 4.302652729749462, 3.1824463052837078, 2.7764451051977934, 2.5705818356363146,
-    2.4469118511449786, 2.364624251592784, 2.306004135204166, 2.262157162798205, 2.228138851986274,
-    2.200985160091639, 2.1788128296672284, 2.1603686564627913, 2.144786687917804, 2.131449545559776,
-    2.1199052992212546, 2.1098155778333156, 2.1009220402410382, 2.0930240544083087, 2.085963447265864,
-    2.0796138447276795, 2.0738730679040254, 2.0686576104190486, 2.0638985616280245,
-)  # fmt: skip

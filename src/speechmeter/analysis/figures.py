@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from speechmeter.analysis import parts, scores
+from speechmeter.analysis import operators, parts, scores
 from speechmeter.analysis.derived import lacking
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.core import metrics
@@ -13,6 +13,9 @@ from speechmeter.core.types import Record
 
 _NO_FIGURES = {metrics.PHASE.id} | {count.id for rule in scores.RULES.values() for count in rule.counts}
 """Readings that are the raw matter of figures, and none themselves."""
+
+_MOST_PLACED = 50
+"""So many operators in one module have a figure: the costliest."""
 
 
 class Figures:
@@ -26,6 +29,8 @@ class Figures:
         scopes: dict[Metric, dict[str, None]] = {}
         for m in (m for record in records for m in record.measurements if m.values and m.metric not in _NO_FIGURES):
             scopes.setdefault(definition(m.metric, m.unit), {})[m.scope] = None
+        if metrics.TIME_OPERATOR in scopes:
+            scopes[metrics.TIME_OPERATOR] |= dict.fromkeys(operators.placed_scopes(records, _MOST_PLACED))
         wider = dict.fromkeys(
             ["total", *(s for found in scopes.values() for s in found if s.startswith("stage:"))]
             + [f"{parts.PART}{name}" for name in parts.part_names(records)]

@@ -14,7 +14,8 @@ from statistics import fmean, stdev
 
 from speechmeter.analysis.curve import Curve, fit
 from speechmeter.analysis.derived import round_value
-from speechmeter.analysis.estimate import Estimate, over_rounds, t_quantile
+from speechmeter.analysis.estimate import Estimate, over_rounds
+from speechmeter.analysis.student import t_quantile
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
@@ -195,7 +196,7 @@ def _point(size: float, records: Sequence[Record], metric: Metric) -> Point | No
     found = [pair[0] for record in records if (pair := round_value(record, metric, "total", records)) is not None]
     if not found or min(found) <= 0:  # a growth of no bytes has no logarithm
         return None
-    figure, _, _ = over_rounds(found, exact=metric.exact)
+    figure = fmean(found) if metric.combined == "mean" else over_rounds(found, exact=metric.exact)[0]
     spread = None if len(found) < 2 else stdev(map(math.log, found)) / math.sqrt(len(found))
     return Point(size=size, log=math.log(figure), error=0.0 if metric.exact else spread, rounds=len(found))
 

@@ -9,15 +9,11 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from speechmeter.analysis.compare import (
-    Word,
-    environment_differences,
-    independent_ratio,
-    is_worse,
-    word_of_change,
-)
-from speechmeter.analysis.estimate import Estimate, over_rounds, t_quantile
+from speechmeter.analysis.compare import Word, independent_ratio, is_worse, word_of_change
+from speechmeter.analysis.conditions import environment_differences
+from speechmeter.analysis.estimate import Estimate, over_rounds
 from speechmeter.analysis.shifts import FEWEST, changes, joined, level_starts, noise_of, settled
+from speechmeter.analysis.student import t_quantile
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from speechmeter.analysis.estimate import Estimate
-from speechmeter.core import metrics
+from speechmeter.analysis.metric_names import find_metric, metric_names, no_metric
 from speechmeter.core.errors import InputError
-from speechmeter.core.plugins import nearest
 
 Judgement = Literal["within", "beyond", "undecided"]
 
@@ -52,8 +51,7 @@ def limit_named(key: str, value: Any, *, where: str) -> Limit:
     name, unit = (rest, "") if _unit(rest) is not None else (rest.rpartition("_")[0], rest.rpartition("_")[2])
     own = _unit(name)
     if own is None:
-        names = ["memory", *(metric.name for metric in metrics.known())]
-        raise InputError(f"there is no metric {rest!r}", where=where, fix=nearest(name or rest, sorted(set(names))))
+        raise no_metric(name or rest, metric_names(), where=where)
     choices = _UNITS.get(own, {"": 1.0})
     if unit not in choices:
         ways = ", ".join(f"{side}_{name}_{word}" for word in choices) if own in _UNITS else f"{side}_{name}"
@@ -62,6 +60,5 @@ def limit_named(key: str, value: Any, *, where: str) -> Limit:
 
 
 def _unit(name: str) -> str | None:
-    """The unit of a metric by name; `memory` is that of the device."""
-    found = metrics.MEMORY_CPU_PEAK if name == "memory" else metrics.find(name)
+    found = find_metric(name)
     return found.unit if found is not None else None

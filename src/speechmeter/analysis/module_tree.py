@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from speechmeter.analysis.modules import (
     CLASS,
     LABEL,
+    LABELS,
     MODULE,
+    OTHER_MODULES,
+    OUTSIDE,
+    ROW,
     STAGE,
     UNATTRIBUTED,
     WITHIN,
@@ -22,13 +26,34 @@ from speechmeter.core.types import Record
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One line: what it is called, how deep it stands, its class, and the scope of its figures."""
+    """One line: what it is called, how deep it is, its class, and the scope of its figures.
+
+    `name` is printed: a path from the line above it that holds it. `pattern` is the whole path, and `above` are the
+    paths of all lines that hold it, the outermost first.
+    """
 
     name: str
     scope: str
     depth: int = 0
     kind: str = ""
     pattern: str = ""
+    above: tuple[str, ...] = ()
+
+    @property
+    def is_label(self) -> bool:
+        """Whether it is a label, which may hold what other lines are about."""
+        return self.name.startswith(LABEL)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it may be called in a filter: the whole path, that from any line that holds it, as it is printed."""
+        if not self.pattern:
+            return self.name, self.name.partition(":")[2]
+        return self.pattern, *(self.pattern.removeprefix(f"{outer}.") for outer in self.above)
+
+    def fits(self, wanted: str) -> bool:
+        """Whether one of its names fits a pattern, in which `*` is anything, or is just that."""
+        return any(name == wanted or fnmatchcase(name, wanted) for name in self.names)
 
 
 def folded(classes: Mapping[str, str]) -> dict[str, str]:
@@ -52,26 +77,26 @@ def _pattern(path: str, lists: set[str]) -> str:
 def tree(records: Sequence[Record], wanted: str | None = None) -> list[Line]:
     """Modules in the order they run, each before those inside it, then labels, stages and what nobody was given.
 
-    `wanted` is a pattern, `*` standing for anything: only modules and labels that fit it.
+    A line for everything that any round has. `wanted` is a pattern, in which `*` is anything: only the lines that fit
+    it, and always `unattributed`.
     """
-    record = _measured(records)
-    if record is None:
+    measured = _measured(records)
+    if not measured:
         return []
-    classes = class_of(record)
+    classes = class_of(*measured)
     patterns = folded(classes)
     kinds: dict[str, str] = {}
     for path, pattern in patterns.items():
         kinds.setdefault(pattern, classes[path])
     lines = [_line(pattern, kinds) for pattern in _in_order(kinds)]
-    lines += [Line(name=scope, scope=scope) for scope in _others(record)]
-    return [line for line in lines if _asked_for(line, wanted)]
+    held = holds_all(measured)
+    lines += [Line(name=name, scope=WITHIN + name if name in held else name) for name in _others(measured)]
+    return [line for line in lines if wanted is None or line.scope == UNATTRIBUTED or line.fits(wanted)]
 
 
-def _measured(records: Iterable[Record]) -> Record | None:
-    metric = time_metric(list(records))
-    return next(
-        (r for r in records if any(m.metric == metric.id and m.scope.startswith(MODULE) for m in r.measurements)), None
-    )
+def _measured(records: Sequence[Record]) -> list[Record]:
+    metric = time_metric(records)
+    return [r for r in records if any(m.metric == metric.id and m.scope.startswith(MODULE) for m in r.measurements)]
 
 
 def _in_order(patterns: Mapping[str, str]) -> list[str]:
@@ -91,29 +116,45 @@ def _outer(path: str) -> list[str]:
 def _line(pattern: str, kinds: Mapping[str, str]) -> Line:
     above = [outer for outer in _outer(pattern)[:-1] if outer in kinds]
     name = pattern.removeprefix(f"{above[-1]}.") if above else pattern
-    return Line(name=name, scope=WITHIN + pattern, depth=len(above), kind=kinds[pattern], pattern=pattern)
+    return Line(
+        name=name,
+        scope=WITHIN + pattern,
+        depth=len(above),
+        kind=kinds[pattern],
+        pattern=pattern,
+        above=tuple(above),
+    )
 
 
-def _others(record: Record) -> list[str]:
-    metric = time_metric([record])
-    scopes = [m.scope for m in record.measurements if m.metric == metric.id]
-    return [*(s for s in scopes if s.startswith((LABEL, STAGE))), UNATTRIBUTED]
+def holds_all(records: Sequence[Record]) -> set[str]:
+    """Labels of which every record says what they hold; of those of earlier versions only their own time is known."""
+    metric = time_metric(records)
+    rows = [m for r in records for m in r.measurements if m.metric == metric.id and m.scope.startswith(LABEL)]
+    return {m.scope for m in rows} - {m.scope for m in rows if LABELS not in m.notes}
 
 
-def _asked_for(line: Line, wanted: str | None) -> bool:
-    if wanted is None or line.scope == UNATTRIBUTED:  # always shown
-        return True
-    return fnmatchcase(line.pattern or line.name.partition(":")[2], wanted)
+def _others(records: Sequence[Record]) -> list[str]:
+    metric = time_metric(records)
+    scopes = dict.fromkeys(m.scope for record in records for m in record.measurements if m.metric == metric.id)
+    return [*(scope for scope in scopes if scope.startswith((LABEL, STAGE))), UNATTRIBUTED]
 
 
 def class_lines(records: Sequence[Record]) -> list[Line]:
     """One line a class of modules."""
-    record = _measured(records)
-    kinds = dict.fromkeys(class_of(record).values()) if record is not None else {}
+    kinds = dict.fromkeys(class_of(*_measured(records)).values())
     return [Line(name=kind, scope=CLASS + kind) for kind in kinds if kind]
 
 
 def row_lines(records: Sequence[Record]) -> list[Line]:
-    """One line a row that the subject names, in its order."""
-    record = _measured(records)
-    return [Line(name=name, scope=f"row:{name}") for name in rows_of(record)] if record is not None else []
+    """One line a row that the subject names, in its order; then what is in none of them, so that all are the call."""
+    measured = _measured(records)
+    rows = rows_of(measured[0]) if measured else {}
+    if not rows:
+        return []
+    others = [scope for scope in _others(measured) if scope != UNATTRIBUTED]
+    return [
+        *(Line(name=name, scope=ROW + name) for name in rows),
+        Line(name="other modules", scope=OTHER_MODULES),
+        *(Line(name=scope, scope=OUTSIDE + scope) for scope in others),
+        Line(name=UNATTRIBUTED, scope=UNATTRIBUTED),
+    ]

@@ -2,20 +2,25 @@
 
 A record holds the own time of every module. Scopes that are made from it, `*` standing for one part of a path:
 `within:encoder.layers.*` all modules that fit and what is inside them, `own:…` only those that fit, `class:Linear`,
-`row:attention` as the subject's option `rows` says, `all rows` of those, `everything`. `@forward`, `@backward` and
-`@recompute` at the end of any scope take one direction of it.
+`row:attention` as the subject's option `rows` says, `all rows` of those, `outside:stage:loss` what of a stage or label
+is in no row, `outside:modules` the same of all modules, `everything`. `within:label:x` is a label with all modules and
+labels inside it, `own:label:x` what neither has. `@forward`, `@backward` and `@recompute` at the end of any scope take
+one direction of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
-from speechmeter.core.types import BATCHES, Measurement, Record
+from speechmeter.core.types import Measurement, Record
 
 WITHIN, OWN, CLASS, ROW, EVERYTHING, ALL_ROWS = "within:", "own:", "class:", "row:", "everything", "all rows"
+OUTSIDE, OTHER_MODULES = "outside:", "outside:modules"
+LABELS = "labels"
+"""The note that says which labels hold the time of a row; earlier records have none."""
 MODULE, LABEL, STAGE, UNATTRIBUTED = "module:", "label:", "stage:", "unattributed"
 DIRECTIONS = ("forward", "backward", "recompute")
 _INCLUSIVE: dict[str, Callable[[Sequence[float]], float]] = {
@@ -27,16 +32,23 @@ _INCLUSIVE: dict[str, Callable[[Sequence[float]], float]] = {
 """Metrics whose rows hold what is inside a module already, and how those of repeated layers go together."""
 _LARGEST = 1e100
 """No time that anybody published comes near."""
+_NANOSECOND = 1e-9
+"""Times of a record are rounded to this."""
 _TIMES = (metrics.TIME_GPU, metrics.TIME_MODULE)
 
-Fits = Callable[[str, str], bool]
-"""Whether the time of a scope, opened inside a module of that path, belongs to it."""
+Fits = Callable[[str, str, Sequence[str]], bool]
+"""Whether the time of a scope, opened inside a module of that path and held by these labels, belongs to it."""
 
 
-def is_made(scope: str) -> bool:
-    """Whether a scope is put together from the rows of modules."""
+def is_made(record: Record, metric: Metric, scope: str) -> bool:
+    """Whether a scope is put together from the rows of modules; the time of a whole call is their sum.
+
+    Other meters may have read a total of their own, of other calls.
+    """
     base, direction = parted(scope)
-    return bool(direction) or base in (EVERYTHING, ALL_ROWS) or base.startswith((WITHIN, OWN, CLASS, ROW))
+    if base == "total":
+        return metric in _TIMES and any(m.scope.startswith(MODULE) for m in _rows(record, metric))
+    return bool(direction) or base in (EVERYTHING, ALL_ROWS) or base.startswith((WITHIN, OWN, CLASS, ROW, OUTSIDE))
 
 
 def parted(scope: str) -> tuple[str, str]:
@@ -61,8 +73,7 @@ def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
         return next((m for m in record.measurements if m.metric == metric.id and m.unavailable), None)
     calls = max(map(len, rows))
     values = [sum(row[call] for row in rows if call < len(row)) for call in range(calls)]
-    batches = next((m.notes[BATCHES] for m in _rows(record, metric) if BATCHES in m.notes), None)
-    return Measurement.of(metric, values, scope=scope, notes={} if batches is None else {BATCHES: batches})
+    return Measurement.of(metric, values, scope=scope)
 
 
 def calls(record: Record, scope: str) -> float | None:
@@ -70,7 +81,7 @@ def calls(record: Record, scope: str) -> float | None:
     if not scope.startswith((WITHIN, OWN, MODULE, LABEL)):
         return None
     fits = _fitting(record, scope.replace(WITHIN, OWN, 1))
-    rows = [m for m in _rows(record, metrics.TIME_MODULE) if "calls" in m.notes and fits(m.scope, "")]
+    rows = [m for m in _rows(record, metrics.TIME_MODULE) if "calls" in m.notes and fits(m.scope, "", ())]
     entered = [float(m.notes["calls"]) for m in rows]
     return sum(entered) if entered else None
 
@@ -86,7 +97,7 @@ def _inclusive(record: Record, metric: Metric, scope: str) -> Measurement | None
 
 
 def _rows(record: Record, metric: Metric) -> Iterator[Measurement]:
-    """Those of the modules meter: the operators' meter has the same GPU time in total."""
+    """Every row of the modules meter; together they are the call."""
     prefixes = (MODULE, LABEL, STAGE, UNATTRIBUTED)
     return (m for m in record.measurements if m.metric == metric.id and m.values and m.scope.startswith(prefixes))
 
@@ -95,45 +106,84 @@ def _belonging(record: Record, metric: Metric, scope: str, direction: str) -> It
     """Values of every row, or part of one, that belongs to a scope; empty ones where it has none in a direction."""
     fits = _fitting(record, scope)
     for m in _rows(record, metric):
-        inside: Mapping[str, Mapping[str, Sequence[float]]] = m.notes.get("inside", {})
-        if fits(m.scope, ""):
-            yield m.notes.get(direction, ()) if direction else m.values
-        else:
-            for path, apart in inside.items():
-                if fits(m.scope, path):
-                    yield apart.get(direction, ()) if direction else _summed(apart)
+        parts = _parts(m)
+        if len(parts) == 1:
+            module, labels, _ = parts[0]
+            if fits(m.scope, module, labels):
+                yield m.notes.get(direction, ()) if direction else m.values
+            continue
+        for module, labels, apart in parts:
+            if fits(m.scope, module, labels):
+                yield apart.get(direction, ()) if direction else _summed(apart)
 
 
-def _summed(apart: Mapping[str, Sequence[float]]) -> list[float]:
-    return [sum(values) for values in zip(*apart.values(), strict=True)]
+Apart = Mapping[str, Sequence[float]]
+"""Values by direction."""
+
+
+def _parts(row: Measurement) -> list[tuple[str, Sequence[str], Apart]]:
+    """The module that a label was opened in, the labels that hold it, and the values, of each part of a row.
+
+    Records of earlier versions say of a label what it did in modules, and not which labels hold it.
+    """
+    held: Sequence[Mapping[str, Any]] = row.notes.get(LABELS, ())
+    if held:
+        return [(one.get("module", ""), one["in"], one) for one in held]
+    inside: Mapping[str, Apart] = row.notes.get("inside", {})
+    if not inside:
+        return [("", (), row.notes)]
+    rest = _without(row.notes, inside.values())
+    return [*((path, (), apart) for path, apart in inside.items()), *([("", (), rest)] if rest else [])]
+
+
+def _without(whole: Mapping[str, Any], parts: Iterable[Apart]) -> Apart:
+    """What is left of the values of each direction; nothing where it is only what rounding left."""
+    left = {way: list(whole[way]) for way in DIRECTIONS if way in whole}
+    for part in parts:
+        for way in left.keys() & part.keys():
+            left[way] = [value - own for value, own in zip(left[way], part[way], strict=True)]
+    return {way: values for way, values in left.items() if max(values) >= _NANOSECOND}
+
+
+def _summed(apart: Mapping[str, Any]) -> list[float]:
+    return [sum(values) for values in zip(*(apart[way] for way in DIRECTIONS if way in apart), strict=True)]
 
 
 def _fitting(record: Record, scope: str) -> Fits:
     what = scope.partition(":")[2]
-    if scope == EVERYTHING:
-        return lambda one, inside: not inside
+    if scope in (EVERYTHING, "total"):
+        return lambda one, inside, labels: True
+    if what.startswith(LABEL) and scope.startswith(WITHIN):
+        return lambda one, inside, labels: what.removeprefix(LABEL) in labels
+    if what.startswith(LABEL) and scope.startswith(OWN):
+        return lambda one, inside, labels: one == what
     if scope.startswith(WITHIN):
-        return lambda one, inside: within(inside or _path(one), what)
+        return lambda one, inside, labels: within(inside or _path(one), what)
     if scope.startswith(OWN):
-        return lambda one, inside: not inside and one.startswith(MODULE) and fits_pattern(_path(one), what)
+        return lambda one, inside, labels: one.startswith(MODULE) and fits_pattern(_path(one), what)
     if scope.startswith(CLASS):
         classes = class_of(record)
-        return lambda one, inside: not inside and classes.get(_path(one)) == what
+        return lambda one, inside, labels: classes.get(_path(one)) == what
     rows = rows_of(record)
     if scope == ALL_ROWS:
-        return lambda one, inside: row_of(one, inside, rows) is not None
+        return lambda one, inside, labels: row_of(one, inside, rows, labels) is not None
     if scope.startswith(ROW):
-        return lambda one, inside: row_of(one, inside, rows) == what
-    return lambda one, inside: not inside and one == scope
+        return lambda one, inside, labels: row_of(one, inside, rows, labels) == what
+    if scope.startswith(OUTSIDE):
+        return lambda one, inside, labels: (
+            (one.startswith(MODULE) if scope == OTHER_MODULES else one == what)
+            and row_of(one, inside, rows, labels) is None
+        )
+    return lambda one, inside, labels: one == scope
 
 
 def _path(scope: str) -> str:
     return scope.removeprefix(MODULE) if scope.startswith(MODULE) else ""
 
 
-def class_of(record: Record) -> dict[str, str]:
-    """Path → class of every module that has a row."""
-    rows = (m for m in _rows(record, metrics.TIME_MODULE) if m.scope.startswith(MODULE))
+def class_of(*records: Record) -> dict[str, str]:
+    """Path → class of every module that has a row in any of the rounds."""
+    rows = (m for record in records for m in _rows(record, metrics.TIME_MODULE) if m.scope.startswith(MODULE))
     return {_path(m.scope): str(m.notes.get("class", "")) for m in rows}
 
 
@@ -152,11 +202,12 @@ def _mapping(given: Any) -> Mapping[str, Any]:
     return given if isinstance(given, Mapping) else {}
 
 
-def row_of(scope: str, inside: str, rows: Mapping[str, Sequence[str]]) -> str | None:
-    """The first row that has a pattern for this scope: of a path, or `label:x` and `stage:x` as they are."""
+def row_of(scope: str, inside: str, rows: Mapping[str, Sequence[str]], labels: Sequence[str] = ()) -> str | None:
+    """The first row that has a pattern for this scope: of a path, `label:x` of all that it holds, or `stage:x`."""
     path = inside or _path(scope)
+    names = {scope, *(f"{LABEL}{label}" for label in labels)}
     for name, patterns in rows.items():
-        if any(pattern == scope or (path and within(path, pattern)) for pattern in patterns):
+        if any(pattern in names or (path and within(path, pattern)) for pattern in patterns):
             return name
     return None
 

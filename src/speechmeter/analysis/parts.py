@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from speechmeter.analysis import modules
+from speechmeter.analysis import modules, operators
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Measurement, Record
@@ -26,8 +26,10 @@ def part_names(records: Iterable[Record]) -> list[str]:
 
 def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
     """The measurement of a metric in a scope, parts put together from their stages, and modules as asked."""
-    if modules.is_made(scope):
+    if modules.is_made(record, metric, scope):
         return modules.find(record, metric, scope)
+    if operators.is_placed(scope):
+        return operators.find(record, metric, scope)
     if not scope.startswith(PART):
         return record.find(metric.id, scope)
     stages = _stages(record, metric, scope.removeprefix(PART))

@@ -17,6 +17,7 @@ from speechmeter.core.types import Record
 Order = Literal["better", "worse", "same", "not resolvable"]
 """How a first figure stands to a second, as far as their intervals tell."""
 
+_NORMAL_975, _NO_WIDTH = 1.959963984540054, 1e-12
 DIFFERENCES: dict[str, Metric] = {
     metrics.WER.id: metrics.WER_DIFFERENCE,
     metrics.CER.id: metrics.CER_DIFFERENCE,
@@ -47,10 +48,11 @@ class System:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """Where a system stands: on the front, off it because of others, or not resolvable against others."""
+    """Whether a system is on the front: off it because of others, or not resolvable against others and why."""
 
     word: Literal["yes", "no", "not resolvable"]
     others: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 def paired_difference(first: Sequence[Record], second: Sequence[Record], metric: Metric) -> Difference:
@@ -69,7 +71,8 @@ def paired_difference(first: Sequence[Record], second: Sequence[Record], metric:
     values = [scores.score_of(side, metric) for side in rows]
     if values[0] is None or values[1] is None:
         return _no_difference("the shared references hold no words")
-    interval = scores.difference_interval(*rows, metric.id)
+    speakers = dict(zip(ours, scores.speakers_of(first), strict=False))
+    interval = scores.difference_interval(*rows, metric.id, [speakers.get(name, "") for name in shared])
     low, high = interval or (None, None)
     made = Estimate(
         metric=DIFFERENCES[metric.id],
@@ -83,7 +86,7 @@ def paired_difference(first: Sequence[Record], second: Sequence[Record], metric:
     if rows[0] == rows[1]:
         return Difference(estimate=made, order="same")
     if low is None or high is None:
-        return Difference(estimate=made, order="not resolvable", reason=_too_few(len(shared)))
+        return Difference(estimate=made, order="not resolvable", reason=_too_few(len(shared), metric))
     return Difference(estimate=made, order=_order(low, high, 0.0, 0.0, metric))
 
 
@@ -99,6 +102,7 @@ def standings(systems: Sequence[System], score: Metric) -> list[Standing | None]
 def _standing(one: System, systems: Sequence[System], score: Metric) -> Standing:
     above: list[str] = []
     unclear: list[str] = []
+    reasons: dict[str, None] = {}
     for other in systems:
         if other is one or other.score is None or other.cost is None:
             continue
@@ -107,9 +111,36 @@ def _standing(one: System, systems: Sequence[System], score: Metric) -> Standing
             above.append(other.name)
         elif "better" not in orders and orders != {"same"}:
             unclear.append(other.name)
+            reasons.update(dict.fromkeys(_unresolved(one, other, score)))
     if above:
         return Standing(word="no", others=tuple(above))
-    return Standing(word="not resolvable", others=tuple(unclear)) if unclear else Standing(word="yes")
+    if not unclear:
+        return Standing(word="yes")
+    return Standing(word="not resolvable", others=tuple(unclear), reasons=tuple(reasons))
+
+
+def _unresolved(one: System, other: System, score: Metric) -> list[str]:
+    """Why neither score nor cost tells two systems apart, in a few words each."""
+    assert one.cost is not None and other.cost is not None
+    found = []
+    paired = paired_difference(one.records, other.records, score)
+    if paired.estimate is not None and paired.order == "not resolvable":
+        found.append(paired.reason or f"the interval of the difference in {score.title} holds 0")
+    elif paired.estimate is None and order_of(one.score, other.score) == "not resolvable":
+        found.append(_why_unclear(one.score, other.score))
+    if order_of(one.cost, other.cost) == "not resolvable":
+        found.append(_why_unclear(one.cost, other.cost))
+    return found
+
+
+def _why_unclear(first: Estimate | None, second: Estimate | None) -> str:
+    if first is None or second is None:
+        return "a figure is missing"
+    for figure in (first, second):
+        if figure.low is None:
+            few = "one round" if figure.rounds == 1 and not figure.metric.exact else "too few utterances"
+            return f"{few}: no interval of {figure.metric.title}"
+    return f"intervals of {first.metric.title} overlap"
 
 
 def order_of_scores(first: System, second: System, metric: Metric) -> Order:
@@ -134,8 +165,8 @@ def _order(low: float, high: float, other_low: float, other_high: float, metric:
     return "better" if (low > other_high) is (metric.direction == "higher") else "worse"
 
 
-def _too_few(utterances: int) -> str:
-    return f"an interval needs {scores.LEAST} utterances, {utterances} are here"
+def _too_few(utterances: int, metric: Metric) -> str:
+    return f"an interval needs {scores.least_units(metric.id)} utterances, {utterances} are here"
 
 
 def _no_difference(reason: str) -> Difference:
@@ -173,6 +204,16 @@ _REFERENCE_PLACES: dict[str, tuple[int, ...]] = {
     metrics.BLEU.id: (1,),
     metrics.CHRF.id: (),
 }
+
+
+def tails(change: Estimate) -> tuple[float, float]:
+    """One-sided p-values of (more, less) for a difference, read off its interval: small where 0 is far outside."""
+    from scipy.special import ndtr
+
+    if change.low is None or change.high is None:
+        return 1.0, 1.0
+    below, above = (max(side, _NO_WIDTH) for side in (change.value - change.low, change.high - change.value))
+    return float(ndtr(-_NORMAL_975 * change.value / below)), float(ndtr(_NORMAL_975 * change.value / above))
 
 
 def best_score(groups: Sequence[Sequence[Record]]) -> Metric | None:

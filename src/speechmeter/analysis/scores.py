@@ -1,8 +1,9 @@
-"""Scores over utterances and how sure they are: sums of counts, and the bootstrap over utterances.
+"""Scores over utterances and how sure they are.
 
-A score is a function of sums: errors and words, or the n-gram statistics of BLEU and chrF. A resample draws as many
-utterances as there are, with replacement, and the interval is the middle 95 % of the scores of 2,000 resamples. The
-draw is seeded, so the same counts always give the same interval.
+A score is a function of sums: errors and words, or the n-gram statistics of BLEU and chrF. Intervals of error rates are
+in `rate_intervals`. For BLEU and chrF a resample draws as many utterances as there are, with replacement, and the
+interval is the middle 95 % of the scores of 2,000 resamples. The draw is seeded, so the same counts always give the
+same interval.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
+from speechmeter.analysis import rate_intervals
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.quality import SPEAKERS
 from speechmeter.core.types import Measurement, Record
 
 RESAMPLES = 2000
 LEAST = 20
-"""Fewer utterances have no interval: in simulation that of 10 held the truth in 85 % of the sets, of 5 in 79 %."""
+"""Fewer utterances have no bootstrap interval: that of 10 held the truth in 85 % of simulated sets, of 5 in 79 %."""
 _SEED = 20_250_101
 _CHUNK = 2_000_000
 """Draws that are held in memory at once."""
@@ -59,6 +62,34 @@ def score_rows(records: Sequence[Record], metric: Metric) -> Rows:
     return ()
 
 
+def speakers_of(records: Sequence[Record]) -> tuple[str, ...]:
+    """Who speaks each utterance, in the order of the counts; empty where it is not known of all."""
+    found = (record.find(metrics.ANSWERED.id) for record in records)
+    names = next((m.notes.get(SPEAKERS, ()) for m in found if m is not None and m.values), ())
+    return tuple(map(str, names))
+
+
+IntervalKind = Literal["bootstrap", "bootstrap-t", "betting", "exact"]
+KINDS: dict[IntervalKind, str] = {
+    "bootstrap": f"by resampling utterances, from {LEAST} of them on",
+    "bootstrap-t": "by bootstrap-t over {units}, with one more that is all wrong above; error rates capped at 100 %",
+    "betting": "by betting on {units}, for few in error; error rates capped at 100 %",
+    "exact": "exact for a share of utterances",
+}
+"""How the interval of a score is made, in words."""
+
+
+def interval_kind(rows: Rows, metric_id: str, speakers: Sequence[str] = ()) -> tuple[IntervalKind, str]:
+    """How the interval of a score is made, and over what: utterances or speakers."""
+    if RULES[metric_id].width > 1:
+        return "bootstrap", "utterances"
+    if RULES[metric_id].per_utterance:
+        return "exact", "utterances"
+    units = rate_intervals.by_speaker(_units(rows), speakers)
+    over = "speakers" if len(units) < len(rows) else "utterances"
+    return "betting" if rate_intervals.is_by_betting(units) else "bootstrap-t", over
+
+
 def imported(records: Sequence[Record], metric: Metric) -> Measurement | None:
     """A score that was taken elsewhere; None when there is none."""
     found = (record.find(metric.id) for record in records)
@@ -75,17 +106,47 @@ def score_of(rows: Rows, metric: Metric) -> float | None:
     return None if np.isnan(value) else value
 
 
+def least_units(metric_id: str) -> int:
+    """How many utterances an interval of this score needs."""
+    return LEAST if RULES[metric_id].width > 1 else rate_intervals.LEAST
+
+
+def score_interval(rows: Rows, metric_id: str, speakers: Sequence[str] = ()) -> tuple[float, float] | None:
+    """The ends of the 95 % interval; None for fewer than `least_units` utterances."""
+    rule = RULES[metric_id]
+    if rule.width > 1:
+        return _bootstrap(rows, metric_id)
+    if rule.per_utterance:
+        ends = rate_intervals.share_interval(round(sum(row[0] for row in rows)), len(rows)) if rows else None
+    else:
+        ends = rate_intervals.rate_interval(rate_intervals.by_speaker(_units(rows), speakers))
+    return None if ends is None else (100 * ends[0], 100 * ends[1])
+
+
+def difference_interval(
+    first: Rows, second: Rows, metric_id: str, speakers: Sequence[str] = ()
+) -> tuple[float, float] | None:
+    """The ends of the 95 % interval of first − second over the same utterances; None as above."""
+    if len(first) != len(second):
+        raise ValueError("a paired difference needs the same utterances on both sides")
+    if RULES[metric_id].width > 1:
+        return _bootstrap_difference(first, second, metric_id)
+    units = tuple((one[0] - other[0], one[1]) for one, other in zip(first, second, strict=True))
+    ends = rate_intervals.rate_interval(rate_intervals.by_speaker(units, speakers), signed=True)
+    return None if ends is None else (100 * ends[0], 100 * ends[1])
+
+
+def _units(rows: Rows) -> tuple[rate_intervals.Unit, ...]:
+    return tuple((row[0], row[1]) for row in rows)
+
+
 @lru_cache(maxsize=512)
-def score_interval(rows: Rows, metric_id: str) -> tuple[float, float] | None:
-    """The ends of the 95 % interval; None for fewer than `LEAST` utterances."""
+def _bootstrap(rows: Rows, metric_id: str) -> tuple[float, float] | None:
     return _percentiles(_resampled(rows, metric_id))
 
 
 @lru_cache(maxsize=512)
-def difference_interval(first: Rows, second: Rows, metric_id: str) -> tuple[float, float] | None:
-    """The ends of the 95 % interval of first − second, both over the same draws; None as above."""
-    if len(first) != len(second):
-        raise ValueError("a paired difference needs the same utterances on both sides")
+def _bootstrap_difference(first: Rows, second: Rows, metric_id: str) -> tuple[float, float] | None:
     return _percentiles(_resampled(first, metric_id) - _resampled(second, metric_id))
 
 

@@ -1,21 +1,28 @@
-"""Whether a cell needs more rounds: adaptive rounds go on where the spread is."""
+"""How many rounds a case needs: a first stage tells its spread, and from that their number is chosen once.
+
+Looking again after every round and stopping when the interval is narrow gives intervals that are too narrow: it stops
+where the spread came out small by chance. So there are two stages, as Stein (1945) has them. The first has `least`
+rounds. Its spread, steadied by the other cases (see `moderation`), gives the number of rounds, and the interval uses it
+too. There is at least one round after the first stage, whose record says what was chosen and from what.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from statistics import variance
 
-from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.derived import round_value
+from speechmeter.analysis.moderation import Variance, moderated
+from speechmeter.analysis.student import t_quantile
 from speechmeter.core import metrics
-from speechmeter.core.types import FAILED, Record
-
-Reason = Literal["precision", "max_rounds", "failed"]
+from speechmeter.core.types import Pilot, Record
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rounds:
-    """How many rounds: a fixed number where `least` and `most` agree, else until `precision` is met.
+    """How many rounds: a fixed number where `least` and `most` agree, else as many as `precision` needs.
 
     `precision` is half the interval over rounds as a share of the figure.
     """
@@ -30,25 +37,56 @@ class Rounds:
         return self.least < self.most
 
 
-def settled(records: Sequence[Record], rounds: Rounds) -> Reason | None:
-    """Why a case needs no further round after these; None when it does.
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """How many rounds a case gets in all, and from what that was chosen; None where it has no spread to go by."""
 
-    A case that failed in every round so far is not tried for ever: after the least number it is left alone.
+    rounds: int
+    pilot: Pilot | None = None
+
+
+def choose(cases: Mapping[str, Sequence[Record]], rounds: Rounds) -> dict[str, Chosen]:
+    """The number of rounds of every case whose first stage is complete, by the case's id.
+
+    A case that says what was chosen for it keeps that. One that failed in every round of its first stage is not tried
+    any more, one that is not timed needs no further round, and one with a single figure goes on: it has no spread.
     """
-    if len(records) < rounds.least:
-        return None
-    if len(records) >= rounds.most:
-        return "max_rounds"
-    if all(record.status in FAILED for record in records):
-        return "failed"
-    figure = estimate(records, metrics.LATENCY)
-    if figure is None:
-        return "precision"
-    if figure.rounds < 2:  # no interval yet, so no precision
-        return None
-    return "precision" if (figure.half_width or 0.0) <= rounds.precision else None
+    known = {case: pilot for case, records in cases.items() if (pilot := _stored(records)) is not None}
+    fresh = {
+        case: variance_
+        for case, records in cases.items()
+        if case not in known and (variance_ := _spread(records, rounds)) is not None
+    }
+    for case, steadied in zip(fresh, moderated(list(fresh.values())), strict=True):
+        known[case] = Pilot(rounds=rounds.least, sd=math.sqrt(steadied.value), degrees=steadied.degrees)
+    found = {case: Chosen(rounds=_needed(pilot, rounds), pilot=pilot) for case, pilot in known.items()}
+    for case, records in cases.items():
+        if case not in found and _first_stage(records, rounds) == rounds.least:
+            single = any(round_value(record, metrics.LATENCY, "total", records) for record in records)
+            found[case] = Chosen(rounds=rounds.most if single else rounds.least)
+    return found
 
 
-def group_settled(groups: Iterable[Sequence[Record]], rounds: Rounds) -> bool:
-    """Whether all cases of a cell are settled: cases measured together go on together, so that they can be paired."""
-    return all(settled(records, rounds) is not None for records in groups)
+def _stored(records: Sequence[Record]) -> Pilot | None:
+    return next((record.pilot for record in records if record.pilot is not None), None)
+
+
+def _first_stage(records: Sequence[Record], rounds: Rounds) -> int:
+    return sum(record.round < rounds.least for record in records)
+
+
+def _spread(records: Sequence[Record], rounds: Rounds) -> Variance | None:
+    """The variance of the logarithms of the first rounds; None while some are missing, or where there are too few."""
+    if _first_stage(records, rounds) < rounds.least:
+        return None
+    first = [record for record in records if record.round < rounds.least]
+    found = [value[0] for record in first if (value := round_value(record, metrics.LATENCY, "total", first))]
+    if len(found) < 2 or min(found) <= 0:
+        return None
+    return Variance(value=variance(map(math.log, found)), degrees=len(found) - 1)
+
+
+def _needed(pilot: Pilot, rounds: Rounds) -> int:
+    """As many rounds as the precision needs with this spread, within what is allowed; one after the first stage."""
+    needed = math.ceil((t_quantile(pilot.degrees) * pilot.sd / math.log1p(rounds.precision)) ** 2)
+    return min(rounds.most, max(pilot.rounds + 1, needed))

@@ -1,4 +1,4 @@
-"""Two traces held against each other: which operators and kernels changed, in number or in time."""
+"""Two traces, or two sets of them, compared: which operators, kernels and ranges changed, in number or in time."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from speechmeter.core.traces import ANNOTATION, COPIES, KERNEL, OPERATOR, STEP, Slice, Trace, nested
+from speechmeter.core.traces import ANNOTATION, COPIES, KERNEL, MODULE, OPERATOR, STEP, Slice, Trace, nested
 
-Kind = Literal["operator", "kernel"]
+Kind = Literal["operator", "kernel", "label", "module"]
+What = Literal["only in A", "only in B", "calls", "time"]
+"""How something changed: one side has it, it ran more or less often, or only its time is different."""
 _KINDS: dict[str, Kind] = {OPERATOR: "operator", KERNEL: "kernel", **dict.fromkeys(COPIES, "kernel")}
+_CALL = "call"
+"""The argument of a range of ours that only counts calls."""
 _MICROSECOND = 1e-6
 _OUTSIDE = "(outside modules)"
+_ORDER: dict[What, int] = {"only in A": 0, "only in B": 0, "calls": 1, "time": 2}
 LEAST_SHARE = 0.001
 """A change of time counts from this share of a step on: everything else is noise of one sample."""
 
@@ -48,38 +53,56 @@ class Change:
         return self.own_s[1] - self.own_s[0]
 
     @property
-    def counted(self) -> bool:
-        """Whether the number of calls changed."""
-        return self.calls[0] != self.calls[1]
+    def what(self) -> What:
+        """How it changed."""
+        if not all(self.calls):
+            return "only in A" if self.calls[0] else "only in B"
+        return "calls" if self.calls[0] != self.calls[1] else "time"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TraceDiff:
-    """What changed: in number of calls first, then in time alone, each by how much; seconds of a step in both."""
+    """What changed: first what one side alone has, then what ran more or less often, then what only took another time.
+
+    Labels come first in each part, and what changed most in time. `steps` and `step_s` are of A and of B: how many
+    steps there are, and the seconds of an average one.
+    """
 
     changes: tuple[Change, ...]
     steps: tuple[int, int]
     step_s: tuple[float, float]
 
 
-def trace_diff(first: Trace, second: Trace, *, min_effect: float = 0.1) -> TraceDiff:
-    """The changes of a step from the first trace to the second.
+def trace_diff(
+    first: Trace | Sequence[Trace], second: Trace | Sequence[Trace], *, min_effect: float = 0.1
+) -> TraceDiff:
+    """The changes of an average step from the first trace to the second; several traces on a side are added up.
 
-    Time alone counts as changed from `min_effect` of the longer on, and from a thousandth of a step.
+    Time alone counts as changed from `min_effect` of the longer on, and from a thousandth of a step. The time of a
+    label or module alone never does: it is that of what is inside, which has rows of its own.
     """
     one, other = _Read(first), _Read(second)
     floor_s = LEAST_SHARE * max(one.step_s, other.step_s)
     found = [_change(key, one, other) for key in dict.fromkeys([*one.tallies, *other.tallies])]
-    kept = [c for c in found if c.counted or abs(c.more_s) >= max(floor_s, min_effect * max(c.own_s))]
-    kept.sort(key=lambda c: (not c.counted, -abs(c.more_s)))
+    kept = [c for c in found if c.what != "time" or (_works(c) and _slower(c, floor_s, min_effect))]
+    kept.sort(key=lambda c: (_ORDER[c.what], c.kind != "label", -abs(c.more_s)))
     return TraceDiff(changes=tuple(kept), steps=(one.steps, other.steps), step_s=(one.step_s, other.step_s))
 
 
-class _Read:
-    """A trace's tallies, and how many steps they are of."""
+def _works(change: Change) -> bool:
+    return change.kind in ("operator", "kernel")
 
-    def __init__(self, trace: Trace) -> None:
-        slices = nested(trace.events)
+
+def _slower(change: Change, floor_s: float, min_effect: float) -> bool:
+    return abs(change.more_s) >= max(floor_s, min_effect * max(change.own_s))
+
+
+class _Read:
+    """The tallies of one trace or of several, and how many steps they are of."""
+
+    def __init__(self, given: Trace | Sequence[Trace]) -> None:
+        traces = [given] if isinstance(given, Trace) else given
+        slices = [one for trace in traces for one in nested(trace.events)]
         self.tallies = tallies(slices)
         marks = [one for one in slices if one.name.startswith(STEP) and one.category == ANNOTATION]
         self.steps = max(1, len(marks))
@@ -90,10 +113,18 @@ def tallies(slices: Iterable[Slice]) -> dict[tuple[Kind, str], Tally]:
     """(kind, name) → what its slices add up to."""
     found: dict[tuple[Kind, str], Tally] = {}
     for one in slices:
-        kind = _KINDS.get(one.category)
+        kind = _range_kind(one) if one.category == ANNOTATION else _KINDS.get(one.category)
         if kind is not None:
             found.setdefault((kind, one.name), Tally()).add(one)
     return found
+
+
+def _range_kind(one: Slice) -> Kind | None:
+    """A call of a module, or a label: whatever else names a range. Marks of steps and calls name nothing."""
+    args = one.event.get("args") or {}
+    if one.name.startswith(STEP) or _CALL in args:
+        return None
+    return "module" if args.get(MODULE) == one.name else "label"
 
 
 def _seconds(slices: Sequence[Slice]) -> float:

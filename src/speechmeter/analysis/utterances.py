@@ -15,7 +15,7 @@ from speechmeter.analysis import parts
 from speechmeter.analysis.estimate import Estimate, over_rounds, samples_needed
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
-from speechmeter.core.types import BATCHES, Record
+from speechmeter.core.types import Record, by_batch
 
 MEAN, MAXIMUM = "mean", "max"
 
@@ -74,8 +74,7 @@ def _of_round(record: Record, metric: Metric, scope: str, others: Sequence[Recor
         return []
     if metric.exact:
         return list(found.values)
-    calls = int(found.notes.get(BATCHES, 1))
-    return [median(found.values[place::calls]) for place in range(calls)]
+    return [median(values) for values in by_batch(found)]
 
 
 def _first(records: Sequence[Record], metric: Metric) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from statistics import fmean, median, pstdev
 from typing import Literal
 
 from speechmeter.core import metrics
-from speechmeter.core.types import BATCHES, Measurement, Record
+from speechmeter.core.types import Measurement, Record, batch_of_each, by_batch
 
 Kind = Literal["slow start", "drift", "bimodal", "autocorrelation", "outliers", "spread"]
 
@@ -76,11 +76,11 @@ def case_warnings(records: Sequence[Record]) -> list[str]:
 
 def _shares(measurement: Measurement) -> list[float]:
     """Each sample over the median of its batch, as batches differ in length; none where a batch has a single one."""
-    values, batches = measurement.values, int(measurement.notes.get(BATCHES, 1))
-    if len(values) < 2 * batches or min(values) <= 0:
+    own = by_batch(measurement)
+    if min(map(len, own)) < 2 or min(measurement.values) <= 0:
         return []
-    middles = [median(values[batch::batches]) for batch in range(batches)]
-    return [value / middles[place % batches] for place, value in enumerate(values)]
+    middles = [median(values) for values in own]
+    return [value / middles[place] for place, value in zip(batch_of_each(measurement), measurement.values, strict=True)]
 
 
 def _shape(logs: Sequence[float]) -> Kind | None:

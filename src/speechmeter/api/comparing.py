@@ -11,20 +11,31 @@ from typing import Any
 
 import yaml
 
-from speechmeter.analysis.compare import Verdict, case_differences, environment_differences, verdict
+from speechmeter.analysis.compare import ALLOWANCE, Verdict, missing, verdict
+from speechmeter.analysis.conditions import (
+    SAME_CODE_FIX,
+    batch_differences,
+    case_differences,
+    environment_differences,
+    same_code,
+)
+from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.family import Family, alone, together
+from speechmeter.analysis.metric_names import MEMORY, MODULES, memory_metric, metric_named
 from speechmeter.analysis.module_tree import tree
 from speechmeter.analysis.modules import EVERYTHING, time_metric
+from speechmeter.api.earlier_runs import EarlierRuns
 from speechmeter.core import metrics
+from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError
 from speechmeter.core.hosts import HOST, hosts_apart
 from speechmeter.core.metrics import Metric
-from speechmeter.core.plugins import nearest
 from speechmeter.core.types import LEFT_OUT, VARIANT, Case, Record
 from speechmeter.report.selecting import MODEL, fits, nothing_fits, parse
 from speechmeter.report.tables import by_case
+from speechmeter.store.planned import unfinished
 from speechmeter.store.run_dir import RunDir
 
-MODULES = "modules"
 _LOOSE = ("seconds", "batch", "device", "dtype")
 _ALIKE = (("axes", "workload", "protocol"), ("axes", "workload"), ("axes",), ("workload",), ())
 """What two cases must share beside their model and `_LOOSE` to be of one cell: first everything, then less and less."""
@@ -39,58 +50,127 @@ class Selection:
     filters: Mapping[str, str]
     groups: tuple[tuple[Record, ...], ...]
     environments: Mapping[str, Mapping[str, Any]]
+    unfinished: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """All verdicts, and notes on what differs or is missing."""
+    """All verdicts with what they say together, and notes on what differs or is missing."""
 
-    verdicts: tuple[Verdict, ...]
+    family: Family
     notes: tuple[str, ...]
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """One a cell, metric and scope."""
+        return self.family.verdicts
 
 
 def select(text: str) -> Selection:
     """Read a selection. Raises InputError for a missing run, a filter that is none, or one that fits nothing."""
     path, filters = parse(text)
     run = RunDir.existing(path)
-    measured = [record for record in hosts_apart(run.records()) if record.status != "skipped"]
+    records = run.records()
+    measured = [record for record in hosts_apart(records) if record.status != "skipped"]
     chosen = tuple(tuple(group) for group in by_case(measured).values() if fits(group[0], filters))
     if not chosen:
         raise nothing_fits(text, filters, measured)
-    return Selection(path=path, filters=filters, groups=chosen, environments=run.environments())
+    return Selection(
+        path=path,
+        filters=filters,
+        groups=chosen,
+        environments=run.environments(),
+        unfinished=unfinished(path, records),
+        notes=run.notes,
+    )
 
 
 def compare(
-    base: Selection, new: Selection, thresholds: Mapping[str, float], *, allow_different: bool = False
+    base: Selection,
+    new: Selection,
+    thresholds: Mapping[str, float],
+    *,
+    allow_different: bool = False,
+    allow_missing: bool = False,
+    every_cell: bool = False,
 ) -> Comparison:
-    """Verdicts on every cell that both selections have, for each metric in `thresholds` (its smallest effect).
+    """Verdicts on every cell of BASE, for each metric in `thresholds` (its smallest effect).
 
-    Raises InputError when protocol, environment or machine differ, unless `allow_different`; then the notes say how.
+    With `every_cell` each is judged by itself. A cell that NEW has not is MISSING; with `allow_missing` it is only a
+    note. Raises InputError when protocol, environment or machine differ, unless `allow_different`; then the notes say
+    how.
     """
     ignored = {*base.filters, *new.filters, VARIANT}
-    notes: list[str] = []
+    notes: list[str] = [*base.notes, *new.notes]
     verdicts: list[Verdict] = []
     _check_hosts(base, new)
-    together = base.path.resolve() == new.path.resolve()
-    matched, alone = _matched(base, new, ignored)
+    one_run = base.path.resolve() == new.path.resolve()
+    earlier = None if one_run else EarlierRuns(base.path, new.path)
+    matched, only_new, only_base = _matched(base, new, ignored)
     for old, fresh in matched:
-        differences = case_differences(old[0].case, fresh[0].case, sorted(ignored))
+        differences = case_differences(old[0].case, fresh[0].case, sorted(ignored)) or batch_differences(old, fresh)
         machine, code = _environments(base, new, old, fresh)
+        _refuse_same_code(base, new, old, fresh)
         _refuse(differences + machine, old, allow_different)
         notes += [*(f"different: {text}" for text in differences + machine), *(f"code: {text}" for text in code)]
-        beside = together and old[0].host == fresh[0].host
+        notes += _unknown(base, new, old, fresh)
+        beside = one_run and old[0].host == fresh[0].host
+        between = earlier if old[0].host == fresh[0].host else None
         for name, min_effect in thresholds.items():
-            for metric, scope in _asked(name, old, fresh):
-                verdicts.append(verdict(old, fresh, metric, min_effect, together=beside, scope=scope))
+            verdicts += [
+                verdict(
+                    old, fresh, metric, min_effect, together=beside, scope=scope,
+                    between=None if between is None else between.spread(old, metric, scope),
+                )
+                for metric, scope in _asked(name, old, fresh)
+            ]  # fmt: skip
     if not verdicts:
         raise InputError("BASE and NEW have no cell in common", where=str(new.path), fix="compare runs of one plan")
-    return Comparison(verdicts=tuple(verdicts), notes=tuple(dict.fromkeys([*notes, *alone])))
+    notes += [f"only in NEW: {group[0].case.label}" for group in only_new]
+    lost = [] if allow_missing else _lost(only_base, thresholds)
+    named = {v.case.id for v in lost}
+    notes += [f"only in BASE: {group[0].case.label}" for group in only_base if group[0].case.id not in named]
+    notes += [note for side, one in (("BASE", base), ("NEW", new)) for note in _unfinished(side, one)]
+    if earlier is not None and any(v.difference is not None and not v.paired for v in verdicts):
+        notes += _unpaired_notes(earlier, new)
+    judged = (alone if every_cell else together)([*verdicts, *lost])
+    return Comparison(family=judged, notes=tuple(dict.fromkeys(notes)))
+
+
+def _lost(groups: Iterable[tuple[Record, ...]], thresholds: Mapping[str, float]) -> list[Verdict]:
+    """Cells that BASE measured and NEW does not have."""
+    return [
+        missing(group, metric, min_effect)
+        for group in groups
+        for name, min_effect in thresholds.items()
+        for metric, _ in _asked(name, group, group)[:1]
+        if estimate(group, metric) is not None
+    ]
+
+
+def _unfinished(side: str, selection: Selection) -> list[str]:
+    return [f"{side} is unfinished: {selection.unfinished}"] if selection.unfinished else []
+
+
+def _unpaired_notes(earlier: EarlierRuns, new: Selection) -> list[str]:
+    """What an unpaired comparison cannot see, and the command for a paired one."""
+    known = earlier.words
+    what = f"the spread between runs is taken from {known}" if known else (
+        f"differences up to {ALLOWANCE:.0%} may be those of the two times, and are not called a change"
+    )  # fmt: skip
+    plan = shlex.quote(str(RunDir(new.path).plan_path))
+    return [
+        f"the two runs were measured at different times: {what}",
+        f"to compare side by side: speechmeter run {plan} --baseline-python OLD/bin/python -o RUN, then "
+        "speechmeter compare RUN@variant=baseline RUN@variant=this",
+    ]
 
 
 def read_thresholds(path: Path) -> dict[str, float]:
     """Smallest effects by metric from a YAML file such as `latency: 5%`."""
     try:
-        data = yaml.safe_load(path.read_text())
+        data = yaml.safe_load(read_text(path, MIB))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(
             f"cannot be read: {' '.join(str(error).split())}", where=str(path), fix="latency: 5%"
@@ -139,10 +219,14 @@ def several_hosts(what: str, side: Selection, hosts: Iterable[str]) -> InputErro
     )
 
 
+Rounds = tuple[Record, ...]
+"""The records of one case."""
+
+
 def _matched(
     base: Selection, new: Selection, ignored: set[str]
-) -> tuple[list[tuple[tuple[Record, ...], tuple[Record, ...]]], list[str]]:
-    """Pairs of cases of the same cell, the most alike first; cells that only one side has are named."""
+) -> tuple[list[tuple[Rounds, Rounds]], list[Rounds], list[Rounds]]:
+    """Pairs of cases of the same cell, the most alike first; then what only NEW has, and what only BASE has."""
     left, right = list(base.groups), list(new.groups)
     found: dict[str, tuple[Record, ...]] = {}
     for alike in _ALIKE:
@@ -154,8 +238,7 @@ def _matched(
         left = [group for group in left if group[0].case.id not in used]
         right = [group for group in right if group[0].case.id not in found]
     pairs = [(found[group[0].case.id], group) for group in new.groups if group[0].case.id in found]
-    alone = [f"only in NEW: {group[0].case.label}" for group in right]
-    return pairs, alone + [f"only in BASE: {group[0].case.label}" for group in left]
+    return pairs, right, left
 
 
 def _by_key(
@@ -183,6 +266,26 @@ def _environments(
     return environment_differences(first, second) if first and second else ([], [])
 
 
+def _refuse_same_code(base: Selection, new: Selection, old: Sequence[Record], fresh: Sequence[Record]) -> None:
+    if old[0].case.axes.get(VARIANT) == fresh[0].case.axes.get(VARIANT):
+        return
+    first = base.environments.get(old[0].environment, {}).get("facts", {})
+    second = new.environments.get(fresh[0].environment, {}).get("facts", {})
+    if same := same_code(first, second):
+        raise InputError(f"the code would be compared with itself: {same}", where=str(new.path), fix=SAME_CODE_FIX)
+
+
+def _unknown(base: Selection, new: Selection, old: Sequence[Record], fresh: Sequence[Record]) -> list[str]:
+    """A note on each side whose environment is named and not there: nobody knows whether it is that of the other."""
+    if old[0].environment == fresh[0].environment:
+        return []
+    return [
+        f"unknown: {word} was measured in environment {group[0].environment}, which is not in {side.path}"
+        for word, side, group in (("BASE", base, old), ("NEW", new, fresh))
+        if group[0].environment and group[0].environment not in side.environments
+    ]
+
+
 def _refuse(differences: Sequence[str], old: Sequence[Record], allowed: bool) -> None:
     if differences and not allowed:
         raise InputError(
@@ -192,31 +295,17 @@ def _refuse(differences: Sequence[str], old: Sequence[Record], allowed: bool) ->
 
 
 def _asked(name: str, old: Sequence[Record], fresh: Sequence[Record]) -> list[tuple[Metric, str]]:
-    """The metric and scopes that a word means: `modules` is every module and label that either side has."""
+    """The metrics and scopes that a word means: `modules` is every module and label that either side has.
+
+    `memory` is the whole process and its growth during a call, which a total of libraries and weights would hide.
+    """
+    if name == MEMORY and all(memory_metric(side) == metrics.MEMORY_CPU_TOTAL for side in (old, fresh)):
+        return [(metrics.MEMORY_CPU_TOTAL, "total"), (metrics.MEMORY_CPU_PEAK, "total")]
+    if name == MEMORY and metrics.MEMORY_CPU_PEAK in map(memory_metric, (old, fresh)):
+        return [(metrics.MEMORY_CPU_PEAK, "total")]  # one side is older, and has no total
     if name != MODULES:
-        return [(metric_named(name, old), "total")]
+        return [(metric_named(name, old, among=fresh, where="--metric", also=[MODULES]), "total")]
     lines = dict.fromkeys(line.scope for side in (old, fresh) for line in tree(side))
     if not lines:
         raise InputError("neither run has times of modules", where="--metric modules", fix="run the meter `modules`")
     return [(time_metric(old), scope) for scope in (EVERYTHING, *lines)]
-
-
-def metric_named(name: str, records: Sequence[Record]) -> Metric:
-    """The metric that a user means by a word, for these records. Raises InputError for one that means none, or many."""
-    on_cuda = str(records[0].case.axes.get("device", "")).startswith("cuda")
-    return metrics.MEMORY_CUDA_ALLOCATED if name == "memory" and on_cuda else known_metric(name, where="--metric")
-
-
-def known_metric(name: str, *, where: str) -> Metric:
-    """What a word means before there are records: `memory` is that of the CPU. Raises InputError as `metric_named`."""
-    if name == MODULES:
-        raise InputError(
-            "modules can be compared between two runs only",
-            where=where,
-            fix="speechmeter compare BASE NEW --metric modules",
-        )
-    found = metrics.MEMORY_CPU_PEAK if name == "memory" else metrics.find(name)
-    if found is None:
-        choices = ["memory", MODULES, *sorted({metric.name for metric in metrics.known()})]
-        raise InputError(f"there is no metric {name!r}", where=where, fix=nearest(name, choices))
-    return found

@@ -30,7 +30,7 @@ def crew_for(study: Study, launcher: Launcher, address: str | None, *, offline: 
         limits=plan.limits.value(),
         kinds={str(device): kind for device, kind in plan.kind.items()},
         offline=offline,
-        speech=plan.save_speech,
+        speech=plan.speech_files(),
         trace=plan.trace_options(),
         place=study.place,
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.history import Failure, Point, Series, machine_of, series_of
-from speechmeter.api.comparing import metric_named
+from speechmeter.analysis.metric_names import metric_named
 from speechmeter.core.errors import InputError, SpeechmeterError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import FAILED, Case, Record
@@ -124,7 +124,9 @@ def _read(folder: Path, watch: _Watcher) -> tuple[list[_Group], list[str]]:
     for number, path in enumerate(paths):
         watch(number, len(paths))
         try:
-            groups += _groups(RunDir(path), str(path.relative_to(folder)), seen)
+            run = RunDir(path)
+            groups += _groups(run, str(path.relative_to(folder)), seen)
+            notes += run.notes
         except (SpeechmeterError, OSError) as error:
             notes.append(f"left out: {error}")
     return groups, notes
@@ -185,7 +187,7 @@ def _machine_names(machines: Collection[_Machine]) -> dict[_Machine, str]:
 
 def _series(groups: Sequence[_Group], name: str, machine: str, min_effect: float, notes: list[str]) -> Iterator[Series]:
     case = groups[-1].case
-    metric = metric_named(name, groups[-1].records)
+    metric = metric_named(name, groups[-1].records, where="--metric")
     points = list(_points(groups, metric, notes))
     measured = {point.run for point in points}
     failed = [group for group in groups if group.failure and group.run not in measured]

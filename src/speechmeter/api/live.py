@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from speechmeter.analysis.estimate import Estimate, estimate
-from speechmeter.core import metrics, plugins
+from speechmeter.analysis.metric_names import metric_named
+from speechmeter.core import plugins
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import InputError
 from speechmeter.core.machine import available_cores
@@ -28,11 +29,11 @@ class Result:
     record: Record
 
     def estimate(self, metric: str) -> Estimate | None:
-        """The figure of a metric by name; None when it was not measured."""
-        definition = metrics.find(metric)
-        if definition is None:
-            raise InputError(f"there is no metric {metric!r}", fix=plugins.nearest(metric, choose.names([self.record])))
-        return estimate([self.record], definition)
+        """The figure of a metric by name (`latency`, `memory`, `parameters`, …); None when it was not measured.
+
+        Raises InputError for a name that no metric has.
+        """
+        return estimate([self.record], metric_named(metric, [self.record]))
 
     @property
     def latency_s(self) -> float | None:
@@ -46,7 +47,7 @@ class Result:
 
     def table(self, metric: str | None = None, format: str = "markdown") -> str:
         """The tables that `speechmeter show` prints, as text."""
-        return text.FORMATS[format](choose.tables([self.record], metric))
+        return text.formatted(choose.tables([self.record], metric), format)
 
     def _value(self, metric: str) -> float | None:
         found = self.estimate(metric)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from speechmeter.analysis.figures import Figures
-from speechmeter.core.errors import InputError, RunDirError
+from speechmeter.core.errors import InputError
+from speechmeter.core.files import check_free, written_by_user
 from speechmeter.core.hosts import as_stored, hosts_apart
 from speechmeter.report.tables import by_case
 from speechmeter.store import query as store
@@ -33,11 +35,9 @@ def export(runs: Sequence[str | Path], sql: str, output: str | Path, *, force: b
     if path.suffix not in FILES:
         raise InputError(f"a result is not written as {path.suffix or 'a file without a suffix'}", where="-o",
                          fix=f"end the name with {' or '.join(FILES)}")  # fmt: skip
-    if path.exists() and not force:
-        raise RunDirError("this exists already", where=str(path), fix="add --force, or choose another -o")
-    if not path.absolute().parent.is_dir():
-        raise RunDirError("there is no such folder", where=str(path.parent), fix="make it, or choose another -o")
-    return store.export(_existing(runs), sql, estimate_rows, path)
+    check_free(path, force=force)
+    with written_by_user(path):
+        return store.export(_existing(runs), sql, estimate_rows, path)
 
 
 def estimate_rows(name: str, run: RunDir) -> Iterator[dict[str, Any]]:
@@ -53,13 +53,19 @@ def estimate_rows(name: str, run: RunDir) -> Iterator[dict[str, Any]]:
                 "metric": found.metric.id,
                 "unit": found.metric.unit,
                 "scope": scope,
-                "value": found.value,
-                "low": found.low,
-                "high": found.high,
+                "value": _finite(found.value),
+                "low": _finite(found.low),
+                "high": _finite(found.high),
                 "rounds": found.rounds,
+                "failed": found.failed,
                 "samples": found.samples_per_round,
                 "statistic": found.statistic,
             }
+
+
+def _finite(value: float | None) -> float | None:
+    """None in the place of what a column cannot hold: a quotient of numbers that are nearly 0."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _existing(runs: Sequence[str | Path]) -> list[RunDir]:

@@ -9,11 +9,13 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from speechmeter.analysis.compare import environment_differences
+from speechmeter.analysis.conditions import environment_differences
 from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.metric_names import MODULES, metric_named
 from speechmeter.analysis.module_tree import tree
 from speechmeter.analysis.stopping import Rounds
-from speechmeter.api.comparing import MODULES, Comparison, Selection, compare, metric_named, select, several_hosts
+from speechmeter.api.comparing import Comparison, Selection, compare, select, several_hosts
+from speechmeter.api.runs import stops_in
 from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import DeviceError, InputError, RunDirError, SubjectError
 from speechmeter.core.finding import MEMORY_GIB
@@ -91,14 +93,16 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
     limits = _limits(case, base.path)
     _check_machine(case, limits, base.path)
     output = _free_output(how.output, case)
-    with RunWriter(output) as store:
+    with stops_in(output), RunWriter(output) as store:
         # the plan that is stored is only a note: the case itself is in every record
         store.begin(f"# {case.id} of {base.path.resolve().name}, measured again: {case.label}\n")
         place = SubprocessPlace(limits, Keep(folder=store.artifacts_path.resolve()))
         rounds = _rounds(case, group, how)
         run_sweep(Sweep(cases=[case], rounds=Rounds(least=rounds, most=rounds)), place, store, watch)
     fresh = select(str(output))
-    found = compare(replace(base, groups=(group,), filters={}), fresh, thresholds, allow_different=True)
+    found = compare(
+        replace(base, groups=(group,), filters={}), fresh, thresholds, allow_different=True, every_cell=True
+    )
     return Rerun(
         path=output,
         case=case,
@@ -195,7 +199,9 @@ def _held(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
 
 
 def _has(group: Sequence[Record], name: str) -> bool:
-    return bool(tree(group)) if name == MODULES else estimate(group, metric_named(name, group)) is not None
+    if name == MODULES:
+        return bool(tree(group))
+    return estimate(group, metric_named(name, group, where="--metric", also=[MODULES])) is not None
 
 
 def _choices(group: Sequence[Record]) -> str:

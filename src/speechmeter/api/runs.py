@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from speechmeter.analysis.conditions import SAME_CODE_FIX, same_code
 from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.metric_names import metric_named
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.api.crews import Launcher, crew_for
 from speechmeter.api.searching import check_search, search_of
-from speechmeter.core import metrics
-from speechmeter.core.errors import DeviceError, InputError, InterruptedRun, RunDirError
-from speechmeter.core.hosts import hosts_apart
+from speechmeter.core.errors import DeviceError, InputError, InterruptedRun, RunDirError, StoppedRun
+from speechmeter.core.hosts import as_stored, hosts_apart
 from speechmeter.core.machine import available_cores, host_name
 from speechmeter.core.outputs import Keep
-from speechmeter.core.types import BASELINE, CONTENT_HASHES, FAILED, VARIANT, Case, Record, Skip
+from speechmeter.core.types import BASELINE, CONTENT_HASHES, FAILED, LEFT_OUT, VARIANT, Case, Record, Skip
 from speechmeter.launch.agenda import Sweep, pending
-from speechmeter.launch.booking import Watcher
+from speechmeter.launch.booking import Event, Watcher
 from speechmeter.launch.muster import Crew
 from speechmeter.launch.offline import offline
 from speechmeter.launch.places import THIS, InlinePlace, Place, SubprocessPlace, all_exact
@@ -29,10 +30,13 @@ from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.search import run_search
 from speechmeter.launch.spread import run_spread
 from speechmeter.launch.sweep import run_sweep
-from speechmeter.plan.study import Study, study_from_file, study_from_python
+from speechmeter.plan.study import Study, study_from_file, study_from_python, study_of_run
 from speechmeter.report import choose, text
-from speechmeter.report.tables import by_case
+from speechmeter.report.selecting import MODEL, fits, nothing_fits
+from speechmeter.report.tables import Table, by_case, with_notes
+from speechmeter.store.planned import Planned, unfinished
 from speechmeter.store.run_dir import RunDir, RunWriter, is_free, is_run, new_run
+from speechmeter.store.skipped import Skipped
 
 _CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within")
 """Keys of a plan that are no part of its cases."""
@@ -59,10 +63,22 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A finished or unfinished run: where it is, and its records."""
+    """A finished or unfinished run: where it is, its records, and the damaged lines that were left out of them."""
 
     path: Path
     records: tuple[Record, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def measured(self) -> bool:
+        """Whether any case has a round that went well; also true of a run with nothing to measure."""
+        tried = [record for record in self.records if record.status not in LEFT_OUT]
+        return not tried or any(record.status == "ok" for record in tried)
+
+    @property
+    def unfinished(self) -> str:
+        """What is left to measure, in words; empty when it is complete, or where an older run does not say."""
+        return unfinished(self.path, [replace(record, case=as_stored(record.case)) for record in self.records])
 
     @property
     def failed(self) -> tuple[Record, ...]:
@@ -70,30 +86,39 @@ class Run:
         return tuple(record for record in self.records if record.status in FAILED)
 
     def estimates(self, metric: str = "latency", **axes: Any) -> list[tuple[Mapping[str, Any], Estimate]]:
-        """(axes with the model's name, figure) of every case that has the metric and matches the given axes."""
-        definition = metrics.find(metric)
-        if definition is None:
-            raise InputError(f"there is no metric {metric!r}", fix="see `speechmeter show --help`")
+        """(axes with the model's name, figure) of every case that has the metric and matches the given axes.
+
+        `estimates("memory", model="log-mel", seconds=2)`. Raises InputError for a name that no metric has, and for
+        an axis or a value that no case has.
+        """
+        chosen = [group for group in by_case(self.records).values() if fits(group[0], axes)]
+        if axes and not chosen:
+            raise nothing_fits(str(self.path), axes, self.records)
+        metric_named(metric, self.records)
         found: list[tuple[Mapping[str, Any], Estimate]] = []
-        for group in by_case(self.records).values():
-            labels = {"model": group[0].case.subject.name, **group[0].case.axes}
-            made = estimate(group, definition) if all(labels.get(k) == v for k, v in axes.items()) else None
+        for group in chosen:
+            made = estimate(group, metric_named(metric, group, among=self.records))
             if made is not None:
-                found.append((labels, made))
+                found.append(({MODEL: group[0].case.subject.name, **group[0].case.axes}, made))
         return found
 
     def table(self, metric: str | None = None, format: str = "markdown", *, sci: bool = False) -> str:
         """The tables that `speechmeter show` prints, as text."""
-        return text.FORMATS[format](choose.tables(self.records, metric), sci=sci)
+        return text.formatted(self.tables(metric), format, sci=sci)
+
+    def tables(self, metric: str | None = None) -> list[Table]:
+        """The tables that `speechmeter show` prints, lines that were left out named below them."""
+        return with_notes(choose.tables(self.records, metric), [f"warning: {one.note}" for one in self.skipped])
 
 
 def load(path: str | Path) -> Run:
     """Read a run directory, machines told apart by the axis `host` where it holds records of several.
 
-    Raises RunDirError when it is none, StoreError when a record is broken.
+    Damaged lines are left out: a SkippedLinesWarning names them, and so does `Run.skipped`. Raises RunDirError when it
+    is no run, StoreError when no line can be read or one was written by a newer Speechmeter.
     """
     store = RunDir.existing(Path(path))
-    return Run(path=store.path, records=tuple(hosts_apart(store.records())))
+    return Run(path=store.path, records=tuple(hosts_apart(store.records())), skipped=store.skipped)
 
 
 def run(
@@ -128,8 +153,11 @@ def run(
 def run_study(study: Study, options: Options, watch: Watcher = lambda event: None) -> Run:
     """Preflight, then measure everything that the output does not hold yet. Refusals leave nothing behind."""
     _check_options(study, options)
-    with _crew(study, options) as crew:
-        return _run(study, options, crew, watch)
+    try:
+        with _crew(study, options) as crew:
+            return _run(study, options, crew, watch)
+    except KeyboardInterrupt:
+        raise InterruptedRun("interrupted", finished="nothing was measured or written") from None
 
 
 @contextmanager
@@ -141,22 +169,64 @@ def _crew(study: Study, options: Options) -> Iterator[Crew | None]:
 
 
 def _run(study: Study, options: Options, crew: Crew | None, watch: Watcher) -> Run:
-    try:
-        sweep = _sweep(study, options, crew)
-    except KeyboardInterrupt:
-        raise InterruptedRun("nothing was measured or written") from None
+    sweep = _sweep(study, options, crew)
     output = options.output or default_output(study)
-    with RunWriter(output) as store:
+    with stops_in(output), RunWriter(output) as store:
         if not options.resume:
             store.clear()
-        store.begin(study.plan_text())
+        store.begin(study.plan_text(), _planned(sweep) if study.plan.find is None else None)
         if crew is not None:
             run_spread(sweep, crew, store, watch)
         elif study.plan.find is not None:
             run_search(search_of(study, sweep), _place(options, study, store), store, watch)
         else:
-            run_sweep(sweep, _place(options, study, store), store, watch)
+            run_sweep(sweep, _place(options, study, store), store, _different_code(store, options, watch))
         return load(output)
+
+
+@contextmanager
+def stops_in(output: Path) -> Iterator[None]:
+    """Inside, a run that is stopped names its directory."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        stop = InterruptedRun("interrupted", finished="finished records are kept")
+        stop.run = output
+        raise stop from None
+    except StoppedRun as stop:
+        stop.run = output
+        raise
+
+
+def _different_code(store: RunWriter, options: Options, watch: Watcher) -> Watcher:
+    """The watcher, which also refuses a run of two interpreters as soon as both have loaded the same code."""
+    seen: dict[str, str] = {}
+
+    def watched(event: Event) -> None:
+        watch(event)
+        variant = event.case.axes.get(VARIANT)
+        if event.kind != "finished" or variant is None or len(seen) > 1 or event.record is None:
+            return
+        if event.record.environment:
+            seen[str(variant)] = event.record.environment
+        if len(seen) > 1:
+            known = store.environments()
+            first, second = (known.get(one, {}).get("facts", {}) for one in seen.values())
+            if same := same_code(first, second):
+                if not options.resume:
+                    store.clear()
+                    with suppress(OSError):  # files that are not ours stay
+                        store.path.rmdir()
+                raise InputError(
+                    f"the code would be compared with itself: {same}", where="--baseline-python", fix=SAME_CODE_FIX
+                )
+
+    return watched
+
+
+def _planned(sweep: Sweep) -> Planned:
+    cases = tuple(case.id for cell in sweep.cells() for case in cell)
+    return Planned(cases=cases, rounds=sweep.rounds.least)
 
 
 def check_study(study: Study, options: Options) -> Sweep:
@@ -293,7 +363,7 @@ def _check_same_plan(output: Path, study: Study) -> None:
     stored = RunDir(output).plan_path
     if not stored.is_file():
         return
-    begun = study_from_file(stored, trust=True)
+    begun = study_of_run(stored, trust=True)
     ids = {case.id for case in begun.cells.cases}
     if ids != {case.id for case in study.cells.cases}:
         changed = _first_difference(begun.plan.to_plain(), study.plan.to_plain())
@@ -336,7 +406,7 @@ def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 def _place(options: Options, study: Study, store: RunWriter) -> Place:
     artifacts = Keep(
-        folder=store.artifacts_path.resolve(), speech=study.plan.save_speech, trace=study.plan.trace_options()
+        folder=store.artifacts_path.resolve(), speech=study.plan.speech_files(), trace=study.plan.trace_options()
     )
     if options.launcher == "inline":
         return InlinePlace(artifacts)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import InputError, StoreError
-from speechmeter.core.quality import NORMALISERS
+from speechmeter.core.quality import NORMALISERS, VERSIONS, normaliser_id
 from speechmeter.core.types import Case, Measurement, Record, Spec, by_turns
 from speechmeter.core.utterances import UTTERANCES_FILE, Utterance, read_utterances
 from speechmeter.meters.scoring import Answer, missing
@@ -35,7 +35,7 @@ class ScoredFiles:
 
 def score_files(paths: Sequence[Path], normaliser: str = "basic") -> ScoredFiles:
     """Read and score. Raises InputError for a file without a usable line, an unknown normaliser, a missing package."""
-    if normaliser not in NORMALISERS:
+    if normaliser not in (*NORMALISERS, *VERSIONS):
         raise InputError(
             f"there is no normaliser {normaliser!r}",
             where="--normaliser",
@@ -53,7 +53,7 @@ def score_files(paths: Sequence[Path], normaliser: str = "basic") -> ScoredFiles
         for name, path in zip(names, paths, strict=True)
     }
     return ScoredFiles(
-        records={name: _record(name, file.utterances, NORMALISERS[normaliser]) for name, file in read.items()},
+        records={name: _record(name, file.utterances, normaliser_id(normaliser)) for name, file in read.items()},
         bad_lines=tuple(line for file in read.values() for line in file.bad_lines),
     )
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from speechmeter.cli.saying import say
+
 if TYPE_CHECKING:
     from speechmeter.api.comparing import Comparison
 
@@ -23,6 +25,10 @@ def compare(
     allow_different: bool = typer.Option(
         False, "--allow-different", help="Compare although protocol or machine differ."
     ),
+    allow_missing: bool = typer.Option(False, "--allow-missing", help="Accept that NEW lacks cells that BASE has."),
+    every_cell: bool = typer.Option(
+        False, "--every-cell", help="Judge every cell by itself: no correction for their number, all must be settled."
+    ),
     history: str | None = typer.Option(
         None, help="Instead of two runs: level shifts over all runs in this folder, DIR or DIR@model=a."
     ),
@@ -31,10 +37,12 @@ def compare(
 ) -> None:
     """Verdict for each cell: SLOWER, FASTER, SAME, or CANNOT TELL. Exit 1 on a regression, 3 when it cannot tell.
 
+    Many cells are judged together: a regression is one that holds among all of them, and there is none where the
+    geometric mean of the change lies within --min-effect.
+
     With --history: the levels of each case over many runs; exit 1 where the newest shift is a regression,
     or the newest run failed.
     """
-    from speechmeter.analysis.compare import overall_exit
     from speechmeter.api.comparing import compare as compare_selections
     from speechmeter.api.comparing import read_thresholds, select, share
     from speechmeter.cli.history import show_history
@@ -52,9 +60,16 @@ def compare(
     if history is not None:
         code = show_history(history, wanted, last, format, shown)
     else:
-        found = compare_selections(select(base or ""), select(new or ""), wanted, allow_different=allow_different)
+        found = compare_selections(
+            select(base or ""),
+            select(new or ""),
+            wanted,
+            allow_different=allow_different,
+            allow_missing=allow_missing,
+            every_cell=every_cell,
+        )
         _print(found, format, shown)
-        code = overall_exit(found.verdicts)
+        code = found.family.exit_code()
     if code:
         raise typer.Exit(code)
 
@@ -79,12 +94,12 @@ def _print(found: Comparison, format: str, min_effect: str) -> None:
     from speechmeter.report.terminal import draw
     from speechmeter.report.text import markdown
 
-    table = comparison_table(found.verdicts, found.notes, min_effect)
+    table = comparison_table(found.family, found.notes, min_effect)
     if format == "json":
-        typer.echo(comparison_json(found.verdicts, found.notes))
+        say(comparison_json(found.family, found.notes))
     elif format == "markdown":
-        typer.echo(markdown([table]))
+        say(markdown([table]))
     elif format == "github":
-        typer.echo(github(table, found.verdicts))
+        say(github(table, found.family))
     else:
         draw([table], console_for(sys.stdout))

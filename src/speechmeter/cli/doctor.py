@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import sys
 
-import typer
+from speechmeter.cli.saying import say
 
 
 def doctor() -> None:
     """Check sensors, clocks, noise and plug-ins."""
-    from rich.markup import escape
-    from rich.table import Table
+    from rich.text import Text
 
     from speechmeter.cli.console import console_for
     from speechmeter.launch.checkup import checkup
+    from speechmeter.report.terminal import draw_rows
 
-    table = Table(title="this machine", title_justify="left", show_header=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
+    marks = {"good": ("", ""), "note": ("! ", "yellow"), "bad": ("✗ ", "red")}
+    rows = []
     for finding in checkup():
-        mark = {"good": "", "note": "[yellow]![/yellow] ", "bad": "[red]✗[/red] "}[finding.level]
-        advice = f"\n[dim]{escape(finding.advice)}[/dim]" if finding.advice else ""
-        table.add_row(escape(finding.what), f"{mark}{escape(finding.state)}{advice}")
-    console_for(sys.stdout).print(table)
-    typer.echo("plug-ins and packages: speechmeter models")
+        advice = (f"\n{finding.advice}", "dim") if finding.advice else ""
+        rows.append([Text(finding.what, style="bold"), Text.assemble(marks[finding.level], finding.state, advice)])
+    say("this machine")
+    draw_rows(["", ""], rows, console_for(sys.stdout), labels=2, header=False)
+    say("plug-ins and packages: speechmeter models")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-import typer
+from speechmeter.cli.saying import say
 
 
 def show_history(text: str, thresholds: Mapping[str, float], last: int | None, format: str, min_effect: str) -> int:
@@ -22,11 +22,11 @@ def show_history(text: str, thresholds: Mapping[str, float], last: int | None, f
         found = history(text, thresholds, last=last, watch=watch)
     table = history_table(found.series, found.runs, found.notes, min_effect)
     if format == "json":
-        typer.echo(history_json(found.series, found.notes))
+        say(history_json(found.series, found.notes))
     elif format == "markdown":
-        typer.echo(markdown([table]))
+        say(markdown([table]))
     elif format == "github":
-        typer.echo(history_github(table, found.series))
+        say(history_github(table, found.series))
     else:
         draw([table], console_for(sys.stdout))
     return history_exit(found.series)

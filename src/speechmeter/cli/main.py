@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 
 import typer
 
@@ -22,9 +24,12 @@ from speechmeter.cli import (
     show,
     trace,
 )
-from speechmeter.core.errors import CannotGoOnError, InterruptedRun, SpeechmeterError
+from speechmeter.cli.saying import say, say_warnings
+from speechmeter.cli.stopping import stop_lines
+from speechmeter.core.errors import InterruptedRun, SpeechmeterError, StoppedRun
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+_DISK = "check that it is there, that you may use it, and that the disk has room"
 
 app = typer.Typer(
     name="speechmeter",
@@ -54,7 +59,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from speechmeter import __version__
 
-        typer.echo(f"speechmeter {__version__}")
+        say(f"speechmeter {__version__}")
         raise typer.Exit
 
 
@@ -68,17 +73,26 @@ def _options(
 def main() -> None:
     """Run the command; exit 0 fine, 1 a regression, no repetition, failed cases under --strict or a run that cannot go
     on, 2 bad input, 3 cannot tell, 130 interrupted."""
+    say_warnings()
     try:
         app()
-    except InterruptedRun as stop:
-        typer.echo(f"speechmeter: interrupted: {stop}", err=True)
-        sys.exit(EXIT_INTERRUPTED)
-    except CannotGoOnError as error:
-        typer.echo(f"speechmeter: {error}", err=True)
-        sys.exit(EXIT_FAILED)
+    except StoppedRun as stop:
+        say(stop_lines(stop, sys.argv[1:]), err=True)
+        sys.exit(EXIT_INTERRUPTED if isinstance(stop, InterruptedRun) else EXIT_FAILED)
     except SpeechmeterError as error:
-        typer.echo(f"speechmeter: {error}", err=True)
+        say(f"speechmeter: {error}", err=True)
         sys.exit(EXIT_BAD_INPUT)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(EXIT_FAILED)
+    except OSError as error:
+        _drop_output()
+        where = error.filename if error.filename is not None else "the output"
+        say(f"speechmeter: {where}: {error.strerror or error}; {_DISK}", err=True)
+        sys.exit(EXIT_BAD_INPUT)
+
+
+def _drop_output() -> None:
+    """What the disk did not take stays in a buffer; at exit Python would try it again and print a traceback."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from speechmeter.cli.saying import say
+
 
 def merge(
     runs: list[Path] = typer.Argument(..., help="Run directories, usually of several machines."),
@@ -17,11 +19,11 @@ def merge(
 
     made = merge_runs(runs, output)
     for line in made.left_out:
-        typer.echo(f"speechmeter: left out: {line}", err=True)
+        say(f"speechmeter: left out: {line}", err=True)
     for old, new in made.gathered.renamed:
-        typer.echo(f"speechmeter: {old!r} is two machines, or one that changed: the other is {new!r} here", err=True)
+        say(f"speechmeter: {old!r} is two machines, or one that changed: the other is {new!r} here", err=True)
     hosts = sorted({record.host for record in made.gathered.records})
     same = f", {counted(made.gathered.duplicates, 'duplicate')} left out" if made.gathered.duplicates else ""
     count = counted(len(made.gathered.records), "record")
-    typer.echo(f"{count} of {counted(len(hosts), 'machine')} ({', '.join(hosts)}){same} · {output}")
-    typer.echo(f"see: speechmeter show {output}")
+    say(f"{count} of {counted(len(hosts), 'machine')} ({', '.join(hosts)}){same} · {output}")
+    say(f"see: speechmeter show {output}")

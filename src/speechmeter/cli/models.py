@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
-import typer
-
+from speechmeter.cli.saying import say
 from speechmeter.core.protocols import Choice, Installed
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 def models() -> None:
     """List subjects, workloads and meters with their version, or the reason for their absence."""
-    from rich.markup import escape
-    from rich.table import Table
+    from rich.text import Text
 
     from speechmeter.cli.console import console_for
     from speechmeter.core import plugins
     from speechmeter.core.errors import InputError
+    from speechmeter.report.terminal import draw_rows
 
-    console = console_for(sys.stdout)
-    table = Table(title="models", title_justify="left", header_style="bold")
-    for heading in ("model", "version, or what is missing", "what it is"):
-        table.add_column(heading, overflow="fold")
+    rows: list[list[Text]] = []
     for name in plugins.names(plugins.SUBJECTS):
         try:
             subject = plugins.subject(name)
         except InputError as error:
-            table.add_row(name, f"[red]{escape(error.what)}[/red]", "")
+            rows.append([Text(name), Text(error.what, style="red"), Text()])
             continue
         state = subject.installed()
-        table.add_row(name, _presence(state), escape(subject.summary))
-        for choice in state.choices:
-            table.add_row(f"{name}:{choice.source}", _presence(choice), escape(choice.summary))
-    console.print(table)
-    typer.echo(f"workloads: {', '.join(plugins.names(plugins.WORKLOADS))}")
-    typer.echo(f"meters: {', '.join(plugins.names(plugins.METERS))}")
+        rows.append([Text(name), _presence(state), Text(subject.summary)])
+        rows += [[Text(f"{name}:{one.source}"), _presence(one), Text(one.summary)] for one in state.choices]
+    say("models")
+    draw_rows(["model", "version, or what is missing", "what it is"], rows, console_for(sys.stdout), labels=3)
+    say(f"workloads: {', '.join(plugins.names(plugins.WORKLOADS))}")
+    say(f"meters: {', '.join(plugins.names(plugins.METERS))}")
 
 
-def _presence(state: Installed | Choice) -> str:
-    from rich.markup import escape
+def _presence(state: Installed | Choice) -> Text:
+    from rich.text import Text
 
-    return f"[yellow]{escape(state.missing)}[/yellow]" if state.missing else escape(state.version)
+    return Text(state.missing, style="yellow") if state.missing else Text(state.version)

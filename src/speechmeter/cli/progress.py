@@ -15,13 +15,14 @@ from rich.text import Text
 
 from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
+from speechmeter.core.printable import one_line
 from speechmeter.core.types import Record
 from speechmeter.launch.booking import Event
 from speechmeter.report.numbers import number
 
 _BAR = 24
 _REDRAW_S = 0.1
-_TOLD = (metrics.LATENCY, metrics.FLOPS, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED)
+_TOLD = (metrics.LATENCY, metrics.FLOPS, metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CUDA_ALLOCATED)
 """The first of these that a record holds stands in its line."""
 
 
@@ -77,7 +78,7 @@ class _Lines:
         """Print a finished case, and once what is left out and why."""
         if event.record is None:
             return
-        line = self._line(event, event.record) if event.kind == "finished" else _left_out(event.record)
+        line = one_line(self._line(event, event.record) if event.kind == "finished" else _left_out(event.record))
         if line not in self._told:
             self._told.add(line)
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -110,7 +111,7 @@ class _Bar(_Lines):
         running = f"{event.case.label} · {event.phase or 'start'}" if event.kind != "finished" else ""
         left = f"about {duration(self.left_s(event))} left" if event.done else ""
         text = f"{_bar(event.done, event.total)}  {running}  {left}"
-        self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+        self._live.update(Text(one_line(text), no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
 def _left_out(record: Record) -> str:

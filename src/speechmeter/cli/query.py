@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from speechmeter.cli.saying import say
+
 if TYPE_CHECKING:
     from speechmeter.store.query import Result
 
@@ -35,7 +37,7 @@ def query(
         if sql is None:
             raise InputError("there is no query to write", where="-o", fix='say what: "SELECT * FROM estimates"')
         count = querying.export(runs, sql, output, force=force)
-        typer.echo(f"{counted(count, 'row')} · {output}")
+        say(f"{counted(count, 'row')} · {output}")
         return
     title = "tables" if sql is None else " ".join(sql.split())
     with console_for(sys.stderr).status("reading records"):
@@ -72,6 +74,6 @@ def _print(title: str, result: Result, format: str) -> None:
     from speechmeter.report.terminal import draw
 
     if format != "table":
-        typer.echo(FORMATS[format](title, result.columns, result.rows).rstrip())
+        say(FORMATS[format](title, result.columns, result.rows, result.notes).rstrip())
         return
-    draw([result_table(title, result.columns, result.rows)], console_for(sys.stdout))
+    draw([result_table(title, result.columns, result.rows, result.notes)], console_for(sys.stdout))

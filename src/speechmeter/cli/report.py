@@ -8,6 +8,8 @@ from pathlib import Path
 
 import typer
 
+from speechmeter.cli.saying import say
+
 
 def report(
     runs: list[str] = typer.Argument(..., metavar="RUN…", help="Runs, or parts of them: RUN@model=a,batch=1."),
@@ -15,26 +17,27 @@ def report(
     force: bool = typer.Option(False, "--force", help="Replace what stands at -o."),
 ) -> None:
     """Write a page with tables and charts that needs nothing but a browser: no network, no server."""
-    from speechmeter.cli.files import check_free
+    from speechmeter.core.files import check_free
     from speechmeter.report.extra import check_installed
 
     gc.disable()  # a command this short frees nothing by it
     check_free(output, force=force)
     check_installed()
     write_report(runs, output)
-    typer.echo(f"written: {output}")
+    say(f"written: {output}")
 
 
 def write_report(runs: list[str], output: Path) -> None:
     """Write the page of these runs, over one that stands there."""
     from speechmeter import __version__
     from speechmeter.cli.console import console_for
-    from speechmeter.cli.files import write_whole
     from speechmeter.cli.progress import counting
+    from speechmeter.core.files import write_whole, written_by_user
     from speechmeter.report.page.build import build_page
     from speechmeter.report.sources import read_sources
 
     sources = read_sources(runs)
     with counting(console_for(sys.stderr), "reading") as watch:
         page = build_page(sources, __version__, watch)
-    write_whole(output, page.encode())
+    with written_by_user(output):
+        write_whole(output, page.encode())

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from speechmeter.cli.saying import say
+
 if TYPE_CHECKING:
     from speechmeter.api.rerunning import Rerun
 
@@ -57,12 +59,12 @@ def _print(made: Rerun, min_effect: str, format: str) -> None:
     parts = [f"{made.outcome}: {made.case.id} {made.case.label}", ratios(verdicts), str(made.path)]
     last = " · ".join(part for part in parts if part)
     notes = environment_notes(made.differences, *made.states)
-    table = comparison_table(verdicts, notes, min_effect)
+    table = comparison_table(made.comparison.family, notes, min_effect)
     if format == "json":
-        typer.echo(comparison_json(verdicts, [*notes, last]))
+        say(comparison_json(made.comparison.family, [*notes, last]))
         return
     if format == "markdown":
-        typer.echo(markdown([table]))
+        say(markdown([table]))
     else:
         draw([table], console_for(sys.stdout))
-    typer.echo(last)
+    say(last)

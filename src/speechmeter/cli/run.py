@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from speechmeter.cli.saying import say
+
 if TYPE_CHECKING:
     from speechmeter.api.runs import Options, Run
     from speechmeter.plan.overrides import Override
@@ -22,7 +24,9 @@ def run(
         None, metavar="[PLAN.yaml]", help="A plan; without one, flags or the tour.", show_default=False
     ),
     model: list[str] | None = typer.Option(
-        None, "--model", help="log-mel, transformers:SOURCE, python:FILE.py:FACTORY; repeatable."
+        None,
+        "--model",
+        help="log-mel, transformers:SOURCE, python:FILE.py:FACTORY; NAME=… in front names it in tables; repeatable.",
     ),
     seconds: str | None = typer.Option(None, help=f"Seconds of audio, {_LIST}."),
     batch: str | None = typer.Option(None, help=f"Items a call, {_LIST}."),
@@ -61,7 +65,7 @@ def run(
     find_within: str | None = typer.Option(None, "--find-within", help="How close the search comes, such as 1%."),
     find_margin: str | None = typer.Option(None, "--find-margin", help="Safety margin below it; 5% unless given."),
     quick: bool = typer.Option(False, "--quick", help="One round."),
-    strict: bool = typer.Option(False, "--strict", help="Exit 1 when a case failed."),
+    strict: bool = typer.Option(False, "--strict", help="Exit 1 when any case failed; without it, when all did."),
     dry_run: bool = typer.Option(False, "--dry-run", help="List cases, skipped cells and a time estimate."),
     trust: bool = typer.Option(False, "--trust", help="Run code that the plan names."),
     offline: bool = typer.Option(False, "--offline", help="Never use the network."),
@@ -91,7 +95,7 @@ def run(
     overrides = _overrides(model, flags, single, set_ or [])
     study = _study(plan, overrides, bool(model), output if resume else None, trust=trust)
     for note in study.notes:
-        typer.echo(f"speechmeter: {note}", err=True)
+        say(f"speechmeter: {note}", err=True)
     options = Options(
         output=output,
         launcher=_launcher(launcher),
@@ -103,7 +107,7 @@ def run(
         offline=offline,
     )
     for line in changed_data(study, options):
-        typer.echo(f"speechmeter: {line}", err=True)
+        say(f"speechmeter: {line}", err=True)
     if dry_run:
         _list_cases(study, options)
         return
@@ -111,16 +115,16 @@ def run(
     _show(made)
     if plan is None and not resume and study.plan.name == TOUR:
         _write_report(made)
-    if strict and made.failed:
+    if (strict and made.failed) or not made.measured:
         raise typer.Exit(1)
 
 
 def _overrides(
     models: list[str] | None, lists: dict[str, str | None], single: dict[str, Any], sets: list[str]
 ) -> list[Override]:
-    from speechmeter.plan.overrides import Override, from_flag, from_set
+    from speechmeter.plan.overrides import Override, from_flag, from_models, from_set
 
-    found = [Override(path=("models",), value=list(models), where="--model")] if models else []
+    found = [from_models(models)] if models else []
     found += [from_flag(key, value) for key, value in lists.items() if value is not None]
     found += [
         Override(path=(key,), value=value, where=f"--{key.replace('_', '-')}")
@@ -133,7 +137,7 @@ def _overrides(
 def _study(
     plan: Path | None, overrides: list[Override], has_model: bool, resumed: Path | None, *, trust: bool
 ) -> Study:
-    from speechmeter.plan.study import study_from_file, study_from_flags, tour
+    from speechmeter.plan.study import study_from_file, study_from_flags, study_of_run, tour
     from speechmeter.store.run_dir import RunDir
 
     if plan is not None:
@@ -141,7 +145,7 @@ def _study(
     if has_model or any(override.path == ("models",) for override in overrides):
         return study_from_flags(overrides)
     if resumed is not None:
-        return study_from_file(RunDir.existing(resumed).plan_path, overrides, trust=trust)
+        return study_of_run(RunDir.existing(resumed).plan_path, overrides, trust=trust)
     return tour(overrides)
 
 
@@ -166,18 +170,16 @@ def _measure(study: Study, options: Options) -> Run:
 
 def _show(made: Run) -> None:
     from speechmeter.cli.console import console_for
-    from speechmeter.report.choose import tables
+    from speechmeter.report.failures import failure_lines
     from speechmeter.report.grids import summary
     from speechmeter.report.terminal import draw
 
-    console = console_for(sys.stdout)
-    draw(tables(made.records, None), console)
-    for line in (
-        f"{summary(made.records)} · {made.path}",
-        f"see again: speechmeter show {made.path}",
-        f"as a page: speechmeter report {made.path}",
-    ):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for line in failure_lines(made.records):
+        say(line)
+    draw(made.tables(), console_for(sys.stdout))
+    say(f"{summary(made.records)} · {made.path}")
+    say(f"see again: speechmeter show {made.path}")
+    say(f"as a page: speechmeter report {made.path}")
 
 
 def _write_report(made: Run) -> None:
@@ -186,11 +188,11 @@ def _write_report(made: Run) -> None:
     from speechmeter.report.extra import missing
 
     if missing():
-        typer.echo("speechmeter: no page was written: pip install 'speechmeter[report]'", err=True)
+        say("speechmeter: no page was written: pip install 'speechmeter[report]'", err=True)
         return
     path = made.path / "report.html"
     write_report([str(made.path)], path)
-    typer.echo(f"report: {path}")
+    say(f"report: {path}")
 
 
 def _list_cases(study: Study, options: Options) -> None:
@@ -202,7 +204,7 @@ def _list_cases(study: Study, options: Options) -> None:
 
     sweep = check_study(study, options)
     if study.plan.find is not None:
-        typer.echo("\n".join(search_lines(search_of(study, sweep))))
+        say("\n".join(search_lines(search_of(study, sweep))))
         return
     pairs = left_to_do(sweep, options)
     left_out = {skip.case.id for skip in sweep.unavailable}
@@ -210,13 +212,13 @@ def _list_cases(study: Study, options: Options) -> None:
         if case.id not in left_out:
             rounds = sum(1 for other, _ in pairs if other.id == case.id)
             more = f" (up to {sweep.rounds.most})" if sweep.rounds.adaptive else ""
-            typer.echo(f"{case.id}  {case.label}  · {counted(rounds, 'round')}{more}")
+            say(f"{case.id}  {case.label}  · {counted(rounds, 'round')}{more}")
     for skip in (*sweep.skipped, *sweep.unavailable):
-        typer.echo(f"{skip.case.id}  {skip.case.label}  · left out: {skip.reason}")
+        say(f"{skip.case.id}  {skip.case.label}  · left out: {skip.reason}")
     guess = forecast(pairs, study.plan.limits.value(), earlier_walls([Path("runs")]))
     most = "no limit" if guess.most_s is None else duration(guess.most_s)
     cases = counted(len(sweep.cases), "case")
-    typer.echo(
+    say(
         f"{cases}, {len(sweep.skipped)} skipped, {len(sweep.unavailable)} unavailable; "
         f"{counted(guess.total, 'measurement')}, between {duration(guess.least_s)} and {most} "
         f"({guess.known} of them timed by earlier runs; the rest from process start-up to the time limit)"

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import typer
 
+from speechmeter.cli.saying import say
+
 
 def score(
     files: list[Path] = typer.Argument(
         ..., help="JSON lines with audio_filepath, duration, time, text, pred_text: one file a system."
     ),
-    normaliser: str = typer.Option("basic", help="english, basic or none."),
+    normaliser: str = typer.Option("basic", help="english, basic or none; or an older version such as basic.v1."),
     format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
 ) -> None:
     """Print WER, CER and RTFx of each file, and the difference of every two. Lines that cannot be used are named."""
@@ -27,8 +29,8 @@ def score(
         raise InputError(f"there is no format {format!r}", where="--format", fix=nearest(format, ["table", *FORMATS]))
     found = score_files(files, normaliser)
     for line in found.bad_lines:
-        typer.echo(f"speechmeter: {line}; left out", err=True)
+        say(f"speechmeter: {line}; left out", err=True)
     if format != "table":
-        typer.echo(FORMATS[format](found.tables()).rstrip())
+        say(FORMATS[format](found.tables()).rstrip())
         return
     draw(found.tables(), console_for(sys.stdout))

@@ -6,22 +6,19 @@ import sys
 
 import typer
 
+from speechmeter.cli.saying import say
+
 
 def selftest() -> None:
     """Check every meter on something whose cost is known. Exit code 1 when one is outside its tolerance."""
-    from rich.markup import escape
-    from rich.table import Table
+    from rich.text import Text
 
     from speechmeter.api.selftest import selftest as findings
     from speechmeter.cli.console import console_for
     from speechmeter.report.numbers import number
+    from speechmeter.report.terminal import draw_rows
 
-    table = Table(title="selftest", title_justify="left", header_style="bold")
-    for heading in ("meter", "on what"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("truth", "reading", "error", "allowed"):
-        table.add_column(heading, justify="right")
-    table.add_column("", overflow="fold")
+    rows: list[list[Text]] = []
     failed = 0
     console = console_for(sys.stdout)
     with console.status("checking") as progress:
@@ -32,9 +29,10 @@ def selftest() -> None:
             shown = ["" if value is None else number(value, finding.unit) for value in values]
             colour = {"passed": "green", "failed": "red", "not checked": "yellow"}[finding.state]
             why = finding.excuse or finding.trouble
-            state = f"[{colour}]{finding.state}[/{colour}]" + (f": {escape(why)}" if why else "")
-            table.add_row(finding.meter, escape(finding.what), *shown, state)
-    console.print(table)
+            state = Text.assemble((finding.state, colour), f": {why}" if why else "")
+            rows.append([Text(finding.meter), Text(finding.what), *map(Text, shown), state])
+    say("selftest")
+    draw_rows(["meter", "on what", "truth", "reading", "error", "allowed", "outcome"], rows, console, labels=2)
     if failed:
-        typer.echo(f"{failed} outside tolerance: figures of this kind from this host are not to be trusted", err=True)
+        say(f"{failed} outside tolerance: figures of this kind from this host are not to be trusted", err=True)
         raise typer.Exit(1)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.table import Table
+from speechmeter.cli.saying import say
 
+if TYPE_CHECKING:
+    from speechmeter.report.tables import Table
     from speechmeter.workloads.shapes.batching import Rule
     from speechmeter.workloads.shapes.table import Shapes
 
@@ -45,6 +46,8 @@ def shapes(
     """Make a shape file of a list or by the generator; print quantiles, and what batching makes of it."""
     from speechmeter.cli.console import console_for
     from speechmeter.core.errors import InputError
+    from speechmeter.core.files import check_free, written_by_user
+    from speechmeter.report.terminal import draw
     from speechmeter.workloads.shapes import file, generator
     from speechmeter.workloads.shapes.batching import COLUMNS, PRESETS, Rule
     from speechmeter.workloads.shapes.table import FRAMES, SUBSAMPLED
@@ -53,8 +56,8 @@ def shapes(
         raise InputError("give either a list, a shape file, or --generate", where="shapes", fix="see --help")
     if frames not in (None, *FRAMES):
         raise InputError(f"frames takes one of {', '.join(FRAMES)}, not {frames!r}", where="--frames")
-    if output is not None and output.exists() and not force:
-        raise InputError(f"{output} is there already", where="-o", fix="add --force, or choose another name")
+    if output is not None:
+        check_free(output, force=force, makes_folder=True)
     is_file = source is not None and file.is_shape_file(source)
     if source is None:
         found = generator.generate(generate or 0, seed)
@@ -64,13 +67,13 @@ def shapes(
         found = _listed(source, tokens, sentencepiece, format, root, shift_ms / 1000)
     table = found.counted_in(frames or (found.frames if is_file else SUBSAMPLED))
     if output is not None:
-        file.write(output, table, bare=bare)
-        typer.echo(f"written: {output}")
+        with written_by_user(output):
+            file.write(output, table, bare=bare)
+        say(f"written: {output}")
     most = max_frames or PRESETS[table.frames]
     rules = [Rule(batch=batch), Rule(max_frames=most), Rule(max_frames=most, pairing=COLUMNS)]
     console = console_for(sys.stdout)
-    console.print(_quantiles(table))
-    console.print(_batches(table, rules, first, steps))
+    draw([_quantiles(table), _batches(table, rules, first, steps)], console)
 
 
 def _listed(source: Path, tokens: str, model: Path | None, format: str, root: Path | None, shift_s: float) -> Shapes:
@@ -79,58 +82,53 @@ def _listed(source: Path, tokens: str, model: Path | None, format: str, root: Pa
     count = counted(tokens) if model is None else pieces(model)
     listed = from_list(source, count, format=format, root=root, shift_s=shift_s)
     if listed.left_out.count:
-        typer.echo(f"speechmeter: {listed.left_out.line(most=len(listed.left_out.first))}", err=True)
+        say(f"speechmeter: {listed.left_out.line(most=len(listed.left_out.first))}", err=True)
     return listed.shapes
 
 
 def _quantiles(shapes: Shapes) -> Table:
-    from rich.table import Table
-
+    from speechmeter.report.tables import Cell, Row, Table
     from speechmeter.workloads.shapes import statistics
 
     related = statistics.correlation(shapes)
     told = f" · correlation {related:.4f}" if related is not None else ""
     beyond = int((shapes.rows[:, 1] > shapes.rows[:, 0]).sum())
     title = f"{len(shapes)} rows, {shapes.frames} frames{told} · rows with U > T: {beyond}"
-    table = Table(title=title, title_justify="left", header_style="bold")
-    table.add_column("")
-    for heading in ("mean", "sd", *(f"{percent} %" for percent in statistics.PERCENTS)):
-        table.add_column(heading, justify="right")
+    rows = []
     for spread in statistics.spreads(shapes):
         values = [f"{value:g}" if spread.name in "TU" else f"{value:.2f}" for value in spread.quantiles]
         sd = f"{spread.sd:.3f}" if spread.sd is not None else "–"
-        table.add_row(spread.name, f"{spread.mean:.3f}", sd, *values)
-    return table
+        words = (f"{spread.mean:.3f}", sd, *values)
+        rows.append(Row(labels=(spread.name,), cells=tuple(Cell(word=word) for word in words)))
+    columns = ("mean", "sd", *(f"{percent} %" for percent in statistics.PERCENTS))
+    return Table(title=title, metric=None, labels=("",), columns=columns, rows=tuple(rows))
 
 
 def _batches(shapes: Shapes, rules: list[Rule], first: int, steps: int | None) -> Table:
-    from rich.table import Table
-
+    from speechmeter.report.tables import Cell, Row, Table
     from speechmeter.workloads.shapes.batching import grouped
     from speechmeter.workloads.shapes.statistics import batch_facts
 
-    table = Table(title="batches", title_justify="left", header_style="bold")
-    headings = ("", "batches", "steps", "N", "max T", "max U", "padded cells", "largest", "true cells", "waste")
-    for heading in headings:
-        table.add_column(heading, justify="right" if heading else "left")
+    columns = ("batches", "steps", "N", "max T", "max U", "padded cells", "largest", "true cells", "waste")
+    rows = []
     for rule in rules:
         groups = grouped(shapes, rule)
         taken = groups.taken(first, steps)
-        if len(taken) < 1:
-            table.add_row(str(rule), f"{len(groups):,}", "none")
-            continue
-        facts = batch_facts(taken, first)
-        table.add_row(
-            str(rule),
-            f"{len(groups):,}",
-            _range((first, first + len(taken) - 1)),
-            *map(_range, (facts.items, facts.frames, facts.tokens)),
-            _whole(facts.padded_mean),
-            f"{facts.padded_largest:,} at {facts.largest_step}",
-            _whole(facts.true_mean),
-            f"{facts.waste:.1%}",
-        )
-    return table
+        words = [f"{len(groups):,}", "none"]
+        if len(taken):
+            facts = batch_facts(taken, first)
+            words = [
+                f"{len(groups):,}",
+                _range((first, first + len(taken) - 1)),
+                *map(_range, (facts.items, facts.frames, facts.tokens)),
+                _whole(facts.padded_mean),
+                f"{facts.padded_largest:,} at {facts.largest_step}",
+                _whole(facts.true_mean),
+                f"{facts.waste:.1%}",
+            ]
+        words += [""] * (len(columns) - len(words))
+        rows.append(Row(labels=(str(rule),), cells=tuple(Cell(word=word) for word in words)))
+    return Table(title="batches", metric=None, labels=("",), columns=columns, rows=tuple(rows))
 
 
 def _whole(value: float) -> str:

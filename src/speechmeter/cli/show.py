@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from speechmeter.cli.saying import say
+
 if TYPE_CHECKING:
     from speechmeter.report.tables import Table
 
@@ -19,7 +21,7 @@ def show(
         None,
         help="rtf, rtfx, latency, memory, parameters, flops, energy, modules, operators, coverage, utilisation, "
         "stages, cold-start, summary, cascades, relations, utterances, quality, losses, split, trace, timeline, "
-        "frontier, growth, or any metric.",
+        "frontier, growth, inputs, methods, or any metric.",
     ),
     format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
     statistic: str = typer.Option(
@@ -31,6 +33,14 @@ def show(
     ),
     filter: str | None = typer.Option(
         None, "--filter", help="Modules to list, with --metric modules: a pattern such as 'encoder.layers.*'."
+    ),
+    sort: str | None = typer.Option(
+        None,
+        "--sort",
+        help="With --metric operators: own-time, total-time, calls, own-memory, memory, flops or name.",
+    ),
+    limit: int | None = typer.Option(
+        None, "--limit", help="With --metric operators: how many to list of each case (default 20)."
     ),
     assume: list[str] = typer.Option(
         [], "--assume", help="A rate for the energy table: tdp_w=65, co2_g_per_kwh=400, price_per_kwh=0.30. Repeatable."
@@ -47,7 +57,10 @@ def show(
     from speechmeter.core.plugins import nearest
     from speechmeter.report.choose import tables
     from speechmeter.report.growth import read_at
+    from speechmeter.report.methods.paragraph import WORD, methods, written
+    from speechmeter.report.tables import with_notes
     from speechmeter.report.text import FORMATS
+    from speechmeter.store.planned import unfinished
     from speechmeter.store.run_dir import RunDir
 
     gc.disable()  # a command this short frees nothing by it, and a third of its time would go there
@@ -57,16 +70,35 @@ def show(
         raise InputError(
             f"there is no statistic {statistic!r}", where="--stat", fix=nearest(statistic, list(STATISTICS))
         )
-    records = hosts_apart(RunDir.existing(run).records())
+    store = RunDir.existing(run)
+    stored = store.records()
+    if left := unfinished(run, stored):
+        say(f"speechmeter: this run is unfinished: {left}; continue with --resume -o {run}", err=True)
+    if metric == WORD:
+        say(written(methods(stored, store.environments(), statistic), format))
+        return
+    records = hosts_apart(stored)
     if assume and metric not in (None, "energy"):
         raise InputError("rates are for the energy table", where="--assume", fix="--metric energy, or none")
     if filter is not None and metric != "modules":
         raise InputError("a pattern is for the modules", where="--filter", fix="add --metric modules")
     if at and metric != "growth":
         raise InputError("sizes are for the table of growth", where="--at", fix="add --metric growth")
-    found = tables(records, metric, statistic, read_assumptions(assume), filter, beside=split, at=read_at(at))
+    found = tables(
+        records,
+        metric,
+        statistic,
+        read_assumptions(assume),
+        filter,
+        beside=split,
+        at=read_at(at),
+        sort=sort,
+        limit=limit,
+        where="--metric",
+    )
+    found = with_notes(found, store.notes)
     if format != "table":
-        typer.echo(FORMATS[format](found, sci=sci).rstrip())
+        say(FORMATS[format](found, sci=sci).rstrip())
         return
     _draw(found, sci, len(records))
 
@@ -76,5 +108,5 @@ def _draw(found: list[Table], sci: bool, count: int) -> None:
     from speechmeter.report.terminal import draw
 
     if not count:
-        typer.echo("this run holds no records yet")
+        say("this run holds no records yet")
     draw(found, console_for(sys.stdout), sci=sci)

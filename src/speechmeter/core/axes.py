@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 BOUNDARIES = ("model", "+decode", "+features", "+copy", "+load")
@@ -13,7 +13,11 @@ BOUNDARIES = ("model", "+decode", "+features", "+copy", "+load")
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """One thing that can be varied. `kind` is int, float, bool or str; `default` is used when a plan is silent."""
+    """One thing that can be varied. `kind` is int, float, bool or str; `default` is used when a plan does not set it.
+
+    A `late` axis came to a subject after runs without it existed: a case has it only where it differs from its default,
+    so that the ids of those runs stay what they are.
+    """
 
     name: str
     kind: type
@@ -22,6 +26,7 @@ class Axis:
     choices: tuple[Any, ...] = ()
     minimum: float | None = None
     above: float | None = None
+    late: bool = False
 
     def check(self, value: Any) -> str | None:
         """Why `value` is not on this axis; None when it is."""
@@ -84,8 +89,14 @@ QUANTIZE = Axis(
     help="none, or int8-dynamic: weights in int8, activations quantised at every call",
     choices=(NONE, INT8_DYNAMIC),
 )
+LATE_QUANTIZE = replace(QUANTIZE, late=True)
+"""For subjects that could not be quantised at first."""
 SHARED_AXES: tuple[Axis, ...] = (BEAM, MIN_NEW_TOKENS, MAX_NEW_TOKENS, MAX_LEN_A, MAX_LEN_B, QUANTIZE)
 """Axes of models that generate or can be quantised, each defined once for all subjects that have it."""
+
+
+LATE_DEFAULTS: dict[str, Any] = {LATE_QUANTIZE.name: LATE_QUANTIZE.default}
+"""What a case without such an axis was measured with."""
 
 
 def axis_names(axes: Iterable[Axis]) -> list[str]:

@@ -13,17 +13,30 @@ from speechmeter.core.types import Batch
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """Items that a workload could not use: how many of how many, and the first of them as (id, reason)."""
+    """Items that a workload could not use: how many of how many, and the first of them as (id, reason).
+
+    `kinds` are endings of sound files that nothing here can decode, with how many there are of each. They are part of
+    `count`, and not among the first.
+    """
 
     count: int
     of: int
     first: tuple[tuple[str, str], ...] = field(default=())
+    kinds: tuple[tuple[str, int], ...] = field(default=())
 
     def line(self, most: int = 3) -> str:
         """What a reader must know: `3 of 20 items left out: a.flac: there is no such file; …`."""
-        told = "; ".join(f"{name}: {reason}" for name, reason in self.first[:most])
-        more = "; …" if self.count > min(most, len(self.first)) else ""
-        return f"{self.count} of {self.of} items left out: {told}{more}"
+        return f"{self.count} of {self.of} items left out: {self.reasons(most)}"
+
+    def reasons(self, most: int = 3) -> str:
+        """Why, of each kind and of the first of the others."""
+        parts = [f"{name}: {reason}" for name, reason in self.first[:most]]
+        if self.kinds:
+            counts = ", ".join(f"{count} {ending}" for ending, count in self.kinds)
+            ending = self.kinds[0][0]
+            parts.insert(0, f"{counts} (cannot be decoded; convert them, for example: ffmpeg -i x{ending} x.wav)")
+        more = self.count > sum(count for _, count in self.kinds) + len(self.first[:most])
+        return "; ".join([*parts, *(["…"] if more else [])])
 
 
 class Batches(Sequence[Batch]):
@@ -33,6 +46,8 @@ class Batches(Sequence[Batch]):
     """None when the workload is one that leaves nothing out."""
     notes: tuple[str, ...] = ()
     """Facts about the input that a reader must know."""
+    warnings: tuple[str, ...] = ()
+    """What about the input may make figures mislead."""
 
     @abstractmethod
     def one(self, place: int) -> Batch:
@@ -62,9 +77,17 @@ class Batches(Sequence[Batch]):
 class MadeBatches(Batches):
     """Batches that are all in memory; `make` makes them again."""
 
-    def __init__(self, batches: Iterable[Batch], make: Callable[[], Iterable[Batch]]) -> None:
+    def __init__(
+        self,
+        batches: Iterable[Batch],
+        make: Callable[[], Iterable[Batch]],
+        *,
+        notes: Sequence[str] = (),
+        warnings: Sequence[str] = (),
+    ) -> None:
         self._batches = tuple(batches)
         self._make = make
+        self.notes, self.warnings = tuple(notes), tuple(warnings)
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -80,6 +103,36 @@ class MadeBatches(Batches):
     def again(self) -> Iterator[Batch]:
         """What the workload makes when it is asked once more."""
         return iter(self._make())
+
+
+class ChosenBatches(Batches):
+    """Some batches of another, in an order of their own."""
+
+    def __init__(self, batches: Batches, places: Sequence[int]) -> None:
+        self._batches = batches
+        self._places = tuple(places)
+        self.left_out = batches.left_out
+        self.notes, self.warnings = batches.notes, batches.warnings
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def one(self, place: int) -> Batch:
+        """That of the other."""
+        return self._batches.one(self._places[place])
+
+    def outlines(self) -> Iterator[Batch]:
+        """Those of the other."""
+        return self._chosen(self._batches.outlines())
+
+    def again(self) -> Iterator[Batch]:
+        """Those of the other; all of them are loaded for it."""
+        return self._chosen(self._batches.again())
+
+    def _chosen(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        wanted = set(self._places)
+        found = {place: batch for place, batch in enumerate(batches) if place in wanted}
+        return (found[place] for place in self._places)
 
 
 def in_turn(batches: Sequence[Batch], calls: int | None = None) -> Iterator[Batch]:

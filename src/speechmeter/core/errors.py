@@ -8,14 +8,19 @@ SpeechmeterError
 │   ├── DeviceError         a device, core or limit that this machine does not have
 │   └── RunDirError         a run directory that is taken, missing or not ours
 ├── StoreError              a record that cannot be read, or could not be once it is written
-├── CannotGoOnError         a run that has to end: no room for a record, a device lost (exit 1, finished records kept)
 ├── SensorError             a sensor, a log of one, or a hardware counter that cannot be read
 ├── DisagreementError       an implementation that does not compute what it claims to
 ├── NeedsValuesError        a model on shapes alone decides by a value that shapes do not give
-└── InterruptedRun          the run was stopped from outside; finished records are kept
+└── StoppedRun              a run that ended before it was done; finished records are kept
+    ├── CannotGoOnError     it has to end: no room for a record, a device lost (exit 1)
+    └── InterruptedRun      it was stopped from outside, or no machine is left (exit 130)
+
+SkippedLinesWarning is no error: a run was read without the lines of it that are damaged.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 
 class SpeechmeterError(Exception):
@@ -64,10 +69,6 @@ class StoreError(SpeechmeterError):
     """A record cannot be read, or could not be once it is written."""
 
 
-class CannotGoOnError(SpeechmeterError):
-    """A run has to end before it is done; every finished record is kept, and `--resume` goes on from there."""
-
-
 class SensorError(SpeechmeterError):
     """A sensor, a log of one, or a hardware counter cannot be read: the reason in one line, with the way out."""
 
@@ -80,5 +81,32 @@ class NeedsValuesError(SpeechmeterError):
     """A model that runs on shapes alone decides by a value that shapes do not give."""
 
 
-class InterruptedRun(SpeechmeterError):  # noqa: N818 - an interruption is not an error of anyone's
-    """The run was stopped from outside; every finished record is kept."""
+class StoppedRun(SpeechmeterError):  # noqa: N818 - an interruption is not an error of anyone's
+    """A run ended before it was done; every finished record is kept, and `--resume` continues from there.
+
+    `finished` says how far it came, `run` is its directory where there is one, and `resume_with` are flags of
+    `speechmeter run` that it needs to continue, beside those it was begun with.
+    """
+
+    def __init__(self, what: str, *, finished: str = "", resume_with: tuple[str, ...] = ()) -> None:
+        super().__init__(what)
+        self.what = what
+        self.finished = finished
+        self.resume_with = resume_with
+        self.run: Path | None = None
+
+    def __str__(self) -> str:
+        kept = f"{self.finished} in {self.run}" if self.run is not None and self.finished else self.finished
+        return "; ".join(text for text in (self.what, kept) if text)
+
+
+class CannotGoOnError(StoppedRun):
+    """The run has to end: there is no room for a record, or a device is lost."""
+
+
+class InterruptedRun(StoppedRun):
+    """The run was stopped from outside, or no machine is left for it."""
+
+
+class SkippedLinesWarning(UserWarning):
+    """Lines of a run are damaged and were left out of what was read: how many, which, and why."""

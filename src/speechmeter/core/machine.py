@@ -9,6 +9,7 @@ from pathlib import Path
 GLIBC = "glibc"
 HOST_VARIABLE = "SPEECHMETER_HOST"
 """Names the machine in records, where its own name changes (containers) or is that of others too (boards)."""
+_ran: set[str] = set()
 _ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
 
 
@@ -56,6 +57,16 @@ def cpu_model() -> str:
     """The processor's own name, or its architecture."""
     fields = proc_fields("/proc/cpuinfo")
     return fields.get("model name") or fields.get("Model") or platform.processor() or platform.machine()
+
+
+def note_profiler() -> None:
+    """Say that a profiler is started in this process."""
+    _ran.add("profiler")
+
+
+def profiler_ran() -> bool:
+    """Whether a profiler of ours ever ran in this process: what is timed afterwards may be slower."""
+    return "profiler" in _ran
 
 
 def allocator() -> str:

@@ -8,11 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError
+from speechmeter.core.files import write_whole
 
 FILE = "memory.json"
 """Its name in the folder of a case's artifacts."""
 FORMAT = 1
+LARGEST_FILE = 64 * MIB
 """Version of the file. History: 1, first."""
 
 
@@ -67,16 +70,13 @@ class MemoryTimeline:
 
 def write_timeline(path: Path, timeline: MemoryTimeline) -> None:
     """Write it; the file is whole or absent."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(timeline.to_json(), separators=(",", ":")) + "\n", encoding="utf-8")
-    part.replace(path)
+    write_whole(path, (json.dumps(timeline.to_json(), separators=(",", ":")) + "\n").encode())
 
 
 def read_timeline(path: Path) -> MemoryTimeline:
     """Read it. Raises InputError when it is not there or is none of this format."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_text(path, LARGEST_FILE))
         if data["format"] != FORMAT:
             raise InputError(f"its format is {data['format']}, known is {FORMAT}", where=str(path), fix="update")
         return MemoryTimeline.from_json(data)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.types import Speech
+from speechmeter.core.types import Segments, Speech
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,12 +19,29 @@ class TraceOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SpeechFiles:
+    """How sound is written: names begin with `prefix` and a `_`, resampled to `rate` in Hz; empty: as it was made."""
+
+    prefix: str = ""
+    rate: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Keep:
-    """Where files are written, each case in its own folder, sound only with `speech`. No folder: counted only."""
+    """Where files are written, each case in its own folder, sound only with `speech`. No folder: counted only.
+
+    `outputs` of calls are kept and counted once a case. What a profiler records is the same in all rounds, so `trace`
+    holds for all of them.
+    """
 
     folder: Path | None = None
-    speech: bool = False
+    speech: SpeechFiles | None = None
     trace: TraceOptions = field(default_factory=TraceOptions)
+    outputs: bool = True
+
+    def later_round(self) -> Keep:
+        """The same for a round after the first: no files, no outputs."""
+        return replace(self, folder=None, outputs=False)
 
     def of(self, case_id: str) -> Keep:
         """The same for one case: its own folder, which is made by whoever writes first."""
@@ -49,6 +66,12 @@ def output_of(last: Any) -> Output:
         return Output(lines=tuple(items), is_text=True)
     if all(isinstance(item, Speech) for item in items):
         return Output(speech=tuple(items))
-    if all(isinstance(item, list | tuple) and all(type(part) is int for part in item) for item in items):
+    if all(is_ids(item) for item in items):
         return Output(lines=tuple(" ".join(map(str, item)) for item in items))
     return Output()
+
+
+def is_ids(item: Any) -> bool:
+    """Whether an item is a list of token ids; that of a model which wrote nothing is empty."""
+    plain = isinstance(item, list | tuple) and not isinstance(item, Segments)
+    return plain and all(type(part) is int for part in item)

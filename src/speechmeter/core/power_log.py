@@ -1,7 +1,7 @@
 """Power logs of external meters: read them, and integrate watts between two moments. Standard library only.
 
-Two formats. A CSV with the header `time_s,watts`, times in seconds since the Unix epoch, in order; and the CSV report
-of powertop, which holds one mean and its starting time.
+Two formats. A CSV with the header `time_s,watts`, times in seconds since the Unix epoch, in order; and the reports of
+`powertop --csv=NAME --iteration=N`, one file a measurement.
 """
 
 from __future__ import annotations
@@ -11,20 +11,28 @@ import re
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil, isfinite
+from math import isfinite
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
+from typing import ClassVar
 
-from speechmeter.core.errors import SensorError
+from speechmeter.core.bounded import MIB, read_text
+from speechmeter.core.errors import InputError, SensorError
 
 HEADER = ("time_s", "watts")
+LARGEST_LOG = 256 * MIB
+"""A day at a hundred samples a second."""
+_STAMP_S = 1.0
+"""powertop writes times in whole seconds: what it did at a stamp happened within so long after it."""
+_LEAST_REPORTS = 2
+_RECENT = 10
+"""Files before these may be of an earlier powertop, with another --time."""
 _PREFIXES = {"": 1.0, "u": 1e-6, "m": 1e-3, "k": 1e3}
-_NUMBER = r"""[\s,;"]*([\d.]+)\s*([umk]?)\s*"""
-_DISCHARGE = re.compile(r"discharge rate of:" + _NUMBER + "W")
-_CONSUMED = re.compile(r"energy consumed was :" + _NUMBER + "J")
-_RAN_AT = re.compile(r"ran at (\w{3} +\w{3} +\d+ [\d:]{8} \d{4})")
+_DISCHARGE = re.compile(r"""discharge rate of:[\s,;"]*([\d.]+)\s*([umk]?)\s*W""")
+_STAMPED = re.compile(r"(.*)-(\d{8}-\d{6})$", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +42,8 @@ class PowerLog:
     name: str
     times_s: tuple[float, ...]
     watts: tuple[float, ...]
+    source: ClassVar[str] = "power log"
+    """What it is called in records."""
 
     @property
     def interval_s(self) -> float | None:
@@ -83,25 +93,88 @@ class PowerLog:
         return self.watts[after - 1] + share * (self.watts[after] - self.watts[after - 1])
 
 
+@dataclass(frozen=True, kw_only=True)
+class PowertopLog:
+    """Reports of powertop, each a file whose name ends in the moment its measurement began: `starts_s`, Unix time.
+
+    A report holds no time of its end. powertop opens the next file right after it, so a measurement lasted until the
+    stamp of the next one; the last file is never used. The watts are the battery's rate when the measurement ended.
+    The energy that powertop prints is no help: it multiplies the time by the rate of the measurement before
+    (measurement_manager.cpp, sysfs.cpp), so energy divided by power is not its duration.
+    """
+
+    name: str
+    starts_s: tuple[float, ...]
+    files: tuple[Path, ...]
+    source: ClassVar[str] = "powertop reports"
+
+    @property
+    def interval_s(self) -> float | None:
+        """The usual time from one measurement to the next, of the last ones; None below two files."""
+        gaps = [after - before for before, after in pairwise(self.starts_s[-_RECENT:])]
+        return median(gaps) if gaps else None
+
+    def covers(self, end_s: float) -> bool:
+        """Whether every measurement that ended before that moment has been written."""
+        return self.starts_s[-1] + _STAMP_S >= end_s
+
+    def energy_j(self, start_s: float, end_s: float) -> float:
+        """Joules between two epoch times: mean watts of the measurements that lie inside them, times the seconds.
+
+        Raises SensorError when fewer than two lie inside, or when a report holds no watts.
+        """
+        inside = [
+            file
+            for file, begun_s, next_s in zip(self.files, self.starts_s, self.starts_s[1:], strict=False)
+            if start_s <= begun_s and next_s + _STAMP_S <= end_s
+        ]
+        if len(inside) < _LEAST_REPORTS:
+            raise SensorError(
+                f"{self.name}: {len(inside)} of {len(self.files)} measurements lie inside the window "
+                f"{_clock(start_s)} to {_clock(end_s)}, {_LEAST_REPORTS} are needed; they began between "
+                f"{_clock(self.starts_s[0])} and {_clock(self.starts_s[-1])} (local time): start powertop before the "
+                "run, with --time=1 and an --iteration that lasts until its end"
+            )
+        return fmean(map(_report_watts, inside)) * (end_s - start_s)
+
+
+Log = PowerLog | PowertopLog
+
+
 def trapezoid(times_s: Sequence[float], watts: Sequence[float]) -> float:
     """Joules under a line through (time, watts) points; 0 below two points."""
     steps = zip(pairwise(times_s), pairwise(watts), strict=True)
     return sum((t1 - t0) * (w0 + w1) / 2 for (t0, t1), (w0, w1) in steps)
 
 
-def read_log(path: str | Path) -> PowerLog:
-    """The log in a file, which may still be growing. SensorError when it is missing or not a power log."""
+def read_log(path: str | Path) -> Log:
+    """The log in a file, which may still be growing, or the reports of powertop whose `--csv` this name was.
+
+    SensorError when there is no such file, or it is not a power log.
+    """
+    reports = _reports(Path(path))
+    if reports is not None:
+        return reports
+    return parse_log(_read(Path(path)), name=f"power log {path}")
+
+
+def _read(path: Path) -> str:
     try:
-        text = Path(path).read_text()
+        return read_text(path, LARGEST_LOG)
     except (OSError, UnicodeDecodeError) as error:
         raise SensorError(f"power log {path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    return parse_log(text, name=f"power log {path}")
+    except InputError as error:
+        raise SensorError(f"power log {path} cannot be read: {error.what}") from error
 
 
 def parse_log(text: str, *, name: str) -> PowerLog:
-    """A log from its text, either format. A last line without its end is left out: it may be half a number."""
-    if "PowerTOP" in text:
-        return _from_powertop(text, name)
+    """A log from its text. A last line without its end is left out: it may be half a number."""
+    if "PowerTOP" in text or "P o w e r T O P" in text:
+        raise SensorError(
+            f"{name} is a single report of powertop, which says when its measurement began and not when it ended, so "
+            "it cannot be tied to the calls: add --iteration=N to powertop, which then writes a file a measurement "
+            "(NAME-20261115-120047.csv), and keep power_log=NAME.csv"
+        )
     whole = text[: text.rfind("\n") + 1].splitlines()
     if not whole or tuple(cell.strip() for cell in whole[0].split(",")) != HEADER:
         raise SensorError(f"{name} is not a power log: its first line must be {','.join(HEADER)}")
@@ -124,28 +197,45 @@ def _row(cells: Sequence[str], where: str) -> tuple[float, float]:
 
 def powertop_watts(text: str) -> float:
     """The discharge rate in a powertop CSV report; SensorError when the report has none."""
-    return _quantity(_DISCHARGE, text, "watts (powertop prints them on a battery that discharges)")
-
-
-def _from_powertop(text: str, name: str) -> PowerLog:
-    """One mean from its start on. powertop writes no duration: it is the energy divided by the power."""
-    watts, energy_j = powertop_watts(text), _quantity(_CONSUMED, text, "energy")
-    start_s, duration_s = _ran_at_s(text), energy_j / watts
-    steps = max(1, ceil(duration_s))
-    times_s = tuple(start_s + duration_s * step / steps for step in range(steps + 1))
-    return PowerLog(name=name, times_s=times_s, watts=(watts,) * len(times_s))
-
-
-def _quantity(pattern: re.Pattern[str], text: str, what: str) -> float:
-    match = pattern.search(text)
+    match = _DISCHARGE.search(text)
     value = float(match[1]) * _PREFIXES[match[2]] if match else 0.0
     if value <= 0:
-        raise SensorError(f"the powertop report holds no {what}")
+        raise SensorError("the powertop report holds no watts (powertop prints them on a battery that discharges)")
     return value
 
 
-def _ran_at_s(text: str) -> float:
-    match = _RAN_AT.search(text)
-    if match is None:
-        raise SensorError("the powertop report does not say when it ran")
-    return time.mktime(time.strptime(match[1], "%a %b %d %H:%M:%S %Y"))
+def _report_watts(path: Path) -> float:
+    try:
+        return powertop_watts(_read(path))
+    except SensorError as error:
+        raise SensorError(f"{path}: {error}") from error
+
+
+def _reports(path: Path) -> PowertopLog | None:
+    """The files that powertop made of this name, or of the name that one of them came from; None where there is none.
+
+    powertop writes NAME-YYYYmmdd-HHMMSS.csv for --csv=NAME.csv, in local time (report.cpp). SensorError when the last
+    finished one holds no watts: then there is no need to wait for more.
+    """
+    own = _STAMPED.match(path.stem)
+    base = own[1] if own else path.stem
+    found: dict[float, Path] = {}
+    for file in path.parent.glob(f"*{path.suffix}"):
+        stamped = _STAMPED.match(file.stem)
+        if stamped and stamped[1] == base and file.suffix == path.suffix:
+            with suppress(ValueError, OverflowError):  # digits that are no date
+                found[time.mktime(time.strptime(stamped[2], "%Y%m%d-%H%M%S"))] = file
+    if not found:
+        return None
+    starts_s = sorted(found)
+    if len(starts_s) > 1:
+        _report_watts(found[starts_s[-2]])
+    return PowertopLog(
+        name=f"powertop reports {path.parent / base}-*{path.suffix}",
+        starts_s=tuple(starts_s),
+        files=tuple(found[start_s] for start_s in starts_s),
+    )
+
+
+def _clock(moment_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment_s))

@@ -42,10 +42,14 @@ class Prepared:
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
-    """Which of the calls made by `Session.collect` are samples (the others were warm-up), and why it stopped."""
+    """Which of the calls made by `Session.collect` are samples (the others were warm-up), and why it stopped.
+
+    `places` has for each sample the place of its batch in `Session.batches`; it is empty where they come in turn.
+    """
 
     kept: tuple[bool, ...]
     stop_reason: str
+    places: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +146,12 @@ class Session(Protocol):
 
     @property
     def batches(self) -> Sequence[Batch]:
-        """What the workload gave."""
+        """What is measured: all that the workload gave or, of a schedule, the batches of its active steps."""
+        ...
+
+    @property
+    def all_batches(self) -> Sequence[Batch]:
+        """All that the workload gave: what is scored, and what a schedule goes through."""
         ...
 
     @property
@@ -152,12 +161,22 @@ class Session(Protocol):
 
     @property
     def refused(self) -> str:
-        """Why an earlier way of opening the case failed; empty when the first way did."""
+        """Why an earlier way of opening the case failed; empty when none did."""
+        ...
+
+    @property
+    def earlier(self) -> Sequence[Measurement]:
+        """What an earlier way found, where it is taken once more in this one to be checked; else empty."""
         ...
 
     @property
     def keep(self) -> Keep:
         """The folder for files of this case, which the first writer makes; None where none are kept."""
+        ...
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What meters of one process leave for each other, by name: a recording that several of them read."""
         ...
 
     @property
@@ -170,7 +189,7 @@ class Session(Protocol):
         ...
 
     def outputs(self) -> Sequence[Output]:
-        """What a call with each batch puts out, from one pass outside every clock; empty where nothing is kept."""
+        """What a call with each of all batches puts out, from one pass outside every clock; empty without any."""
         ...
 
     def sync(self) -> None:
@@ -186,15 +205,21 @@ class Session(Protocol):
         ...
 
 
+def _never(found: Sequence[Measurement]) -> bool:
+    return False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Way:
     """How a case may be opened: a context that holds while the subject is built and called.
 
-    A way that is not `warm` makes no first call before the meters.
+    A way that is not `warm` makes no first call before the meters. `check_next` decides from what was found whether the
+    next way is tried too: its figures then replace these, and the meter compares both.
     """
 
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
     warm: bool = True
+    check_next: Callable[[Sequence[Measurement]], bool] = _never
 
 
 ORDINARY = (Way(),)
@@ -202,6 +227,10 @@ MAIN = "main"
 """The process that meters share when they disturb each other no more than passes after one another do."""
 PROFILED = "profiled"
 """The process of meters that record what runs: a profiler may slow what comes after it, so nothing is timed there."""
+SHAPES = "shapes"
+"""The process of meters that need no values: models are built from shapes alone there."""
+OBSERVING = frozenset({SHAPES, PROFILED})
+"""Processes that watch a subject in ways of their own. If one fails, only its own figures are missing."""
 
 
 @runtime_checkable
@@ -214,7 +243,7 @@ class Meter(Protocol):
     environ: Mapping[str, str]
     """Environment variables that its process must be started with; it can then not be measured inline."""
     ways: tuple[Way, ...]
-    """Ways to open the case in a process of its own, tried in order; those that share it have the same ones."""
+    """Ways to open the case in a process of its own, tried in order until one works; the same in one process."""
 
     def process(self, case: Case) -> str:
         """The process it runs in: `MAIN`, or a name; meters that give the same name share it."""

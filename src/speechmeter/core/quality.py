@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-NORMALISERS: Mapping[str, str] = {"none": "none.v1", "basic": "basic.v1", "english": "english.v1"}
-"""The id with version of each normaliser, by the name that a plan gives. A changed rule gets a new version."""
+NORMALISERS: Mapping[str, str] = {"none": "none.v1", "basic": "basic.v2", "english": "english.v2"}
+"""The newest id of each normaliser, by the name that a plan gives. A changed rule gets a new version."""
+VERSIONS = ("none.v1", "basic.v1", "basic.v2", "english.v1", "english.v2")
+"""Every id that there is: older ones stay, for the records and plans that name them."""
+FIRST_VERSION = ".v1"
+"""What a name without a version meant in a plan that a run keeps; later ones keep the id."""
 SCORES = ("wer", "cer", "bleu", "chrf")
 """Scores that a plan may ask for."""
 QUALITY = "quality"
@@ -19,6 +23,8 @@ IMPORTED = "imported"
 
 UTTERANCES = "utterances"
 """The note of `answered.v1` that holds the ids of the utterances, in the order of the values."""
+SPEAKERS = "speakers"
+"""The note beside it that holds who speaks each of them, where the data say so of all."""
 
 
 def default_scores(workload: str) -> tuple[str, ...]:
@@ -30,3 +36,8 @@ def quality_of(protocol: Mapping[str, Any], workload: str) -> tuple[str, tuple[s
     """(id of the normaliser, scores) of a protocol; the defaults where it says nothing."""
     asked = protocol.get(QUALITY, {})
     return asked.get("normaliser", NORMALISERS["basic"]), tuple(asked.get("scores") or default_scores(workload))
+
+
+def normaliser_id(asked: str | None) -> str:
+    """The id that a plan means by a name, an id, or nothing."""
+    return NORMALISERS.get(asked or "basic", asked or "")

@@ -8,15 +8,18 @@ holds fractions, and one that could be either is refused unless it is called `we
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError
 from speechmeter.core.quality import SCORES
 
+LARGEST_FILE = 16 * MIB
 _RATES = ("wer", "cer")
 _FIX = "a column `model` and at least one of " + ", ".join(SCORES)
 _FACTORS = {"": 1.0, "_percent": 1.0, "_fraction": 100.0}
@@ -53,6 +56,7 @@ def read_scores(path: Path) -> list[ScoreRow]:
     columns = _score_columns(header, path)
     axes = [name for name in header if name != "model" and not _is_score(name)]
     found: list[ScoreRow] = []
+    seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
     for line, row in rows:
         where = f"{path}:{line}"
         if len(row) != len(header):
@@ -65,8 +69,10 @@ def read_scores(path: Path) -> list[ScoreRow]:
         )
         if not made.model or not made.scores:
             raise InputError("a row needs a model and a score", where=where, fix=_FIX)
-        if any((made.model, made.axes) == (other.model, other.axes) for other in found):
+        cell = (made.model, frozenset(made.axes.items()))
+        if cell in seen:
             raise InputError(f"{made.model!r} stands twice", where=where, fix="remove one, or add a column of an axis")
+        seen.add(cell)
         found.append(made)
     if not found:
         raise InputError("this holds no row", where=str(path), fix=_FIX)
@@ -82,9 +88,8 @@ def score_for(rows: Sequence[ScoreRow], model: str, axes: Mapping[str, Any]) -> 
 
 def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
-            lines = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+        reader = csv.reader(io.StringIO(read_text(path, LARGEST_FILE), newline=""))
+        lines = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"scores cannot be read: {error}", where=str(path), fix="name a CSV file") from error
     header = [name.strip().lower() for name in lines[0][1]] if lines else []

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from speechmeter.core.bounded import MIB, read_bytes
 from speechmeter.core.errors import InputError
+from speechmeter.core.files import write_whole
 
 SUFFIX = ".pt.trace.json.gz"
 """What TensorBoard's PyTorch plug-in looks for; Chrome and Perfetto open it as well."""
@@ -24,9 +27,15 @@ MODULE = "module"
 """The argument of a slice: the path of the module that it is a call of, or whose work it does."""
 DIRECTION = "direction"
 """The argument of an operator that does a module's work: forward, backward or recompute."""
+LARGEST_FILE = 512 * MIB
+"""Unpacked; parsed, it takes several times as much memory. Ours have at most 200,000 events in 100 MB."""
 _NAMED = (".json", ".json.gz")
+_MARK = re.compile(rf'"cat": "{ANNOTATION}",\s*"name": "{STEP}\d+",[^{{}}]*?"ts": ([\d.]+),\s*"dur": ([\d.]+)')
+"""A step in a file as torch's profiler writes it, with its beginning and duration."""
 
 Event = dict[str, Any]
+_GONE: Event = {}
+"""Takes the place of an event that is not kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,17 +117,64 @@ def lane_of(event: Event) -> tuple[Any, Any]:
 
 def read_trace(path: Path) -> Trace:
     """A trace from a file. Raises InputError when it is not there or is none."""
+    return _read(path, lambda text: None)
+
+
+def read_steps(path: Path, most: int) -> Trace:
+    """The first steps of a trace and nothing before, after or between them; all of it where no step is marked.
+
+    What is left out is never held: a recording may have many times as many events as one step. Raises as `read_trace`.
+    """
+    marks: list[tuple[float, float]] = []
+
+    def chosen(text: str) -> Keep | None:
+        marks.extend(_window(mark) for mark in _MARK.finditer(text))
+        return _during(marks, most)
+
+    trace = _read(path, chosen)
+    if marks:
+        return trace
+    steps = [one for one in trace.events if one.get("cat") == ANNOTATION and str(one.get("name")).startswith(STEP)]
+    keep = _during([(one["ts"], one["ts"] + one["dur"]) for one in steps], most)  # a file that is written otherwise
+    return trace if keep is None else Trace(events=list(filter(keep, trace.events)), facts=trace.facts)
+
+
+Keep = Callable[[Event], bool]
+
+
+def _during(steps: Sequence[tuple[float, float]], most: int) -> Keep | None:
+    spans = sorted(steps)[:most]
+    starts = [start for start, _ in spans]
+
+    def keep(event: Event) -> bool:
+        at_us = event.get("ts")
+        if event.get("ph") == "M" or not isinstance(at_us, int | float):
+            return True  # names of threads and processes; whatever else is no event
+        place = bisect_right(starts, at_us) - 1
+        return place >= 0 and at_us <= spans[place][1]
+
+    return keep if spans else None
+
+
+def _window(mark: re.Match[str]) -> tuple[float, float]:
+    start, duration = map(float, mark.groups())
+    return start, start + duration
+
+
+def _read(path: Path, chosen: Callable[[str], Keep | None]) -> Trace:
     try:
-        raw = path.read_bytes()
-        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-        data = json.loads(raw.decode("utf-8", "replace"), strict=False)  # torch may write a name that is no text
+        text = read_bytes(path, LARGEST_FILE).decode("utf-8", "replace")
+        keep = chosen(text)
+        hook = None if keep is None else lambda event: event if "ph" not in event or keep(event) else _GONE
+        data = json.loads(text, strict=False, object_hook=hook)  # torch may write a name that is no text
     except OSError as error:
         raise InputError(
             f"no trace can be read here: {error.strerror or error}", where=str(path), fix="name a trace"
         ) from error
-    except (ValueError, EOFError, zlib.error) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"this is no trace: {error}", where=str(path), fix="name a .json or .json.gz trace") from error
     events = data if isinstance(data, list) else data.get("traceEvents") if isinstance(data, dict) else None
+    events = [event for event in events if event is not _GONE] if isinstance(events, list) else events
     if not isinstance(events, list) or not all(_is_event(event) for event in events):
         raise InputError("this JSON is no trace", where=str(path), fix="name a file in the Trace Event format")
     facts = {key: value for key, value in data.items() if key != "traceEvents"} if isinstance(data, dict) else {}
@@ -132,26 +188,47 @@ def _is_event(event: Any) -> bool:
 
 
 def write_trace(path: Path, trace: Trace) -> int:
-    """Write it compressed and return the bytes; the file is whole or absent."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write it, compressed where the name ends in .gz, and return the bytes; the file is whole or absent."""
     text = json.dumps({**trace.facts, "traceEvents": list(trace.events)}, separators=(",", ":"))
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(gzip.compress(text.encode(), compresslevel=6, mtime=0))
-    part.replace(path)
+    data = text.encode(errors="replace")
+    write_whole(path, gzip.compress(data, compresslevel=6, mtime=0) if path.name.endswith(".gz") else data)
     return path.stat().st_size
 
 
 def find_trace(path: Path) -> Path:
     """The file itself, or the one trace below a folder. Raises InputError when there is none or several."""
+    found = _below(path)
+    if len(found) > 1:
+        raise InputError(f"there are {len(found)} traces in this folder", where=str(path), fix=_name_one(found, path))
+    return found[0]
+
+
+def find_traces(path: Path) -> list[Path]:
+    """The file itself, or all traces below a folder that lie side by side: those of one function's steps.
+
+    Raises InputError when there is none, and when they lie in several folders: those are of different things.
+    """
+    found = _below(path)
+    folders = list(dict.fromkeys(file.parent for file in found))
+    if len(folders) > 1:
+        raise InputError(
+            f"there are traces in {len(folders)} folders below this one", where=str(path), fix=_name_one(folders, path)
+        )
+    return found
+
+
+def _below(path: Path) -> list[Path]:
     if not path.is_dir():
-        return path
+        return [path]
     found = sorted(file for file in path.rglob("*.json*") if file.name.endswith(_NAMED) and _looks_like(file))
     if not found:
         raise InputError("there is no trace in this folder", where=str(path), fix="run with `trace: true`")
-    if len(found) > 1:
-        names = ", ".join(str(file.relative_to(path)) for file in found[:4]) + (", …" if len(found) > 4 else "")
-        raise InputError(f"there are {len(found)} traces in this folder", where=str(path), fix=f"name one: {names}")
-    return found[0]
+    return found
+
+
+def _name_one(found: Sequence[Path], folder: Path) -> str:
+    names = ", ".join(str(one.relative_to(folder)) for one in found[:4])
+    return f"name one: {names}{', …' if len(found) > 4 else ''}"
 
 
 def _looks_like(file: Path) -> bool:

@@ -13,7 +13,7 @@ from speechmeter.core.axes import CORE_AXES, NONE, SHARED_AXES
 from speechmeter.core.metrics import Metric
 
 SCHEMA = 1
-"""Version of a record line. History: 1, first."""
+"""Version of a record line. History: 1, first; `pilot` came later, and records without it are read as before."""
 
 Status = Literal["ok", "skipped", "oom", "timeout", "crashed", "error", "unavailable"]
 FAILED: frozenset[str] = frozenset({"oom", "timeout", "crashed", "error"})
@@ -25,6 +25,8 @@ Axes = Mapping[str, Any]
 
 BATCHES = "batches"
 """The note of a measurement whose values are those of several batches by turns: how many."""
+SAMPLED = "sampled"
+"""The note of a measurement whose values are not those of the batches by turns: the place of the batch of each."""
 VARIANT = "variant"
 """The axis of cases that are measured by two interpreters: `baseline` and `this`."""
 BASELINE = "baseline"
@@ -143,14 +145,18 @@ class Speech:
         return len(self.samples) / self.rate
 
 
+class Segments(list[tuple[float, float]]):
+    """Stretches of speech in one item, (start, end) in seconds. A type, so that none of them is not an empty text."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Batch:
     """What one call is fed. `audio_s` is the sum of true seconds, never padded ones; None for losses and text.
 
     `data` is what the workload makes: sound as a float32 array (items, samples) at 16 kHz, features as one of (items,
     frames, bands), text as a tuple of lines or of tuples of token ids, shapes as an int32 array (items, 2) of frames
-    and tokens. `lengths` count samples, frames, words or ids; `targets` of shapes count tokens. `facts` are what
-    else is known of the call, one value a metric, the same metrics in every batch.
+    and tokens. `lengths` count samples, frames, words or ids; `targets` of shapes count tokens. `speakers` are known of
+    all items or of none. `facts` are what else is known of the call, one value a metric, the same in every batch.
     """
 
     data: Any
@@ -160,6 +166,7 @@ class Batch:
     audio_s: float | None = None
     padded_s: float | None = None
     references: tuple[str, ...] = ()
+    speakers: tuple[str, ...] = ()
     targets: Any = None
     facts: tuple[Measurement, ...] = ()
 
@@ -169,13 +176,29 @@ def by_turns(batches: Sequence[Any]) -> dict[str, Any]:
     return {BATCHES: len(batches)} if len(batches) > 1 else {}
 
 
+def batch_of_each(measurement: Measurement) -> Sequence[int]:
+    """For each value the place of its batch among those that were measured."""
+    count = int(measurement.notes.get(BATCHES, 1))
+    sampled: Sequence[int] = measurement.notes.get(SAMPLED, ())
+    return sampled or [place % count for place in range(len(measurement.values))]
+
+
+def by_batch(measurement: Measurement) -> list[Sequence[float]]:
+    """The values of each batch."""
+    count, values = int(measurement.notes.get(BATCHES, 1)), measurement.values
+    if SAMPLED not in measurement.notes:
+        return [values[batch::count] for batch in range(count)]
+    own = list(zip(batch_of_each(measurement), values, strict=True))
+    return [[value for place, value in own if place == batch] for batch in range(count)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stage:
     """One link of a chain: `fn(state) → state`. Glue between models has `clocked=False` and its own row.
 
     An iterator that `fn` returns is drained inside the clock, each item stamped; the next stage gets the list.
     `tokens` tells from what the stage put out how many tokens it generated; `pinned_tokens` is that number for each
-    item where it is fixed beforehand.
+    item where it is fixed beforehand, or gives that of the latest call where it follows from the input's length.
     """
 
     name: str
@@ -183,7 +206,7 @@ class Stage:
     clocked: bool = True
     modules: Mapping[str, Any] = field(default_factory=dict)
     tokens: Callable[[Any], int] | None = None
-    pinned_tokens: int | None = None
+    pinned_tokens: int | Callable[[], int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,10 +293,27 @@ class Environment:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pilot:
+    """From what the number of rounds was chosen: so many first rounds, and the spread of their logarithms.
+
+    `sd` is steadied by the other cases of the run, and known with `degrees` of freedom. The interval uses it too.
+    """
+
+    rounds: int
+    sd: float
+    degrees: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as stored in the records after the first stage."""
+        return {"rounds": self.rounds, "sd": self.sd, "degrees": self.degrees}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Record:
     """What one case gave in one round. A failure is a record too: its status and reason say what happened.
 
-    `sequence` is the order in time within the run, for pairing; `started` is UTC, ISO 8601.
+    `sequence` is the order in time within the run, for pairing; `started` is UTC, ISO 8601. `pilot` is there in the
+    rounds that were added after a first stage.
     """
 
     case: Case
@@ -288,6 +328,7 @@ class Record:
     wall_s: float = 0.0
     stop_reason: str = ""
     warnings: tuple[str, ...] = ()
+    pilot: Pilot | None = None
     schema: int = SCHEMA
 
     def find(self, metric_id: str, scope: str = "total") -> Measurement | None:
@@ -319,6 +360,7 @@ class Record:
             "wall_s": round(self.wall_s, 6),
             "stop_reason": self.stop_reason,
             "warnings": list(self.warnings),
+            **({} if self.pilot is None else {"pilot": self.pilot.to_json()}),
             "measurements": [m.to_json() for m in self.measurements],
         }
 
@@ -338,6 +380,7 @@ class Record:
             wall_s=data.get("wall_s", 0.0),
             stop_reason=data.get("stop_reason", ""),
             warnings=tuple(data.get("warnings", ())),
+            pilot=Pilot(**data["pilot"]) if "pilot" in data else None,
             schema=data["schema"],
         )
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from speechmeter.core.bounded import MIB, opened
 from speechmeter.core.errors import InputError
+from speechmeter.core.files import write_whole
 
 UTTERANCES_FILE = "utterances.jsonl"
 FIELDS = ("audio_filepath", "duration", "time", "text", "pred_text")
 """The keys of a line, in order."""
+LARGEST_FILE = 512 * MIB
+"""Unpacked; a larger one is refused. A test set of a million utterances has 300 MB."""
+MOST_UTTERANCES = 2_000_000
+_LONGEST_LINE = MIB
+_NAMED, _LONGEST_REASON = 100, 200
+"""So many lines that cannot be used are named, so shortly; the others are counted."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Utterance:
     """What was heard and what was made of it: seconds of audio, seconds it took, reference, output.
 
@@ -39,7 +46,7 @@ class Utterance:
 
 @dataclass(frozen=True, kw_only=True)
 class UtteranceFile:
-    """The utterances of a file, and what is wrong with each line that holds none (`file:line: reason`)."""
+    """The utterances of a file, and what is wrong with the first lines that hold none (`file:line: reason`)."""
 
     utterances: tuple[Utterance, ...]
     bad_lines: tuple[str, ...]
@@ -47,46 +54,69 @@ class UtteranceFile:
 
 def write_utterances(path: Path, utterances: Iterable[Utterance]) -> None:
     """Write the file and the folder it stands in."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(one.to_json(), ensure_ascii=False) for one in utterances]
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_whole(path, "".join(f"{line}\n" for line in lines).encode(errors="replace"))
 
 
 def read_utterances(path: Path) -> UtteranceFile:
     """Every line that can be used, of a plain or gzipped file; the second of one id cannot.
 
-    Raises InputError for a file that cannot be read or holds no such line.
+    Raises InputError for a file that cannot be read, holds no such line, or is too large.
     """
-    try:
-        packed = path.read_bytes()
-        text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(f"this cannot be read: {error}", where=str(path), fix="name a JSON-lines file") from error
     found: dict[str, Utterance] = {}
     bad: list[str] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            one = _utterance(line)
-            if one.name in found:
-                raise ValueError(f"audio_filepath {one.name!r} stands for the second time")
-            found[one.name] = one
-        except ValueError as error:
-            bad.append(f"{path}:{number}: {error}")
+    others = 0
+    try:
+        with opened(path, LARGEST_FILE) as file:
+            for number, line in _numbered(file):
+                try:
+                    one = _utterance(line)
+                    if one.name in found:
+                        raise ValueError(f"audio_filepath {one.name!r} stands for the second time")
+                    found[one.name] = one
+                except ValueError as error:
+                    if len(bad) < _NAMED:
+                        bad.append(f"{path}:{number}: {_shortened(str(error))}")
+                    else:
+                        others += 1
+                if len(found) > MOST_UTTERANCES:
+                    raise InputError(f"over {MOST_UTTERANCES:,} utterances", where=str(path), fix="split the file")
+    except OSError as error:
+        raise InputError(f"this cannot be read: {error}", where=str(path), fix="name a JSON-lines file") from error
     if not found:
         reason = bad[0].removeprefix(f"{path}:") if bad else "no line"
         raise InputError(
             f"no utterance can be used ({reason})", where=str(path), fix=f"each line needs {', '.join(FIELDS)}"
         )
-    return UtteranceFile(utterances=tuple(found.values()), bad_lines=tuple(bad))
+    more = [f"{path}: {others} more lines that cannot be used"] if others else []
+    return UtteranceFile(utterances=tuple(found.values()), bad_lines=(*bad, *more))
 
 
-def _utterance(line: str) -> Utterance:
+def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """(number from 1 on, line) of lines that hold something; of one that is too long its start, which is no JSON."""
+    for number in count(1):
+        line = end = file.readline(_LONGEST_LINE)
+        while len(end) == _LONGEST_LINE and not end.endswith(b"\n"):
+            end = file.readline(_LONGEST_LINE)
+        if not line:
+            return
+        if line.strip():
+            yield number, line
+
+
+def _shortened(reason: str) -> str:
+    return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}…"
+
+
+def _utterance(line: bytes) -> Utterance:
     try:
-        data = json.loads(line)
+        data = json.loads(line.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError("not UTF-8") from error
+    except RecursionError as error:
+        raise ValueError("not a JSON object") from error
     if not isinstance(data, Mapping):
         raise ValueError("not a JSON object")
     missing = [name for name in FIELDS if name not in data]

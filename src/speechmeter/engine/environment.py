@@ -18,7 +18,8 @@ from speechmeter.core.machine import (
     proc_fields,
     read_text,
 )
-from speechmeter.core.types import Case, Environment
+from speechmeter.core.types import VARIANT, Case, Environment
+from speechmeter.engine.loaded_code import loaded_code
 
 _PACKAGES = (
     "speechmeter",
@@ -54,6 +55,7 @@ def _facts(case: Case) -> dict[str, Any]:
         "threads": _threads(case),
         "allocator": allocator(),
         "packages": _packages(),
+        **({"code": loaded_code()} if VARIANT in case.axes else {}),
         **_cuda_facts(str(case.axes.get("device", ""))),
     }
 

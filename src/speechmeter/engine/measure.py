@@ -7,12 +7,15 @@ import random
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from time import perf_counter_ns
+from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.batches import LeftOut
+from speechmeter.core.machine import profiler_ran
 from speechmeter.core.outputs import Keep
-from speechmeter.core.protocols import MAIN, ORDINARY, Meter, Subject, Way, Workload
+from speechmeter.core.protocols import MAIN, ORDINARY, PROFILED, Meter, Subject, Way, Workload
 from speechmeter.core.types import Case, Environment, Measurement, Status
+from speechmeter.engine.caches import cache_warning
 from speechmeter.engine.disturbance import Watch, disturbances
 from speechmeter.engine.environment import capture
 from speechmeter.engine.failures import classify
@@ -20,6 +23,8 @@ from speechmeter.engine.finite import finite
 from speechmeter.engine.gpu_state import GpuState
 from speechmeter.engine.outputs import write_outputs, write_timed_utterances
 from speechmeter.engine.session import LOAD, LoadedSession, Progress, open_session
+
+_PROFILED_BEFORE = "a profiler ran in this process before, and may have slowed what was timed: time in a new process"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +63,22 @@ def measure(
         case, subject, workload, meters, report, process=process, leads=leads, start_s=start_s, keep=keep
     )
     refused = ""
+    found: Outcome | None = None
     for way in earlier:
-        outcome = attempt.measure(way, refused)
-        if outcome.status in ("ok", "crashed"):  # a lost device does not come back in this process
+        outcome = attempt.measure(way, refused, another=True)
+        if outcome.status == "crashed":  # a lost device does not come back in this process
             return outcome
+        if outcome.status == "ok":
+            if not way.check_next(outcome.measurements):
+                return outcome
+            found = outcome
         refused = outcome.reason
-    return attempt.measure(last, refused)
+    if found is None:
+        return attempt.measure(last, refused)
+    checked = attempt.measure(last, refused, found.measurements)
+    if checked.status == "ok":
+        return checked
+    return replace(found, warnings=(*found.warnings, f"not checked by a second measurement: {checked.reason}"))
 
 
 @dataclass(frozen=True)
@@ -79,8 +94,8 @@ class _Attempt:
     start_s: float | None
     keep: Keep | None
 
-    def measure(self, way: Way, refused: str) -> Outcome:
-        """Open the case in one way and take every reading."""
+    def measure(self, way: Way, refused: str, earlier: Sequence[Measurement] = (), *, another: bool = False) -> Outcome:
+        """Open the case in one way and take every reading. Where there is `another`, no meter may fail."""
         found: list[Measurement] = []
         phases: dict[str, float] = {} if self.start_s is None else {"start": self.start_s}
         warnings: list[str] = []
@@ -97,23 +112,26 @@ class _Attempt:
                     self.report,
                     warm=way.warm,
                     refused=refused,
+                    earlier=earlier,
                     keep=(self.keep or Keep()).of(self.case.id),
                 )
                 phases.update(data=session.data_ns / 1e9, load=session.load_ns / 1e9, first=session.first_ns / 1e9)
-                warnings += _session_warnings(session)
+                warnings += [*_session_warnings(session), *self._after_a_profiler()]
                 found += self._session_facts(session)
                 before, gpu = Watch.now(), GpuState.of(str(self.case.axes["device"]))
                 gpu.look("first call")
-                for meter in self.meters:
+                for meter in _profilers_last(self.meters, self.case):
                     start = perf_counter_ns()
-                    found += _one_pass(meter, session)
+                    readings = _one_pass(meter, session) if another else self._whatever_happens(meter, session)
+                    found += _new(readings, found)
                     gpu.look(meter.name)
                     phases[meter.name] = (perf_counter_ns() - start) / 1e9
                 known = {(m.metric, m.scope) for m in found}  # a meter that counts calls tells of them itself
                 found += [m for m in self._told(session, phases, _latency(found)) if (m.metric, m.scope) not in known]
                 if self.process == MAIN:
-                    readings, disturbed = disturbances(before, Watch.now())
-                    found += [*readings, *gpu.measurements()]
+                    warnings += cache_warning(session, found)
+                    busy, disturbed = disturbances(before, Watch.now())
+                    found += [*busy, *gpu.measurements()]
                     warnings += [*disturbed, *gpu.warnings()]
         except KeyboardInterrupt:
             raise
@@ -130,6 +148,29 @@ class _Attempt:
             environment=_environment(self.case),
         )
 
+    def _whatever_happens(self, meter: Meter, session: LoadedSession) -> list[Measurement]:
+        """The readings of a meter; where it fails, its figure is unavailable with the reason, and the case goes on.
+
+        What the subject does wrong while it is only called is raised, and so is the loss of the device.
+        """
+        try:
+            return _one_pass(meter, session)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            status, reason = classify(error)
+            if status == "crashed" or any(metric in _OF_THE_SUBJECT for metric in meter.metrics):
+                raise
+            if self.process == MAIN:
+                _call_without_meter(session)
+            failed = f"the meter {meter.name} failed: {reason}"
+            return [Measurement.absent(metric, failed) for metric in meter.metrics[:1]]
+
+    def _after_a_profiler(self) -> list[str]:
+        """Measuring processes are new; a program that measures objects of its own may have profiled before."""
+        timed = any(meter.process(self.case) == MAIN for meter in self.meters)
+        return [_PROFILED_BEFORE] if timed and profiler_ran() else []
+
     def _session_facts(self, session: LoadedSession) -> list[Measurement]:
         facts = _workload_facts(session) if self.leads else []
         if self.process != MAIN:
@@ -143,17 +184,17 @@ class _Attempt:
 
     def _told(self, session: LoadedSession, phases: dict[str, float], latency: Measurement | None) -> list[Measurement]:
         """Tokens and sound of every batch, and the outputs as files; once a case."""
-        if self.keep is None or not self.leads:
+        if self.keep is None or not self.keep.outputs or not self.leads:
             return []
         start = perf_counter_ns()
         self.report("outputs")
-        outputs = list(zip(session.batches.outlines(), session.outputs(), strict=False))
+        outputs = list(zip(session.all_batches.outlines(), session.outputs(), strict=False))
         folder = session.keep.folder
         if folder is not None:
             write_outputs(folder, outputs, speech=self.keep.speech)
-            write_timed_utterances(folder, outputs, latency)
+            write_timed_utterances(folder, [outputs[place] for place in session.measured if outputs], latency)
         phases["outputs"] = (perf_counter_ns() - start) / 1e9
-        return _joined([call.made for call in session.told])
+        return _joined([session.told[place].made for place in session.measured if session.told])
 
 
 def _close(session: LoadedSession) -> list[str]:
@@ -202,6 +243,27 @@ def _one_pass(meter: Meter, session: LoadedSession) -> list[Measurement]:
     return meter.measure(session)
 
 
+_OF_THE_SUBJECT = (metrics.LATENCY, metrics.MEMORY_CPU_TOTAL)
+"""A meter that reads one of these does nothing but call the subject: if it fails, the subject did."""
+
+
+def _call_without_meter(session: LoadedSession) -> None:
+    """Call the subject with nothing around it: if that fails too, the failure is the subject's, and is raised."""
+    session.call(next(iter(session.batches)))
+
+
+def _profilers_last(meters: Sequence[Meter], case: Case) -> list[Meter]:
+    """First those that time, then those that count, then profilers: nothing is timed after a profiler ran."""
+    order = {MAIN: 0, PROFILED: 2}
+    return sorted(meters, key=lambda meter: order.get(meter.process(case), 1))
+
+
+def _new(readings: Sequence[Measurement], found: Sequence[Measurement]) -> list[Measurement]:
+    """Without those that another meter has read already, off the same recording: a value is in a record once."""
+    known = {(m.metric, m.scope): m for m in found}
+    return [m for m in readings if known.get((m.metric, m.scope)) != m]
+
+
 def _load_row(session: LoadedSession) -> list[Measurement]:
     """Data loading is a row of its own whatever the boundary is."""
     if any(stage.name == LOAD for stage in session.stages):
@@ -210,7 +272,8 @@ def _load_row(session: LoadedSession) -> list[Measurement]:
 
 
 def _workload_facts(session: LoadedSession) -> list[Measurement]:
-    told = [*session.prepared.notes, *session.batches.notes]
+    scheduled = [session.steps.note()] if session.steps is not None and session.steps.note() else []
+    told = [*session.prepared.notes, *session.batches.notes, *scheduled]
     notes = {"notes": told} if told else {}
     outlines = list(session.batches.outlines())
     facts = [Measurement.of(metrics.ITEMS, [float(batch.items) for batch in outlines], notes=notes)]
@@ -227,7 +290,8 @@ def _left_out(items: LeftOut | None) -> list[Measurement]:
     """How many items of a dataset could not be used, and why the first of them could not."""
     if items is None:
         return []
-    notes = {"refused": [list(item) for item in items.first]} if items.count else {}
+    notes: dict[str, Any] = {"refused": [list(item) for item in items.first]} if items.count else {}
+    notes |= {"kinds": dict(items.kinds)} if items.kinds else {}
     return [Measurement.of(metrics.ITEMS_REFUSED, [float(items.count)], notes=notes)]
 
 
@@ -236,6 +300,12 @@ def _session_warnings(session: LoadedSession) -> list[str]:
     is_text = session.first is not None and session.first.output.is_text and not pinned
     left_out = session.batches.left_out
     warnings = [left_out.line()] if left_out is not None and left_out.count else []
+    warnings += session.batches.warnings
+    if session.first is not None and session.first.unfinished:
+        warnings.append(
+            f"the model returned {session.first.unfinished}: its work is not done when the call returns, and is not "
+            "measured; return the finished result"
+        )
     if (session.prepared.data_dependent or is_text) and session.case.workload.source == "noise":
         warnings.append(
             "decoding on noise: the cost depends on what is heard, so time and RTF mislead; "

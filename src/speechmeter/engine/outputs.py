@@ -7,30 +7,32 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
-from speechmeter.core.outputs import Output
-from speechmeter.core.types import Batch, Measurement, Speech
+from speechmeter.core.outputs import Output, SpeechFiles
+from speechmeter.core.types import Batch, Measurement, Speech, by_batch
 from speechmeter.core.utterances import UTTERANCES_FILE, Utterance, write_utterances
 
 TEXT_FILE = "text.tsv"
 
 
-def write_outputs(folder: Path, outputs: Iterable[tuple[Batch, Output]], *, speech: bool) -> None:
+def write_outputs(folder: Path, outputs: Iterable[tuple[Batch, Output]], *, speech: SpeechFiles | None = None) -> None:
     """`text.tsv` with a line `id<TAB>text` for each item; with `speech` a FLAC file for each item of sound."""
     lines: list[str] = []
     for batch, output in outputs:
-        lines += [f"{name}\t{_one_line(text)}" for name, text in zip(_names(batch), output.lines, strict=False)]
-        if speech:
+        lines += [
+            f"{_one_line(name)}\t{_one_line(text)}" for name, text in zip(_names(batch), output.lines, strict=False)
+        ]
+        if speech is not None:
             for name, sound in zip(_names(batch), output.speech, strict=False):
-                _write_sound(folder, name, sound)
+                _write_sound(folder, f"{speech.prefix}_{name}" if speech.prefix else name, sound, speech.rate)
     if lines:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / TEXT_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (folder / TEXT_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
 
 
 def write_timed_utterances(folder: Path, outputs: Sequence[tuple[Batch, Output]], latency: Measurement | None) -> None:
     """`utterances.jsonl`, where every call held one utterance of audio with a reference, was timed, and put out text.
 
-    `latency` holds the calls by turns; the time of an utterance is the median of its own.
+    `latency` tells which of them each of its values is of; the time of an utterance is the median of its own.
     """
     if latency is None or len(latency.values) < len(outputs) or not any(output.is_text for _, output in outputs):
         return
@@ -40,11 +42,11 @@ def write_timed_utterances(folder: Path, outputs: Sequence[tuple[Batch, Output]]
         Utterance(
             name=_names(batch)[0],
             duration_s=batch.audio_s or 0.0,
-            time_s=median(latency.values[turn :: len(outputs)]),
+            time_s=median(own),
             reference=batch.references[0],
             output=_one_line(" ".join(output.lines)),
         )
-        for turn, (batch, output) in enumerate(outputs)
+        for (batch, output), own in zip(outputs, by_batch(latency), strict=True)
     ]
     write_utterances(folder / UTTERANCES_FILE, utterances)
 
@@ -57,11 +59,14 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _write_sound(folder: Path, name: str, sound: Speech) -> None:
+def _write_sound(folder: Path, name: str, sound: Speech, rate: int | None) -> None:
     import numpy as np
     import soundfile
+    import soxr
 
     folder.mkdir(parents=True, exist_ok=True)
     plain = re.sub(r"[^\w.-]+", "-", name).strip(".-")[:80] or "item"
-    samples = np.clip(np.asarray(sound.samples, dtype=np.float32), -1.0, 1.0)
-    soundfile.write(folder / f"{plain}.flac", samples, sound.rate)
+    samples = np.asarray(sound.samples, dtype=np.float32)
+    if rate is not None and rate != sound.rate:
+        samples = soxr.resample(samples, sound.rate, rate)
+    soundfile.write(folder / f"{plain}.flac", np.clip(samples, -1.0, 1.0), rate or sound.rate)

@@ -12,6 +12,7 @@ from typing import Any
 
 from speechmeter.core.batches import in_turn
 from speechmeter.core.protocols import Collected
+from speechmeter.core.schedules import SCHEDULE, Steps
 from speechmeter.core.types import Batch
 
 Sample = Callable[[Batch], int]
@@ -24,16 +25,17 @@ _TOLERANCE = 0.05
 def collect(sample: Sample, batches: Sequence[Batch], protocol: Mapping[str, Any], first_ns: int) -> Collected:
     """Make the calls that the protocol asks for. Raises ValueError for a mode that is not known.
 
-    Samples are whole passes over the batches, from the first on: sample n is of batch n modulo their number.
+    Samples are whole passes over the batches, from the first on: sample n is of batch n modulo their number. Only a
+    schedule is kept to the step, as the classic studies do: it says itself which batches its samples are of.
     """
     mode = protocol["mode"]
     if mode == "steady":
         return _steady(sample, batches, protocol, first_ns)
     if mode == "repeats":
-        return _fixed(sample, batches, [(protocol["discard"], protocol["samples"])], "repeats")
-    if mode == "schedule":
-        lead = protocol["wait"] + protocol["warmup"]
-        return _fixed(sample, batches, [(lead, protocol["active"])] * protocol["repeat"], "schedule")
+        return _repeats(sample, batches, protocol)
+    steps = Steps.of(protocol, len(batches))
+    if steps is not None:
+        return _scheduled(sample, batches, steps)
     raise ValueError(f"unknown protocol mode {mode!r}")
 
 
@@ -75,12 +77,22 @@ def _spread(times: Sequence[float]) -> float:
     return median(abs(time - centre) for time in times)
 
 
-def _fixed(sample: Sample, batches: Sequence[Batch], rows: Sequence[tuple[int, int]], reason: str) -> Collected:
-    kept: list[bool] = []
-    for index, (lead, active) in enumerate(rows):
-        already_made = 1 if index == 0 and lead > 0 else 0
-        for keep, calls in ((False, lead - already_made), (True, _whole_passes(active, batches))):
-            for batch in in_turn(batches, calls):
-                sample(batch)
-                kept.append(keep)
-    return Collected(kept=tuple(kept), stop_reason=reason)
+def _repeats(sample: Sample, batches: Sequence[Batch], protocol: Mapping[str, Any]) -> Collected:
+    discarded = max(0, protocol["discard"] - 1)
+    count = _whole_passes(protocol["samples"], batches)
+    for calls in (discarded, count):
+        for batch in in_turn(batches, calls):
+            sample(batch)
+    return Collected(kept=(False,) * discarded + (True,) * count, stop_reason="repeats")
+
+
+def _scheduled(sample: Sample, batches: Sequence[Batch], steps: Steps) -> Collected:
+    """Step n is fed batch n. The first call was step 0, unless that one is a sample."""
+    made = steps.all[1:] if steps.lead else steps.all
+    for step in made:
+        sample(batches[step % len(batches)])
+    return Collected(
+        kept=tuple(map(steps.is_kept, made)),
+        stop_reason=SCHEDULE,
+        places=() if steps.in_turn else steps.places,
+    )

@@ -10,13 +10,15 @@ from time import perf_counter_ns
 from typing import Any
 
 from speechmeter.core.axes import inside_boundary
-from speechmeter.core.batches import Batches, gathered
+from speechmeter.core.batches import Batches, ChosenBatches, gathered
 from speechmeter.core.machine import resident_bytes
 from speechmeter.core.outputs import Keep, Output, output_of
 from speechmeter.core.protocols import Collected, Prepared, Subject, Workload
+from speechmeter.core.schedules import Steps
 from speechmeter.core.stages import made_by, run_chain
 from speechmeter.core.types import Batch, Case, Measurement, Stage
 from speechmeter.engine.schedule import collect
+from speechmeter.engine.unfinished import unfinished
 
 Progress = Callable[[str], None]
 _QUICK_DATA_NS = 10**9
@@ -26,10 +28,14 @@ LOAD = "load"
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """What a call gave, without the tensors: they would stay in memory beside every later reading."""
+    """What a call gave, without the tensors: they would stay in memory beside every later reading.
+
+    `unfinished` names what in the result was not computed yet.
+    """
 
     output: Output
     made: tuple[Measurement, ...]
+    unfinished: str = ""
 
     @property
     def tells(self) -> bool:
@@ -45,6 +51,7 @@ class LoadedSession:
     prepared: Prepared
     stages: tuple[Stage, ...]
     batches: Batches
+    all_batches: Batches
     load_ns: int
     data_ns: int
     reload_ns: int
@@ -53,7 +60,9 @@ class LoadedSession:
     resident_loaded_bytes: int | None
     report: Progress
     refused: str = ""
+    earlier: Sequence[Measurement] = ()
     keep: Keep = field(default_factory=Keep)
+    shared: dict[str, Any] = field(default_factory=dict)
 
     def call(self, batch: Batch) -> list[Any]:
         """Run the chain once; outputs per stage."""
@@ -67,22 +76,32 @@ class LoadedSession:
 
     @cached_property
     def told(self) -> tuple[Call, ...]:
-        """What a call with each batch gives; where the first call gave nothing worth telling, neither do the others.
+        """What a call with each of all batches gives; nothing where the first gave nothing worth telling.
 
         One pass outside every clock, made when it is first asked for.
         """
         if self.first is None or not self.first.tells:
             return ()
-        others = islice(self.batches, 1, None)
+        others = islice(self.all_batches, 1, None)
         return (self.first, *(_told(self.stages, self.call(batch)) for batch in others))
 
     def outputs(self) -> list[Output]:
-        """What a call with each batch puts out; empty where nothing can be kept of it."""
+        """What a call with each of all batches puts out; empty where nothing can be kept of it."""
         return [call.output for call in self.told]
 
     def collect(self, sample: Callable[[Batch], int]) -> Collected:
         """Call `sample` as often as the case's protocol asks."""
-        return collect(sample, self.batches, self.case.protocol, self.first_ns)
+        return collect(sample, self.all_batches, self.case.protocol, self.first_ns)
+
+    @cached_property
+    def steps(self) -> Steps | None:
+        """Those of the case's schedule; None where it has none."""
+        return Steps.of(self.case.protocol, len(self.all_batches))
+
+    @property
+    def measured(self) -> Sequence[int]:
+        """The places of `batches` among all."""
+        return range(len(self.all_batches)) if self.steps is None else self.steps.measured
 
     def progress(self, what: str) -> None:
         """Tell whoever watches what is under way."""
@@ -97,6 +116,7 @@ def open_session(
     *,
     warm: bool = True,
     refused: str = "",
+    earlier: Sequence[Measurement] = (),
     keep: Keep = Keep(),
 ) -> LoadedSession:
     """Make the batches, load the subject and, if `warm`, call it once; each timed on its own."""
@@ -117,12 +137,14 @@ def open_session(
     stages = bounded_stages(prepared, case, batches)
     resident = resident_bytes()
 
+    steps = Steps.of(case.protocol, len(batches))
     first, first_ns = _first_call(prepared, stages, batches[0], report) if warm else (None, 0)
     return LoadedSession(
         case=case,
         prepared=prepared,
         stages=stages,
-        batches=batches,
+        batches=batches if steps is None else ChosenBatches(batches, steps.measured),
+        all_batches=batches,
         load_ns=load_ns,
         data_ns=data_ns,
         reload_ns=reload_ns // len(batches),
@@ -131,6 +153,7 @@ def open_session(
         resident_loaded_bytes=resident,
         report=report,
         refused=refused,
+        earlier=earlier,
         keep=keep,
     )
 
@@ -145,7 +168,9 @@ def _first_call(prepared: Prepared, stages: Sequence[Stage], batch: Batch, repor
 
 
 def _told(stages: Sequence[Stage], outputs: Sequence[Any]) -> Call:
-    return Call(output=output_of(outputs[-1]), made=tuple(made_by(stages, [outputs])))
+    return Call(
+        output=output_of(outputs[-1]), made=tuple(made_by(stages, [outputs])), unfinished=unfinished(outputs[-1])
+    )
 
 
 def _made_batches(case: Case, workload: Workload) -> tuple[Batches, int]:
@@ -188,6 +213,7 @@ class _PlacedBatches(Batches):
         self._batches = batches
         self.left_out = batches.left_out
         self.notes = batches.notes
+        self.warnings = batches.warnings
 
     def __len__(self) -> int:
         return len(self._batches)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from speechmeter.api.profiling.options import Options, Schedule
+from speechmeter.api.profiling.options import Export, Options, Schedule
 from speechmeter.api.profiling.result import Profile
 from speechmeter.api.profiling.taking import Taking
 
@@ -27,7 +27,7 @@ class TrainingSteps:
             memory=memory,
             python_stacks=python_stacks,
             schedule=Schedule(wait=wait, warmup=warmup, active=active),
-            folder=None if folder is None else Path(folder),
+            export=None if folder is None else Export(folder=Path(folder)),
         )
         self._taking = Taking("training step", options)
 

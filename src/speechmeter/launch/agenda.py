@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import count
 from time import monotonic
 
-from speechmeter.analysis.stopping import Rounds, group_settled
-from speechmeter.core.types import FAILED, Case, Record, Skip
+from speechmeter.analysis.stopping import Chosen, Rounds, choose
+from speechmeter.core.types import FAILED, Case, Pilot, Record, Skip
 from speechmeter.launch.places import Extent
 
 Cell = tuple[Case, ...]
@@ -58,19 +58,23 @@ class Sweep:
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One case in one round. Numbers in `sequence` that follow each other are turns of one device, one by one."""
+    """One case in one round. Numbers in `sequence` that follow each other are turns of one device, one by one.
+
+    `pilot` is from what the number of rounds was chosen, in the rounds after a first stage.
+    """
 
     case: Case
     round: int
     extent: Extent
     sequence: int
+    pilot: Pilot | None = None
 
 
 def pending(sweep: Sweep, finished: Done) -> Iterator[tuple[Case, int]]:
     """(case, round) pairs that are sure to be measured: adaptive rounds beyond the least number are not in it."""
     for round_ in range(sweep.rounds.least):
         for cell in in_order(sweep.cells(), round_):
-            yield from ((case, round_) for case in left_of(cell, round_, finished, sweep.rounds))
+            yield from ((case, round_) for case in left_of(cell, round_, finished))
 
 
 def in_order(cells: Sequence[Cell], round_: int) -> Iterator[Cell]:
@@ -78,13 +82,9 @@ def in_order(cells: Sequence[Cell], round_: int) -> Iterator[Cell]:
     return iter(cells) if round_ % 2 == 0 else reversed(cells)
 
 
-def left_of(cell: Cell, round_: int, done: Done, rounds: Rounds) -> list[Case]:
-    """Cases of a cell to measure in a round; none once the rounds before it have settled all of them."""
-    left = [case for case in (cell if round_ % 2 == 0 else reversed(cell)) if (case.id, round_) not in done]
-    if not left or round_ < rounds.least:
-        return left
-    earlier = [[done[case.id, r] for r in range(round_) if (case.id, r) in done] for case in cell]
-    return [] if group_settled(earlier, rounds) else left
+def left_of(cell: Cell, round_: int, done: Done) -> list[Case]:
+    """Cases of a cell that are not measured yet in a round, in the order in which they come."""
+    return [case for case in (cell if round_ % 2 == 0 else reversed(cell)) if (case.id, round_) not in done]
 
 
 class Agenda:
@@ -97,6 +97,7 @@ class Agenda:
         self.next_sequence = max((r.sequence for r in records), default=-1) + 1
         self._done = sweep.finished(records)
         self._known = {(case.id, round_) for case, round_ in pending(sweep, self._done)}
+        self._chosen: dict[str, Chosen] = {}
         self._begun = monotonic()
 
     @property
@@ -128,21 +129,51 @@ class Agenda:
                 return
             self._foresee(round_)
             for cell in in_order(self.cells, round_):
-                left = left_of(cell, round_, self._done, rounds)
+                left = self._left_of(cell, round_)
                 for case in left if left and mine(cell) else ():
-                    yield Turn(case=case, round=round_, extent=_extent(round_, rounds), sequence=next(sequence))
+                    yield Turn(
+                        case=case,
+                        round=round_,
+                        extent=_extent(round_, rounds),
+                        sequence=next(sequence),
+                        pilot=self._pilot_of(case) if round_ >= rounds.least else None,
+                    )
 
     def own_sequence(self, device: int) -> Iterator[int]:
         """Numbers for the turns of one of several devices, far from those of the others: theirs are no neighbours."""
         longest = len(self.sweep.cases) * self.sweep.rounds.most * _TRIES
         return count(self.next_sequence + device * (longest + _GAP))
 
+    def _left_of(self, cell: Cell, round_: int) -> list[Case]:
+        """What is left of a cell in a round. Cases of one cell go on together, so that they can be paired."""
+        if round_ >= self.sweep.rounds.least:
+            self._choose()
+            chosen = [self._chosen.get(case.id) for case in cell]
+            if all(chosen) and round_ >= max(one.rounds for one in chosen if one is not None):
+                return []
+        return left_of(cell, round_, self._done)
+
+    def _pilot_of(self, case: Case) -> Pilot | None:
+        chosen = self._chosen.get(case.id)
+        return chosen.pilot if chosen is not None else None
+
+    def _choose(self) -> None:
+        """Choose the number of rounds of the cases whose first stage is complete by now; what is chosen stays."""
+        cases = [case.id for cell in self.cells for case in cell]
+        if all(case in self._chosen for case in cases):
+            return
+        records: dict[str, list[Record]] = {case: [] for case in cases}
+        for (case_id, _), record in self._done.items():
+            if case_id in records:
+                records[case_id].append(record)
+        self._chosen = {**choose(records, self.sweep.rounds), **self._chosen}
+
     def _foresee(self, round_: int) -> None:
         """Count the turns of an adaptive round for those cells whose earlier rounds are done."""
         rounds = self.sweep.rounds
         if round_ >= rounds.least:
             ready = [cell for cell in self.cells if all(self.has(case, round_ - 1) for case in cell)]
-            self._known |= {(c.id, round_) for cell in ready for c in left_of(cell, round_, self._done, rounds)}
+            self._known |= {(c.id, round_) for cell in ready for c in self._left_of(cell, round_)}
 
     def _out_of_time(self) -> bool:
         return self.sweep.run_s is not None and monotonic() - self._begun > self.sweep.run_s

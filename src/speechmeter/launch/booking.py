@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from time import monotonic
 from typing import Literal
 
-from speechmeter.core.errors import StoreError
+from speechmeter.core.errors import InterruptedRun, StoppedRun, StoreError
 from speechmeter.core.machine import host_name
 from speechmeter.core.types import Case, Environment, Record, Skip, Status
 from speechmeter.engine.measure import Outcome
@@ -99,6 +99,17 @@ class Book:
         """What a run that is stopped now leaves, in words."""
         return f"{self._agenda.made} of {self._agenda.total} measured, all kept"
 
+    @contextmanager
+    def stopping(self) -> Iterator[None]:
+        """Inside, Ctrl-C is an InterruptedRun, and whatever stops the run says how far it came."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise InterruptedRun("interrupted", finished=self.so_far) from None
+        except StoppedRun as stop:
+            stop.finished = self.so_far
+            raise
+
     def _tell(self, kind: EventKind, case: Case, round_: int, *, phase: str = "", record: Record | None = None) -> None:
         agenda = self._agenda
         self._watch(
@@ -124,6 +135,7 @@ def _record(turn: Turn, told: Told) -> tuple[Record, Environment | None]:
         wall_s=told.wall_s,
         stop_reason=stop,
         warnings=outcome.warnings,
+        pilot=turn.pilot,
     )
     return record, environment
 
@@ -143,21 +155,6 @@ def _left_out(status: Status, skip: Skip, sequence: int) -> Record:
         host=host_name(),
         started=now(),
     )
-
-
-def git_state() -> str:
-    """The commit of the working directory, `-dirty` when it was changed; empty outside a repository."""
-    try:
-        found = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return found.stdout.strip() if found.returncode == 0 else ""
 
 
 def now() -> str:

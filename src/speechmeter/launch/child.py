@@ -19,7 +19,6 @@ from speechmeter.launch.offline import is_offline, refuse_network
 
 def main() -> None:
     """Measure the job and leave without waiting for anything the model may have started."""
-    os.environ.pop("PYTHONSAFEPATH", None)
     messages = os.fdopen(int(sys.argv[1]), "w", buffering=1, encoding="utf-8")
     os.set_inheritable(messages.fileno(), False)
     job = Job.from_json(json.load(sys.stdin))
@@ -59,7 +58,3 @@ def _pin_cores(case: Case) -> None:
     here = available_cores()
     if wanted and wanted < len(here) and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, here[:wanted])
-
-
-if __name__ == "__main__":
-    main()

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.outputs import Keep, TraceOptions
+from speechmeter.core.outputs import Keep, SpeechFiles, TraceOptions
 from speechmeter.core.types import Case, Environment, Measurement
 from speechmeter.engine.measure import Outcome
 
@@ -66,7 +66,12 @@ def _keep(data: Mapping[str, Any] | None) -> Keep | None:
     if data is None:
         return None
     folder = None if data["folder"] is None else Path(data["folder"])
-    return Keep(folder=folder, speech=data["speech"], trace=TraceOptions(**data["trace"]))
+    return Keep(
+        folder=folder,
+        speech=None if data["speech"] is None else SpeechFiles(**data["speech"]),
+        trace=TraceOptions(**data["trace"]),
+        outputs=data.get("outputs", True),
+    )
 
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from speechmeter.core.errors import DeviceError
 from speechmeter.core.machine import HOST_VARIABLE
-from speechmeter.core.outputs import TraceOptions
+from speechmeter.core.outputs import SpeechFiles, TraceOptions
 from speechmeter.core.types import Case, Limits, Skip
 from speechmeter.launch.cluster import Cluster, Lost, Member, Node
 from speechmeter.launch.offline import VARIABLES
@@ -27,7 +27,7 @@ class Wishes:
     limits: Limits = field(default_factory=Limits)
     kinds: Mapping[str, str] = field(default_factory=dict)
     offline: bool = False
-    speech: bool = False
+    speech: SpeechFiles | None = None
     trace: TraceOptions = field(default_factory=TraceOptions)
     place: Place = lambda case, key: None
 
@@ -37,7 +37,7 @@ class Wishes:
             "folder": str(Path.cwd()),
             "environ": {key: "1" for key in VARIABLES if self.offline or os.environ.get(key) == "1"},
             "limits": asdict(self.limits),
-            "speech": self.speech,
+            "speech": None if self.speech is None else asdict(self.speech),
             "trace": asdict(self.trace),
         }
 

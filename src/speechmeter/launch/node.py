@@ -19,10 +19,11 @@ from typing import Any
 
 from speechmeter.core.errors import InputError, SubjectError
 from speechmeter.core.machine import available_cores, host_name, kib_field
-from speechmeter.core.outputs import Keep, TraceOptions
+from speechmeter.core.outputs import Keep, SpeechFiles, TraceOptions
 from speechmeter.core.types import Case, Environment, Limits
 from speechmeter.engine.measure import Outcome
-from speechmeter.launch.booking import Told, git_state, measured_at
+from speechmeter.launch.booking import Told, measured_at
+from speechmeter.launch.git_state import git_state
 from speechmeter.launch.job import outcome_from_json, outcome_to_json
 from speechmeter.launch.parcels import pack
 from speechmeter.launch.places import SubprocessPlace
@@ -66,7 +67,8 @@ class Bench:
         if hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, setting["cores"])
         self._limits = Limits(**setting["limits"])
-        self._speech, self._trace = setting["speech"], TraceOptions(**setting["trace"])
+        self._speech = None if setting["speech"] is None else SpeechFiles(**setting["speech"])
+        self._trace = TraceOptions(**setting["trace"])
         self._git = git_state()
 
     def measure(self, order: Mapping[str, Any]) -> dict[str, Any]:

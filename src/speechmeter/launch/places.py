@@ -14,7 +14,7 @@ from speechmeter.core import plugins
 from speechmeter.core.errors import CannotGoOnError
 from speechmeter.core.machine import kib_field
 from speechmeter.core.outputs import Keep
-from speechmeter.core.protocols import MAIN, ORDINARY, Meter, Subject, Workload
+from speechmeter.core.protocols import MAIN, OBSERVING, ORDINARY, PROFILED, Meter, Subject, Workload
 from speechmeter.core.types import BASELINE, VARIANT, Case, Limits, Measurement
 from speechmeter.engine.measure import Outcome, measure
 from speechmeter.launch.job import Job
@@ -57,8 +57,10 @@ class SubprocessPlace:
         todo = processes_of(case, repeated=extent != "all")
         for process, meters in todo[: 1 if extent == "timing" else None]:
             left = None if deadline is None else max(0.1, deadline - monotonic())
-            keep = self._artifacts if extent == "all" else None
+            keep = self._artifacts if extent == "all" else self._artifacts.later_round()
             outcome = self._one(case, process, meters, left, report, leads=merged is None, keep=keep)
+            if merged is not None and process in OBSERVING:
+                outcome = _unobserved(outcome, process, meters)
             merged = outcome if merged is None else _merge(merged, outcome, process)
             if outcome.status != "ok":
                 break
@@ -98,7 +100,10 @@ class SubprocessPlace:
 
 
 class InlinePlace:
-    """This process: quick, for debugging; no limits, and meters that need their own process are unavailable."""
+    """This process: quick, for debugging; no limits, and meters that need their own process are unavailable.
+
+    So are profilers where anything is timed: the next case would be timed after them.
+    """
 
     def __init__(self, artifacts: Keep) -> None:
         self._artifacts = artifacts
@@ -107,19 +112,27 @@ class InlinePlace:
     def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
         """The outcome of the meters that can share this process. Raises CannotGoOnError once its device is lost."""
         if self._crashed:
-            raise CannotGoOnError(f"{self._crashed}; go on with --resume and --launcher subprocess")
+            raise CannotGoOnError(
+                f"{self._crashed}; go on with --resume and --launcher subprocess",
+                resume_with=("--launcher", "subprocess"),
+            )
         outcome = measure_here(
             case,
             plugins.subject(case.subject.plugin),
             plugins.workload(case.workload.plugin),
             [plugins.meter(name) for name in case.meters if extent == "all" or not all_exact([name])],
             "use --launcher subprocess",
+            with_profilers=False,
             report=report,
-            keep=self._artifacts if extent == "all" else None,
+            keep=self._artifacts if extent == "all" else self._artifacts.later_round(),
         )
         release()
         self._crashed = outcome.reason if outcome.status == "crashed" else ""
-        return outcome
+        here = outcome.environment
+        if here is None:
+            return outcome
+        # the record says so: rounds in one process differ less than those in processes of their own
+        return replace(outcome, environment=replace(here, facts={**here.facts, "launcher": "inline"}))
 
 
 def measure_here(
@@ -129,17 +142,28 @@ def measure_here(
     meters: Sequence[Meter],
     way_out: str,
     *,
+    with_profilers: bool = True,
     report: Callable[[str], None] = lambda phase: None,
     keep: Keep | None = Keep(),
 ) -> Outcome:
-    """Measure in this process; a meter that needs its own is unavailable, with the way out."""
-    apart = [meter for meter in meters if meter.environ and meter.process(case) != MAIN]
+    """Measure in this process; a meter that needs its own is unavailable, with the way out.
+
+    `with_profilers` runs them after all others. Without, they run only where nothing is timed.
+    """
+    processes = {meter.process(case) for meter in meters}
+    timed = MAIN in processes and not with_profilers
+    apart = [meter for meter in meters if _needs_its_own(meter, case) or (timed and meter.process(case) == PROFILED)]
     shared = [meter for meter in meters if meter not in apart]
-    outcome = measure(case, subject, workload, shared, report=report, ways=ORDINARY, keep=keep)
+    process = PROFILED if processes == {PROFILED} else MAIN
+    outcome = measure(case, subject, workload, shared, report=report, process=process, ways=ORDINARY, keep=keep)
     absent = tuple(
         Measurement.absent(meter.metrics[0], f"{meter.name} needs a process of its own: {way_out}") for meter in apart
     )
     return replace(outcome, measurements=(*outcome.measurements, *absent))
+
+
+def _needs_its_own(meter: Meter, case: Case) -> bool:
+    return bool(meter.environ) and meter.process(case) != MAIN
 
 
 def processes_of(case: Case, *, repeated: bool = False) -> list[tuple[str, tuple[str, ...]]]:
@@ -151,7 +175,7 @@ def processes_of(case: Case, *, repeated: bool = False) -> list[tuple[str, tuple
     for name in case.meters:
         if not (repeated and all_exact([name])):
             groups.setdefault(plugins.meter(name).process(case), []).append(name)
-    ordered = sorted(groups.items(), key=lambda group: group[0] != MAIN)
+    ordered = sorted(groups.items(), key=lambda group: (group[0] != MAIN, group[0] in OBSERVING))
     return [(process, tuple(names)) for process, names in ordered]
 
 
@@ -181,6 +205,17 @@ def _memory_bytes(limits: Limits, on_cuda: bool) -> int | None:
         return None if on_cuda else int(limits.memory_gib * 2**30)
     free = kib_field("/proc/meminfo", "MemAvailable")
     return None if on_cuda or free is None else int(free * _SHARE_OF_FREE_MEMORY)
+
+
+def _unobserved(outcome: Outcome, process: str, meters: Sequence[str]) -> Outcome:
+    """What failed in a process that only watches is missing, with the reason; what others measured stays."""
+    if outcome.status == "ok":
+        return outcome
+    reason = f"{process} pass: {outcome.status}: {outcome.reason}"
+    known = {m.metric for m in outcome.measurements}
+    firsts = [plugins.meter(name).metrics[0] for name in meters]
+    absent = tuple(Measurement.absent(metric, reason) for metric in firsts if metric.id not in known)
+    return replace(outcome, status="ok", reason="", measurements=(*outcome.measurements, *absent))
 
 
 def _merge(first: Outcome, second: Outcome, process: str) -> Outcome:

@@ -130,7 +130,8 @@ def _check_limits(limits: Limits, cases: Sequence[Case], place: Place) -> None:
 def check_baseline(python: str) -> None:
     """The other interpreter must be there and have Speechmeter. Raises InputError when not."""
     where = "--baseline-python"
-    code = "import speechmeter; print(speechmeter.__version__)"
+    # not from the working directory, which may hold a `speechmeter.py` of a stranger
+    code = "import sys; sys.path[:] = filter(None, sys.path); import speechmeter; print(speechmeter.__version__)"
     environ = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     try:
         answer = subprocess.run(

@@ -22,6 +22,9 @@ from speechmeter.launch.job import Job, outcome_from_json
 from speechmeter.launch.memory_limit import MemoryGroup, make_group
 from speechmeter.launch.tail import Tail
 
+CHILD = ("-c", "import sys; sys.path[:] = filter(None, sys.path); from speechmeter.launch.child import main; main()")
+"""How an interpreter becomes a measuring process: nothing is imported from the working directory, which may hold a
+`json.py` of a stranger. `-m` would look there first, and Python 3.10 has no PYTHONSAFEPATH to stop it."""
 _TOKEN = "SPEECHMETER_PROCESS"
 _GUARD_GRACE_S = 10.0
 _ALLOCATION_FAILED = ("bad_alloc", "MemoryError", "annot allocate memory", "DefaultCPUAllocator")
@@ -39,7 +42,7 @@ class MeasuringProcess:
         self._group: MemoryGroup | None = None
         self._python = python
         self._token = uuid.uuid4().hex
-        self._environ = {**environ, _TOKEN: self._token, "PYTHONSAFEPATH": "1"}
+        self._environ = {**environ, _TOKEN: self._token}
         self._log = log
         self._report = report
         self._phase = "start"
@@ -62,10 +65,12 @@ class MeasuringProcess:
             self._printed.close()
             if self._group is not None:
                 self._group.remove()
-        if self._outcome is not None:
+        if not in_time and not oom_killed:
+            ran_on = "" if self._outcome is None else "; it was measured, and processes of it ran on"
+            reason = f"over the limit of {limit_s or time_s:g} s, in {self._phase}{ran_on}"
+            outcome = Outcome(status="timeout", reason=reason)
+        elif self._outcome is not None:
             outcome = self._with_left_behind(self._outcome, helper_killed=oom_killed and self._group is not None)
-        elif not in_time and not oom_killed:
-            outcome = Outcome(status="timeout", reason=f"over the limit of {limit_s or time_s:g} s, in {self._phase}")
         else:
             outcome = self._death(oom_killed=oom_killed)
         self._keep_log(outcome)
@@ -87,7 +92,7 @@ class MeasuringProcess:
             self._printed.drain()
 
     def _spawn(self, write_fd: int) -> subprocess.Popen[bytes]:
-        child = [self._python, "-m", "speechmeter.launch.child", str(write_fd)]
+        child = [self._python, *CHILD, str(write_fd)]
         group = "" if self._group is None else str(self._group.path)
         job = replace(self._job, memory_group=None if self._group is None else self._group.path.name)
         process = subprocess.Popen(
@@ -152,7 +157,7 @@ class MeasuringProcess:
             process.kill()
             code = process.wait()
         if code != 0:
-            _kill_marked(self._token)
+            guard.stop_then_kill(lambda: _marked(self._token))
 
     def _death(self, *, oom_killed: bool) -> Outcome:
         code = self._exit
@@ -203,10 +208,13 @@ def _oom_kills(group: MemoryGroup | None) -> int:
     return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill ")), 0)
 
 
-def _kill_marked(token: str) -> None:
+def _marked(token: str) -> list[int]:
+    """The processes that have the token in their environment."""
     mark = f"{_TOKEN}={token}".encode()
+    found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 if mark in (entry / "environ").read_bytes():
-                    os.kill(int(entry.name), signal.SIGKILL)
+                    found.append(int(entry.name))
+    return found

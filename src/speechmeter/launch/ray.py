@@ -6,28 +6,34 @@ import contextlib
 import os
 import secrets
 import signal
-import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from speechmeter.core.errors import InputError
+from speechmeter.core.drafts import draft_folder
+from speechmeter.core.errors import CannotGoOnError, InputError
 from speechmeter.core.machine import available_cores, kib_field
 from speechmeter.launch.cluster import Answer, Lane, Lost, Node
 from speechmeter.launch.node import Bench, survey
+from speechmeter.launch.ray_head import Gone, knock, other_head, own_head
 
-_KNOCK_S = 5.0
-_LONGEST_FOLDER = 28
-"""Of the folder for temporary files: what Ray adds to it for a socket is up to 79 characters."""
+_LONGEST_FOLDER = 27
+"""Of the folder for temporary files: what we and Ray add to it for a socket is up to 80 characters."""
 _ANSWER_S = 120.0
+_LOOK_S = 1.0
+"""How often the head is looked after while something is waited for."""
 _OBJECT_STORE_BYTES = 256 * 2**20
 _OWN = {
     "RAY_AUTH_MODE": "token",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_memory_monitor_refresh_ms": "0",  # memory is limited by us, and a case that is over becomes a record
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the one setting by which Ray listens on the loopback address alone
 }
 """Variables of a cluster that we start, handed down to all of its processes."""
 _ACCELERATOR = "accelerator_type:"
@@ -50,7 +56,7 @@ def opened(address: str | None) -> Iterator[RayCluster]:
             fix="let this machine join with `ray start --address=HOST:PORT --num-cpus=0`, and use --address auto",
         )
     if address is not None:
-        _knock(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
+        knock(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
     try:
         with _environ({} if address else {**_OWN, "RAY_AUTH_TOKEN": secrets.token_hex(32)}):
             yield from _cluster(address)
@@ -60,39 +66,39 @@ def opened(address: str | None) -> Iterator[RayCluster]:
 
 def _cluster(address: str | None) -> Iterator[RayCluster]:
     handler = signal.getsignal(signal.SIGTERM)
-    with contextlib.nullcontext("") if address else _short_folder() as folder:
+    with contextlib.nullcontext(Path()) if address else _short_folder() as folder:
         ray = _connected(address, folder)
         with contextlib.suppress(ValueError):  # Ray takes the signal over; only a main thread may take it back
             signal.signal(signal.SIGTERM, handler)
         try:
-            yield RayCluster(ray)
+            if address is None:
+                _check_loopback(ray)
+            yield RayCluster(ray, other_head(ray.get_runtime_context().gcs_address) if address else own_head(ray))
         finally:
             ray.shutdown()
 
 
-def _short_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder for sockets and logs of a cluster, gone afterwards. The path of a socket has 107 characters at most."""
-    usual = tempfile.gettempdir()
-    place = usual if len(usual) <= _LONGEST_FOLDER else "/tmp"
-    return tempfile.TemporaryDirectory(prefix="sm-ray-", dir=place, ignore_cleanup_errors=True)
-
-
-def _knock(address: str) -> None:
-    """Raise InputError where nobody listens: Ray itself would go on trying for many minutes."""
-    if address == "auto":
-        return
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()
-    except (OSError, ValueError, OverflowError) as error:
+def _check_loopback(ray: Any) -> None:
+    """Raise InputError where a cluster of ours can be reached from other machines: a Ray that knows another setting."""
+    addresses = {str(node["NodeManagerAddress"]) for node in ray.nodes()}
+    if not all(ip_address(address).is_loopback for address in addresses):
         raise InputError(
-            f"no Ray cluster answers at {address!r}: {error}",
-            where="--address",
-            fix="start one with `ray start --head --port=6379` and give HOST:6379",
-        ) from error
+            f"Ray {ray.__version__} listens on {', '.join(sorted(addresses))} instead of this machine alone",
+            where="--launcher ray",
+            fix="start a cluster as your network needs it, and give its --address",
+        )
 
 
-def _connected(address: str | None, folder: str) -> Any:
+def _short_folder() -> AbstractContextManager[Path]:
+    """A folder for sockets and logs of a cluster, for nobody else to look into, gone afterwards.
+
+    The path of a socket has 107 characters at most.
+    """
+    usual = tempfile.gettempdir()
+    return draft_folder(Path(usual if len(usual) <= _LONGEST_FOLDER else "/tmp"), prefix="smray-")
+
+
+def _connected(address: str | None, folder: Path) -> Any:
     """Ray, as the driver of a cluster; `folder` is for the logs of one that we start."""
     if address is None and "ray" in sys.modules and sys.modules["ray"].is_initialized():
         raise InputError(
@@ -101,18 +107,22 @@ def _connected(address: str | None, folder: str) -> Any:
     import ray
 
     _read_environ_again()
+    constants = ray._private.ray_constants
+    before = getattr(constants, "ENABLE_RAY_CLUSTER", True)
     quiet = {"log_to_driver": False, "configure_logging": False, "logging_level": "ERROR"}
     try:
         if address is not None:
             ray.init(address=address, **quiet)
         else:
+            constants.ENABLE_RAY_CLUSTER = False  # it was read when Ray was imported, which may be long ago
+            (folder / "r").mkdir()  # Ray gives it to everybody; the folder around it is ours alone
             ray.init(
                 address="local",
                 num_cpus=len(available_cores()),
                 _memory=kib_field("/proc/meminfo", "MemTotal"),
                 object_store_memory=_OBJECT_STORE_BYTES,
                 include_dashboard=False,
-                _temp_dir=folder,
+                _temp_dir=str(folder / "r"),
                 **quiet,
             )
     except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
@@ -121,6 +131,8 @@ def _connected(address: str | None, folder: str) -> Any:
             where="--address" if address else "--launcher ray",
             fix="`ray status` tells whether one runs, and the page Clusters how to start one",
         ) from error
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
     return ray
 
 
@@ -136,24 +148,27 @@ def _read_environ_again() -> None:
 class RayCluster:
     """A `Cluster` of Ray. A lane is an actor that holds its device; it goes when the lane is released or we do."""
 
-    def __init__(self, ray: Any) -> None:
+    def __init__(self, ray: Any, head_gone: Gone = lambda: None) -> None:
         self._ray = ray
+        self._head_gone = head_gone
         self._actors: dict[int, Any] = {}
         self._running: dict[Any, int] = {}
 
     def nodes(self) -> list[Node]:
         """The machines that are alive."""
+        self._check_head()
         return [_node(entry) for entry in self._ray.nodes() if entry["Alive"]]
 
     def survey(self, nodes: Sequence[Node], question: Mapping[str, Any]) -> list[Answer]:
         """What each machine answers; one that does not within two minutes is lost."""
         task = self._ray.remote(num_cpus=0, max_retries=0)(survey)
         refs = [task.options(scheduling_strategy=self._on(node.id)).remote(dict(question)) for node in nodes]
-        self._ray.wait(refs, num_returns=len(refs), timeout=_ANSWER_S) if refs else None
+        self._ended(refs, len(refs), _ANSWER_S)
         return [self._answer(ref, 0.1) for ref in refs]
 
     def submit(self, lane: Lane, setting: Mapping[str, Any], order: Mapping[str, Any]) -> None:
         """Begin a measurement; the device is reserved first, and kept."""
+        self._check_head()
         if lane.number not in self._actors:
             remote = self._ray.remote(Bench).options(
                 num_cpus=lane.cpus,
@@ -167,9 +182,8 @@ class RayCluster:
 
     def wait(self, timeout_s: float) -> list[tuple[int, Answer]]:
         """What ended; an actor that was lost is forgotten, so that the next measurement begins with a new one."""
-        ready, _ = self._ray.wait(list(self._running), timeout=timeout_s)
         ended = []
-        for ref in ready:
+        for ref in self._ended(list(self._running), 1, timeout_s):
             number, answer = self._running.pop(ref), self._answer(ref, _ANSWER_S)
             if isinstance(answer, Lost):
                 self._drop(number)
@@ -182,9 +196,26 @@ class RayCluster:
 
     def _drop(self, number: int) -> None:
         actor = self._actors.pop(number, None)
-        if actor is not None:
+        if actor is not None and self._head_gone() is None:
             with contextlib.suppress(Exception):  # it may be gone already
                 self._ray.kill(actor)
+
+    def _ended(self, refs: Sequence[Any], count: int, timeout_s: float) -> list[Any]:
+        """Those of the refs that are ready, once `count` of them are or the time is over. The head is watched."""
+        deadline = monotonic() + timeout_s
+        while refs:
+            self._check_head()
+            left_s = max(0.0, deadline - monotonic())
+            ready, _ = self._ray.wait(list(refs), num_returns=count, timeout=min(_LOOK_S, left_s))
+            if len(ready) >= count or left_s <= _LOOK_S:
+                return list(ready)
+        return []
+
+    def _check_head(self) -> None:
+        """Raise CannotGoOnError when nobody is there to ask: Ray would wait a minute, and then end this process."""
+        why = self._head_gone()
+        if why is not None:
+            raise CannotGoOnError(f"{why}; what is finished is kept: start again with --resume")
 
     def _answer(self, ref: Any, timeout_s: float) -> Answer:
         errors = self._ray.exceptions

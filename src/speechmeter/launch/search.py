@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from speechmeter.analysis.bisection import Bounds, next_size, trials_left
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import plugins
-from speechmeter.core.errors import InputError, InterruptedRun
+from speechmeter.core.errors import InputError, StoppedRun
 from speechmeter.core.finding import Target, at
 from speechmeter.core.types import FAILED, Case, Record, Skip
 from speechmeter.launch.agenda import Sweep
@@ -49,7 +49,7 @@ class Search:
 
 
 def run_search(search: Search, place: Place, store: RunWriter, watch: Watcher = lambda event: None) -> None:
-    """Search every line, one after another. Raises InterruptedRun on Ctrl-C, finished trials kept."""
+    """Search every line, one after another. Raises StoppedRun where it ends early, finished trials kept."""
     left_out = {skip.case.id for skip in search.unavailable}
     absent = Sweep(cases=(), rounds=_ONCE, unavailable=search.unavailable, retry_failed=search.retry_failed)
     run_sweep(absent, place, store, watch)
@@ -59,8 +59,9 @@ def run_search(search: Search, place: Place, store: RunWriter, watch: Watcher = 
         for place_in_order, line in enumerate(lines):
             count.lines_after = len(lines) - place_in_order - 1
             _search_line(search, line, _Trials(search=search, place=place, store=store, count=count))
-    except InterruptedRun:
-        raise InterruptedRun(f"{count.made} trials measured, all kept") from None
+    except StoppedRun as stop:
+        stop.finished = f"{count.made} trials measured, all kept"
+        raise
 
 
 class _Count:

@@ -41,17 +41,16 @@ def run_spread(
 ) -> None:
     """Measure what the store does not hold yet.
 
-    Raises InterruptedRun on Ctrl-C, and when no machine is left for a case; finished records are kept.
+    Raises StoppedRun on Ctrl-C, and when no machine is left for a case; finished records are kept.
     """
     records = store.records()
     agenda = Agenda(sweep, records, cells_by_machine(sweep.cells(), crew.members, crew.wishes))
     book = Book(agenda, store, watch)
     spread = _Spread(agenda, crew, book, Claims(crew.wishes, records), store.artifacts_path)
     try:
-        book.leave_out()
-        spread.run(patience_s)
-    except KeyboardInterrupt:
-        raise InterruptedRun(book.so_far) from None
+        with book.stopping():
+            book.leave_out()
+            spread.run(patience_s)
     finally:
         spread.close()
 
@@ -97,9 +96,7 @@ class _Spread:
             elif (left := next(self._agenda.turns(), None)) is None:
                 return
             elif monotonic() - last_busy_s > patience_s:
-                raise InterruptedRun(
-                    f"no machine is left for {left.case.label}: {self._book.so_far}; add one and --resume"
-                )
+                raise InterruptedRun(f"no machine is left for {left.case.label}; add one and --resume")
             else:
                 sleep(_NAP_S)
             self._look_around()

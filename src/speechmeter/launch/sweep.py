@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from speechmeter.core.errors import InterruptedRun
 from speechmeter.launch.agenda import Agenda, Sweep
-from speechmeter.launch.booking import Book, Watcher, git_state, measured_at
+from speechmeter.launch.booking import Book, Watcher, measured_at
+from speechmeter.launch.git_state import git_state
 from speechmeter.launch.places import Place
 from speechmeter.store.run_dir import RunWriter
 
 
 def run_sweep(sweep: Sweep, place: Place, store: RunWriter, watch: Watcher = lambda event: None) -> None:
-    """Measure what the store does not hold yet. Raises InterruptedRun on Ctrl-C, finished records kept."""
+    """Measure what the store does not hold yet. Raises StoppedRun where it ends early, finished records kept."""
     agenda = Agenda(sweep, store.records())
     book = Book(agenda, store, watch)
-    try:
+    with book.stopping():
         book.leave_out()
         _measure_all(agenda, place, book)
-    except KeyboardInterrupt:
-        raise InterruptedRun(book.so_far) from None
 
 
 def _measure_all(agenda: Agenda, place: Place, book: Book) -> None:

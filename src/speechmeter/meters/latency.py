@@ -12,7 +12,7 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.protocols import MAIN, ORDINARY, Session
 from speechmeter.core.stages import drain, is_stream
-from speechmeter.core.types import Batch, Case, Measurement, Stage, by_turns
+from speechmeter.core.types import SAMPLED, Batch, Case, Measurement, Stage, by_turns
 
 BLOCK_BELOW_NS = 50_000
 """Calls shorter than this are timed in blocks: the clock itself costs a few tenths of a microsecond."""
@@ -46,13 +46,14 @@ class LatencyMeter:
         trial = StageClock(session.stages, session.sync)
         clock = StageClock(session.stages, session.sync, block=_block(session, trial))
         collected = session.collect(clock.sample)
-        notes: dict[str, Any] = {"stop": collected.stop_reason, **by_turns(session.batches)}
+        turns = by_turns(session.batches) | ({SAMPLED: list(collected.places)} if collected.places else {})
+        notes: dict[str, Any] = {"stop": collected.stop_reason, **turns}
         if clock.block > 1:
             notes["block"] = clock.block
         return [
             Measurement.of(metrics.LATENCY, _kept(clock.totals_s(), collected.kept, True), notes=notes),
             *_warmup([*trial.totals_s(), *_kept(clock.totals_s(), collected.kept, False)]),
-            *_stages(clock, collected.kept, by_turns(session.batches)),
+            *_stages(clock, collected.kept, turns),
             *clock.item_measurements(),
         ]
 

@@ -1,108 +1,171 @@
-"""Operators of a finished profile as text files: all of them, the named ranges alone, by module, and by stack."""
+"""Operators of a recording as text files: all of them, the named ranges alone, by module, and by stack."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
-from speechmeter.core.traces import ANNOTATION, DIRECTION, OPERATOR, STEP, Event, Trace, nested
 from speechmeter.meters.modules import names
+from speechmeter.meters.modules.tree import BACKWARD, Node
+from speechmeter.meters.operator_use import used_by_operators
+from speechmeter.meters.recording.recording import Recording
 
 ALL_FILE, RANGES_FILE = "operators.txt", "ranges.txt"
 MODULES_FILE, STACKS_FILE = "operators-by-module.txt", "operators-by-stack.txt"
-_WIDTH = 100
 _MOST = 200
 _PLAIN = (names.MODULE, names.LABEL, names.STAGE)
+_US = 1e-3
+"""Microseconds in a nanosecond."""
+
+Key = tuple[str, ...]
 
 
-def write_texts(folder: Path, finished: Any, trace: Trace) -> None:
-    """The files of a finished profile and its trace, into a folder that is made when it is missing.
+def write_texts(folder: Path, *recordings: Recording, memory: Recording | None = None) -> None:
+    """The files of all steps of the recordings together, into a folder that is made when it is missing.
 
-    Without a profile only those that the trace tells.
+    `memory` is a recording with allocations, if there is one: columns of `operators.txt` are made from it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    tables = {} if finished is None else {ALL_FILE: all_operators(finished), RANGES_FILE: ranges(finished)}
+    used = [_used(recording) for recording in recordings]
+    operators, ranges = ([one for pair in used for one in pair[place]] for place in (0, 1))
+    beside = _beside(recordings, memory)
     for name, text in {
-        **tables,
-        MODULES_FILE: by_module(trace.events),
-        STACKS_FILE: by_stack(trace.events),
+        ALL_FILE: _lines(("operator",), operators, lambda node: (node.event.name,), beside),
+        RANGES_FILE: _lines(("range",), ranges, lambda node: (_range_name(node),)),
+        MODULES_FILE: _lines(
+            ("module", "direction", "operator"),
+            operators,
+            lambda node: (node.place.module or "(outside)", node.direction if node.place.module else "", _name(node)),
+        ),
+        STACKS_FILE: _lines(("stack",), operators, lambda node: (" > ".join(_stack(node)),)),
     }.items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def all_operators(finished: Any) -> str:
-    """Torch's own table of everything that ran, costliest first."""
-    return _table([event for event in finished.key_averages() if not event.key.startswith(names.OURS)], finished)
+Beside = Mapping[str, Mapping[str, str]]
+"""Columns by their heading: the text of each operator."""
 
 
-def ranges(finished: Any) -> str:
-    """The named ranges alone, what ran inside them included: modules, labels, and what `record_function` opened."""
-    found = []
-    for event in finished.key_averages():
-        prefix = next((one for one in _PLAIN if event.key.startswith(one)), "")
-        if prefix or (event.is_user_annotation and not event.key.startswith((*names.OURS, STEP))):
-            times = event.cpu_time_total, event.device_time_total
-            found.append((times, event.count, event.key.removeprefix(prefix)))
-    rows = [
-        (f"{cpu:.1f}", f"{device:.1f}", str(calls), name) for (cpu, device), calls, name in sorted(found, reverse=True)
-    ]
-    return "\n".join([*_aligned([("CPU µs", "GPU µs", "calls", "range"), *rows]), ""]) if rows else "nothing ran\n"
+def _beside(recordings: Sequence[Recording], memory: Recording | None) -> Beside:
+    """Time with what is inside an operator; and memory in a call, with that and without, of the CPU and a GPU."""
+    total_ns: Counter[str] = Counter()
+    for recording in recordings:
+        for name, use in used_by_operators(recording, _event_name).items():
+            total_ns[name] += sum(use.total_ns)
+    found = {"CPU µs with inside": {name: f"{spent * _US:.1f}" for name, spent in total_ns.items()}}
+    if memory is None:
+        return found
+    for device in ("CPU", "CUDA") if memory.on_cuda else ("CPU",):
+        held = used_by_operators(memory, _event_name, on_gpu=device == "CUDA")
+        found[f"{device} KiB a call"] = {name: _kib(use.bytes) for name, use in held.items()}
+        found[f"own {device} KiB"] = {name: _kib(use.own_bytes) for name, use in held.items()}
+    return found
 
 
-def _table(rows: Sequence[Any], finished: Any) -> str:
-    averages = finished.key_averages()
-    on_device = any(event.self_device_time_total for event in averages)
-    listed = type(averages)(rows, use_device=averages._use_device, profile_memory=averages._profile_memory)
-    order = "self_device_time_total" if on_device else "self_cpu_time_total"
-    return str(listed.table(sort_by=order, row_limit=-1, max_name_column_width=_WIDTH)) if rows else "nothing ran\n"
+def _event_name(node: Node) -> str:
+    return node.event.name
 
 
-def by_module(events: Sequence[Event]) -> str:
-    """One line a module, direction and operator: calls and microseconds of the CPU without the operators inside."""
-    sums: dict[tuple[str, ...], tuple[float, int]] = {}
-    for one in nested(events):
-        if one.category == OPERATOR:
-            direction = str((one.event.get("args") or {}).get(DIRECTION, ""))
-            _add(sums, (one.module or "(outside)", direction, one.name), one.own_us)
-    return _lines(("module", "direction", "operator"), sums)
+def _kib(steps: Sequence[int]) -> str:
+    return f"{sum(steps) / len(steps) / 1024:,.1f}"
 
 
-def by_stack(events: Sequence[Event]) -> str:
-    """One line a stack, outermost first; the same columns."""
-    from speechmeter.meters.traces.stacks import frames
+@dataclass(slots=True, kw_only=True)
+class _Used:
+    """An event of a step: nanoseconds of the CPU and, by its order, of the GPU. A range's hold what is inside it."""
 
-    sums: dict[tuple[str, ...], tuple[float, int]] = {}
-    for one in nested(event for event in events if event.get("cat") in (OPERATOR, ANNOTATION)):
-        if one.category == OPERATOR:
-            stack = [frame for frame in frames(one) if not frame.startswith(STEP)]
-            _add(sums, (" > ".join(stack),), one.own_us)
-    return _lines(("stack",), sums)
+    node: Node
+    cpu_ns: int
+    gpu_ns: int = 0
 
 
-def _add(sums: dict[tuple[str, ...], tuple[float, int]], key: tuple[str, ...], own_us: float) -> None:
-    time, calls = sums.get(key, (0.0, 0))
-    sums[key] = (time + own_us, calls + 1)
+def _used(recording: Recording) -> tuple[list[_Used], list[_Used]]:
+    """Operators and nodes, and named ranges."""
+    gpu_ns = recording.events.kernel_ns()
+    operators: list[_Used] = []
+    ranges: dict[int, _Used] = {}
+    for node in recording.nodes:  # an outer one comes before those inside it
+        event = node.event
+        if recording.step_at(event.start_ns) is None:
+            continue
+        if not event.is_range:
+            operators.append(_Used(node=node, cpu_ns=node.own_ns(), gpu_ns=gpu_ns.get(event.id, 0)))
+        elif _range_name(node):
+            ranges[id(node)] = _Used(node=node, cpu_ns=event.end_ns - event.start_ns)
+    for used in operators:
+        above = used.node.parent if used.gpu_ns else None
+        while above is not None:
+            if id(above) in ranges:
+                ranges[id(above)].gpu_ns += used.gpu_ns
+            above = above.parent
+    return operators, list(ranges.values())
 
 
-def _lines(heads: tuple[str, ...], sums: Mapping[tuple[str, ...], tuple[float, int]]) -> str:
-    whole = sum(time for time, _ in sums.values()) or 1.0
-    ordered = sorted(sums.items(), key=lambda item: -item[1][0])[:_MOST]
-    rows = [("own µs", "share", "calls", *heads)]
-    rows += [(f"{time:.1f}", f"{time / whole:.1%}", str(calls), *key) for key, (time, calls) in ordered]
-    left = len(sums) - len(ordered)
-    return "\n".join([*_aligned(rows), *([f"{left} more with less"] if left else []), ""])
+def _range_name(node: Node) -> str:
+    """The plain name of a module, label, stage or range of somebody else; empty for a mark that is none of these."""
+    own = node.event.name
+    prefix = next((one for one in _PLAIN if own.startswith(one)), "")
+    return own.removeprefix(prefix) if prefix or node.event.is_label else ""
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def _name(node: Node) -> str:
+    return _range_name(node) or node.event.name
+
+
+def _stack(node: Node) -> list[str]:
+    """What was open around an operator, outermost first; the module whose backward pass begins has a frame too."""
+    found: list[str] = []
+    here: Node | None = node
+    while here is not None:
+        if not here.event.is_range or _range_name(here):
+            found.append(_name(here))
+        begins = here.direction == BACKWARD and (here.parent is None or here.parent.direction != BACKWARD)
+        if begins and here.place.module:
+            found.append(f"{here.place.module} (backward)")
+        here = here.parent
+    return found[::-1]
+
+
+@dataclass(slots=True)
+class _Sum:
+    cpu_ns: int = 0
+    gpu_ns: int = 0
+    calls: int = 0
+
+
+def _lines(heads: Key, rows: Sequence[_Used], key: Callable[[Node], Key], beside: Beside = MappingProxyType({})) -> str:
+    """One line a key, the costliest first: microseconds of the CPU, their share, those of the GPU, calls."""
+    sums: dict[Key, _Sum] = {}
+    for used in rows:
+        one = sums.setdefault(key(used.node), _Sum())
+        one.cpu_ns += used.cpu_ns
+        one.gpu_ns += used.gpu_ns
+        one.calls += 1
+    if not sums:
+        return "nothing ran\n"
+    nested = heads == ("range",)  # ranges lie in each other: shares would not add up
+    total = sum(one.cpu_ns for one in sums.values()) or 1
+    ordered = sorted(sums.items(), key=lambda item: (-item[1].gpu_ns, -item[1].cpu_ns))
+    table = [("CPU µs" if nested else "own CPU µs", "" if nested else "share", "GPU µs", "calls", *beside, *heads)]
+    for name, one in ordered[:_MOST]:
+        share = "" if nested else f"{one.cpu_ns / total:.1%}"
+        more = (column.get(name[0], "") for column in beside.values())
+        table.append((f"{one.cpu_ns * _US:.1f}", share, f"{one.gpu_ns * _US:.1f}", str(one.calls), *more, *name))
+    left = len(sums) - _MOST
+    aligned = _aligned(table, len(table[0]) - len(heads))
+    return "\n".join([*aligned, *([f"{left} more with less"] if left > 0 else []), ""])
+
+
+def _aligned(rows: Sequence[Sequence[str]], numbers: int) -> list[str]:
+    """So many numbers to the right, words to the left."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return [_line(row, widths) for row in rows]
-
-
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    """Numbers to the right, words to the left."""
-    cells = [
-        cell.rjust(width) if place < 3 else cell.ljust(width)
-        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+    return [
+        "  ".join(
+            cell.rjust(width) if place < numbers else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
     ]
-    return "  ".join(cells).rstrip()

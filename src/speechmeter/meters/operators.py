@@ -2,40 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.metrics import Metric
+from speechmeter.core.protocols import ORDINARY, PROFILED, Session
 from speechmeter.core.types import Case, Measurement
-from speechmeter.meters.modules.events import Events, events_of
+from speechmeter.meters.modules.measurements import gpu_busy
 from speechmeter.meters.modules.names import OURS
+from speechmeter.meters.modules.tree import Direction, Node
 from speechmeter.meters.operator_texts import write_texts
+from speechmeter.meters.operator_use import Use, used_by_operators
+from speechmeter.meters.recording.needs import Needs
+from speechmeter.meters.recording.recording import Recording
+from speechmeter.meters.recording.session import on_cuda, one_more_call, recording_of, turns
 
-_CALLS = 3
-_SLOW_NS = 5 * 10**9
-_MICROSECOND = 1e-6
-_NO_OPERATORS = ("autograd::", "torch::autograd::", "cuda", *OURS)
-_MOST_PLACED = 50
-"""So many operators have a row for the module they work for."""
-_LEAST_SHARE = 0.0001
-"""Operators below this share of the time have no row, unless nobody knows what they compute."""
+_NANOSECOND = 1e-9
+_DIGITS = 9
+_LEAST_SHARE = 0.001
+"""Of the time in all operators: what one did for a module is in the record from this share on. The other pairs are nine
+in ten; no table shows them, and they would be most of the record."""
+_OPERATOR = "op:"
+_NO_OPERATORS = ("autograd::", "torch::autograd::", *OURS)
 
 
 class OperatorsMeter:
     """Time in each operator and its kind: matrix arithmetic, elements, moving data, or unknown to the FLOP count."""
 
     name = "operators"
-    metrics = (metrics.TIME_OPERATOR, metrics.TIME_GPU)
+    metrics = (
+        metrics.TIME_OPERATOR,
+        metrics.TIME_OPERATOR_TOTAL,
+        metrics.MEMORY_OPERATOR,
+        metrics.MEMORY_OPERATOR_OWN,
+        metrics.TIME_GPU,
+    )
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
 
     def process(self, case: Case) -> str:
-        """Shares the main process; list it last, because it profiles."""
-        return MAIN
+        """A process with other profilers: none of them is ever active where latency is taken."""
+        return PROFILED
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch, and operators that can be told apart."""
@@ -45,94 +56,190 @@ class OperatorsMeter:
             return "compiled code runs fused kernels that carry no operator's name"
         return None
 
+    def needs(self, session: Session) -> Needs:
+        """A few calls with a range around every module, whose work operators do."""
+        return Needs(modules=True, means=True)
+
     def measure(self, session: Session) -> list[Measurement]:
-        """A count of the first batch for the kinds of its operators, then a profiled pass over the same batch."""
+        """Rows of the calls that were recorded; the kinds of operators from a count of the first batch.
+
+        Memory is that of one more call, in the first round: recording allocations makes calls longer, and no other
+        meter that reads the recording asked for it.
+        """
         from speechmeter.meters.flops.count import count
 
-        batch = session.batches[0]
-        counted = count(lambda: session.call(batch)).by_operator()
+        recording = recording_of(session, self.needs(session))
+        counted = count(lambda: session.call(session.batches[0])).by_operator()
         if not counted:
             return [Measurement.absent(metrics.TIME_OPERATOR, "no torch operator ran")]
-        calls = _CALLS if session.first_ns < _SLOW_NS else 1
-        on_cuda = str(session.case.axes["device"]).startswith("cuda")
-        finished = _profiled(session, calls, on_cuda)
-        raw = events_of(finished)
+        memory = [recording] if recording.needs.memory else []
         if session.keep.folder is not None:
-            from speechmeter.meters.traces.record import finished_trace
-
-            write_texts(session.keep.folder, finished, finished_trace(finished, raw))
+            memory = memory or [one_more_call(session, Needs(modules=True, memory=True))]
+            write_texts(session.keep.folder, recording, memory=memory[0])
         kinds = {name: tally.kind for name, tally in counted.items()}
-        gpu = _gpu_time(finished.events(), calls) if on_cuda else []
-        return [*operator_rows([(finished, raw)], kinds, calls, on_cuda=on_cuda), *gpu]
-
-
-@dataclass
-class _Row:
-    kind: str
-    seconds: float = 0.0
-
-
-Rows = dict[tuple[str, str], _Row]
-"""By operator and the module whose work it does; that is empty outside of all."""
-
-
-def _profiled(session: Session, calls: int, on_cuda: bool) -> Any:
-    from torch.profiler import ProfilerActivity, profile
-
-    from speechmeter.meters.modules.ranges import module_ranges
-
-    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_cuda else [])]
-    session.call(session.batches[0])
-    with module_ranges(session.prepared.modules), profile(activities=activities) as profiled:
-        for _ in range(calls):
-            session.call(session.batches[0])
-    return profiled
+        notes = turns(session, recording)
+        busy = [gpu_busy(recording.calls, notes, recording.notes)] if on_cuda(session) else []
+        return [*operator_rows([recording], kinds, memory), *busy]
 
 
 def operator_rows(
-    profiles: Sequence[tuple[Any, Events]], kinds: Mapping[str, str], calls: int, *, on_cuda: bool
+    recordings: Sequence[Recording], kinds: Mapping[str, str], memory: Sequence[Recording] = ()
 ) -> list[Measurement]:
-    """Time in each operator of finished profiles, with their raw events, of so many calls together.
+    """Time in each operator in the steps of one or several recordings; `kinds` are those of a count.
 
-    `kinds` are those that a count has told.
+    On a GPU it is that of the kernels that an operator started, else its own on the CPU. One value a step. `memory` are
+    recordings with allocations, those of the device.
     """
-    from speechmeter.meters.traces.places import homes_of
+    steps = sum(recording.steps for recording in recordings)
+    spent = _Spent(steps)
+    before = 0
+    for recording in recordings:
+        for node, step, seconds in _timed(recording):
+            name = _credited(node, kinds)
+            if name is not None:
+                spent.add(name, node.place.module, node.direction, before + step, seconds)
+        before += recording.steps
+    used = _used(recordings, kinds)
+    rows = _rows(spent, kinds, {"calls": steps, **recordings[0].notes}, used)
+    listed = [m.scope.removeprefix(_OPERATOR) for m in rows if m.scope.startswith(_OPERATOR)]
+    totals = {name: [ns * _NANOSECOND for ns in used[name].total_ns] for name in listed if name in used}
+    return [*rows, *_of_each(metrics.TIME_OPERATOR_TOTAL, totals), *_memory(memory, kinds, listed)]
 
-    rows: Rows = {}
-    for finished, raw in profiles:
-        homes = {key: home[0] for key, home in homes_of(raw).items()}
-        for key, row in _credited(finished.events(), kinds, on_cuda, homes).items():
-            rows.setdefault(key, _Row(kind=row.kind)).seconds += row.seconds
-    return _rows(rows, calls)
+
+def _used(recordings: Sequence[Recording], kinds: Mapping[str, str]) -> dict[str, Use]:
+    """What each operator used, over the steps of all recordings."""
+    found: dict[str, Use] = {}
+    before, steps = 0, sum(recording.steps for recording in recordings)
+    for recording in recordings:
+        own = used_by_operators(
+            recording,
+            _operator_name,
+            lambda node: _credited(node, kinds),
+            kernels=recording.on_cuda,
+            on_gpu=recording.on_cuda,
+        )
+        for name, use in own.items():
+            found.setdefault(name, Use(steps)).put(before, use)
+        before += recording.steps
+    return found
 
 
-def _credited(events: Iterable[Any], kinds: Mapping[str, str], on_cuda: bool, homes: Mapping[int, str]) -> Rows:
-    """Own time of every event, given to the nearest operator above it that the count knows."""
-    from torch.autograd import DeviceType
+def _memory(recordings: Sequence[Recording], kinds: Mapping[str, str], listed: Sequence[str]) -> list[Measurement]:
+    used = _used(recordings, kinds)
+    held = {name: list(map(float, used[name].bytes)) for name in listed if name in used}
+    own = {name: list(map(float, used[name].own_bytes)) for name in listed if name in used}
+    return [*_of_each(metrics.MEMORY_OPERATOR, held), *_of_each(metrics.MEMORY_OPERATOR_OWN, own)]
 
-    rows: Rows = {}
-    for event in events:
-        own = (event.self_device_time_total if on_cuda else event.self_cpu_time_total) * _MICROSECOND
-        if event.device_type != DeviceType.CPU or not own:
+
+def _of_each(metric: Metric, values: Mapping[str, Sequence[float]]) -> list[Measurement]:
+    return [
+        Measurement.of(metric, [round(one, _DIGITS) for one in own], scope=f"{_OPERATOR}{name}")
+        for name, own in values.items()
+    ]
+
+
+def _operator_name(node: Node) -> str | None:
+    """The name of an operator; None for a node of the backward pass, which only holds some."""
+    own = node.event.name
+    return None if "::" not in own or own.startswith(_NO_OPERATORS) else own
+
+
+def _timed(recording: Recording) -> Iterator[tuple[Node, int, float]]:
+    """Every event with the step it ran in and its seconds, where it has any."""
+    by_id = recording.events.kernel_ns()
+    for node in recording.nodes:
+        if node.event.is_range:
             continue
-        name = _counted_above(event, kinds)
-        if name is None:
-            if "::" not in event.name or event.name.startswith(_NO_OPERATORS):
-                continue  # a range, a backward node, a call of the runtime: what they hold are events of their own
-            name = event.name
-        key = (name, homes.get(event.id, ""))
-        if key not in rows:
-            rows[key] = _Row(kind=kinds.get(name) or _kind(name))
-        rows[key].seconds += own
-    return rows
+        own_ns = by_id.get(node.event.id, 0) if recording.on_cuda else node.own_ns()
+        step = recording.step_at(node.event.start_ns) if own_ns else None
+        if step is not None:
+            yield node, step, own_ns * _NANOSECOND
 
 
-def _counted_above(event: Any, kinds: Mapping[str, str]) -> str | None:
-    while event is not None:
-        if event.name in kinds:
-            return str(event.name)
-        event = event.cpu_parent
+def _credited(node: Node, kinds: Mapping[str, str]) -> str | None:
+    """The operator that gets an event's time: the nearest above it that was counted; None for what is no operator."""
+    name = _counted_above(node, kinds)
+    if name is not None:
+        return name
+    return _operator_name(node)
+
+
+def _counted_above(node: Node | None, kinds: Mapping[str, str]) -> str | None:
+    while node is not None:
+        if node.event.name in kinds:
+            return node.event.name
+        node = node.parent
     return None
+
+
+Apart = dict[str, dict[Direction, list[float]]]
+"""Seconds of each step by module, empty outside of all, and direction."""
+
+
+@dataclass
+class _Spent:
+    """Seconds of every step, by operator, the module whose work it does, and direction."""
+
+    steps: int
+    by_name: dict[str, Apart] = field(default_factory=dict)
+
+    def add(self, name: str, module: str, direction: Direction, step: int, seconds: float) -> None:
+        apart = self.by_name.setdefault(name, {}).setdefault(module, {})
+        apart.setdefault(direction, [0.0] * self.steps)[step] += seconds
+
+    def rounded(self) -> dict[str, Apart]:
+        """To the nanosecond, the step of the profiler's clock, so that sums of stored values add up."""
+        return {
+            name: {
+                module: {way: [round(value, _DIGITS) for value in values] for way, values in ways.items()}
+                for module, ways in apart.items()
+            }
+            for name, apart in self.by_name.items()
+        }
+
+
+def _rows(
+    spent: _Spent, kinds: Mapping[str, str], notes: Mapping[str, Any], used: Mapping[str, Use]
+) -> list[Measurement]:
+    from speechmeter.meters.flops.kinds import KINDS
+
+    names = spent.rounded()
+    times = {name: _summed([v for ways in own.values() for v in ways.values()]) for name, own in names.items()}
+    if not any(map(any, times.values())):
+        return [Measurement.absent(metrics.TIME_OPERATOR, "the profiler saw no time in any operator")]
+    kind_of = {name: kinds.get(name) or _kind(name) for name in times}
+    nothing = [0.0] * spent.steps
+    by_kind = {kind: _summed([nothing, *(times[n] for n in times if kind_of[n] == kind)]) for kind in KINDS}
+    ordered = sorted(times, key=lambda name: -sum(times[name]))
+    least = _LEAST_SHARE * sum(map(sum, times.values()))
+    return [
+        Measurement.of(metrics.TIME_OPERATOR, _summed(list(times.values())), source="torch.profiler", notes=notes),
+        *(Measurement.of(metrics.TIME_OPERATOR, own, scope=f"kind:{kind}") for kind, own in by_kind.items()),
+        *(
+            Measurement.of(
+                metrics.TIME_OPERATOR,
+                times[name],
+                scope=f"{_OPERATOR}{name}",
+                notes={"kind": kind_of[name], **_entered(used.get(name)), **_inside(names[name], least)},
+            )
+            for name in ordered
+        ),
+    ]
+
+
+def _entered(use: Use | None) -> dict[str, Any]:
+    return {} if use is None else {"calls": sum(use.calls) / len(use.calls)}
+
+
+def _inside(apart: Apart, least: float) -> dict[str, Any]:
+    """What an operator did for each module, the costliest first, without what is too little to be shown."""
+    spent = {module: sum(map(sum, ways.values())) for module, ways in apart.items() if module}
+    ordered = sorted((module for module in spent if spent[module] >= least), key=lambda module: -spent[module])
+    return {"inside": {module: apart[module] for module in ordered}} if ordered else {}
+
+
+def _summed(rows: Sequence[Sequence[float]]) -> list[float]:
+    return [round(sum(values), _DIGITS) for values in zip(*rows, strict=True)]
 
 
 def _kind(name: str) -> str:
@@ -155,60 +262,3 @@ def _kind(name: str) -> str:
 def _only_calls_others(packet: Any) -> bool:
     overloads = [getattr(packet, overload) for overload in packet.overloads()]
     return any(overload._can_decompose() for overload in overloads)
-
-
-def _rows(rows: Rows, calls: int) -> list[Measurement]:
-    from speechmeter.meters.flops.kinds import KINDS
-
-    total = sum(row.seconds for row in rows.values())
-    if not total:
-        return [Measurement.absent(metrics.TIME_OPERATOR, "the profiler saw no time in any operator")]
-    by_kind = dict.fromkeys(KINDS, 0.0)
-    by_name: dict[str, _Row] = {}
-    for (name, _), row in rows.items():
-        by_kind[row.kind] += row.seconds
-        by_name.setdefault(name, _Row(kind=row.kind)).seconds += row.seconds
-    ordered = sorted(by_name.items(), key=lambda item: -item[1].seconds)
-    return [
-        Measurement.of(metrics.TIME_OPERATOR, [total / calls], source="torch.profiler"),
-        *(
-            Measurement.of(metrics.TIME_OPERATOR, [time / calls], scope=f"kind:{kind}")
-            for kind, time in by_kind.items()
-        ),
-        *(
-            Measurement.of(metrics.TIME_OPERATOR, [row.seconds / calls], scope=f"op:{name}", notes={"kind": row.kind})
-            for name, row in ordered
-            if row.kind == "unknown" or row.seconds >= _LEAST_SHARE * total
-        ),
-        *_by_module(rows, calls),
-    ]
-
-
-def _by_module(rows: Rows, calls: int) -> list[Measurement]:
-    """The costliest operators with the module they work for: `op:aten::addmm@encoder.layers.0`."""
-    placed = sorted(((key, row) for key, row in rows.items() if key[1]), key=lambda item: -item[1].seconds)
-    return [
-        Measurement.of(
-            metrics.TIME_OPERATOR,
-            [row.seconds / calls],
-            scope=f"op:{name}@{module}",
-            notes={"kind": row.kind, "module": module},
-        )
-        for (name, module), row in placed[:_MOST_PLACED]
-    ]
-
-
-def _gpu_time(events: Iterable[Any], calls: int) -> list[Measurement]:
-    """Time in which at least one kernel ran: overlapping ones count once."""
-    from torch.autograd import DeviceType
-
-    spans = sorted(
-        (event.time_range.start, event.time_range.end) for event in events if event.device_type == DeviceType.CUDA
-    )
-    if not spans:
-        return [Measurement.absent(metrics.TIME_GPU, "the profiler saw no kernel")]
-    busy, until = 0.0, 0.0
-    for start, end in spans:
-        busy += max(0.0, end - max(start, until))
-        until = max(until, end)
-    return [Measurement.of(metrics.TIME_GPU, [busy * _MICROSECOND / calls], source="torch.profiler")]

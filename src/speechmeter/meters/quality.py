@@ -57,13 +57,13 @@ class QualityMeter:
         if row is not None:
             return _imported(row, str(path))
         normaliser_id, scores = quality_of(session.case.protocol, session.case.workload.plugin)
-        if not any(batch.references for batch in session.batches):
+        if not any(batch.references for batch in session.all_batches):
             return [Measurement.absent(metrics.ANSWERED, "the workload has no references to score against")]
         outputs = session.outputs()
-        answers = answers_of(session.batches, outputs)
+        answers = answers_of(session.all_batches, outputs)
         if isinstance(answers, str):
             return [Measurement.absent(metrics.ANSWERED, answers)]
-        return score(answers, scores, normaliser_id, told=_unscored(session.batches))
+        return score(answers, scores, normaliser_id, told=_unscored(session.all_batches))
 
 
 def answers_of(batches: Sequence[Batch], outputs: Sequence[Output]) -> list[Answer] | str:
@@ -77,9 +77,10 @@ def answers_of(batches: Sequence[Batch], outputs: Sequence[Output]) -> list[Answ
         if len(lines) != batch.items:
             return f"the model gave {len(lines)} texts for {batch.items} items"
         names = batch.ids or tuple(map(str, range(len(found), len(found) + batch.items)))
+        speakers = batch.speakers or ("",) * batch.items
         found += [
-            Answer(name=name, reference=reference, output=line)
-            for name, reference, line in zip(names, batch.references, lines, strict=False)
+            Answer(name=name, reference=reference, output=line, speaker=speaker)
+            for name, reference, line, speaker in zip(names, batch.references, lines, speakers, strict=False)
         ]
     return found
 

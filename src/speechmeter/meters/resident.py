@@ -21,9 +21,13 @@ _SAMPLING_INTERVAL_S = 0.001
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How many bytes were added at most, and what a reader must know when that is only a bound."""
+    """How many bytes were added at most, how large the process became, and what bounds either.
+
+    `peak_bytes` is None where it cannot be read. A caveat says that the readings are only a bound.
+    """
 
     growth_bytes: int
+    peak_bytes: int | None = None
     caveat: str = ""
 
 
@@ -65,7 +69,7 @@ class HighWaterMark:
         peak = _mark_bytes()
         if peak is None or before is None:
             raise OSError("VmHWM or VmRSS is missing from /proc/self/status")
-        return Reading(growth_bytes=max(0, peak - before))
+        return Reading(growth_bytes=max(0, peak - before), peak_bytes=peak)
 
 
 class MaxResident:
@@ -89,10 +93,12 @@ class MaxResident:
         if before is None:
             return Reading(
                 growth_bytes=peak - peak_before,
+                peak_bytes=peak,
                 caveat="lower bound: the size before the call cannot be read here, only the highest until then",
             )
         old = "upper bound: the process had been as large before the call, in loading or in an earlier call"
-        return Reading(growth_bytes=max(0, peak - before), caveat="" if peak > peak_before else old)
+        caveat = "" if peak > peak_before else old
+        return Reading(growth_bytes=max(0, peak - before), peak_bytes=peak, caveat=caveat)
 
 
 class Sampling:
@@ -124,7 +130,7 @@ class Sampling:
             watcher.join()
         peak = max(highest[0], self._resident() or 0)
         caveat = f"lower bound: the size was looked at every {self._interval_s:g} s"
-        return Reading(growth_bytes=peak - before, caveat=caveat)
+        return Reading(growth_bytes=peak - before, peak_bytes=peak, caveat=caveat)
 
 
 def max_resident_bytes() -> int | None:

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.quality import UTTERANCES
+from speechmeter.core.quality import SPEAKERS, UTTERANCES
 from speechmeter.core.types import Measurement
 from speechmeter.meters.normalise import normaliser
 
@@ -22,6 +22,7 @@ class Answer:
     name: str
     reference: str
     output: str
+    speaker: str = ""
 
 
 def missing(scores: Sequence[str]) -> str | None:
@@ -37,11 +38,16 @@ def score(
 
     `told` is what a table should say of the scores.
     """
+    speakers = [answer.speaker for answer in answers]
     found = [
         Measurement.of(
             metrics.ANSWERED,
             [1.0 if answer.output.strip() else 0.0 for answer in answers],
-            notes={UTTERANCES: [answer.name for answer in answers], **({"notes": list(told)} if told else {})},
+            notes={
+                UTTERANCES: [answer.name for answer in answers],
+                **({SPEAKERS: speakers} if speakers and all(speakers) else {}),
+                **({"notes": list(told)} if told else {}),
+            },
         )
     ]
     if "wer" in scores or "cer" in scores:

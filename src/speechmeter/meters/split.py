@@ -5,30 +5,31 @@ Every moment belongs to the first of these that was under way. For shares, never
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import MAIN, ORDINARY, Session
-from speechmeter.core.traces import STEP
+from speechmeter.core.protocols import ORDINARY, PROFILED, Session
 from speechmeter.core.types import Case, Measurement
-from speechmeter.meters.modules.names import CALL, OURS
+from speechmeter.meters.modules.events import Events
+from speechmeter.meters.modules.spans import Span, merged, overlap
+from speechmeter.meters.recording.needs import Needs
+from speechmeter.meters.recording.recording import Recording
+from speechmeter.meters.recording.session import recording_of
 
 KERNEL, MEMCPY, RUNTIME, CPU, IDLE = "kernel", "memcpy", "runtime", "cpu", "idle"
 GPU = "gpu"
-_COPIES = ("Memcpy", "Memset")
-_MOST_CALLS = 5
-"""The profiler keeps every kernel of every call: a loss without fused kernels has thousands of them."""
-_MICROSECOND = 1e-6
+_NANOSECOND = 1e-9
 
-Span = tuple[float, float]
 Kinds = Mapping[str, Sequence[Span]]
+"""Spans of every kind of work, in the order in which a moment is given to them."""
+Seconds = dict[str, float]
 
 
 class SplitMeter:
-    """Seconds of an average call by the first kind of work that was under way, and how long CPU and GPU were busy."""
+    """Seconds of a call by the first kind of work that was under way, and how long CPU and GPU were busy."""
 
     name = "split"
     metrics = (metrics.TIME_SPLIT, metrics.TIME_BUSY)
@@ -36,114 +37,85 @@ class SplitMeter:
     ways = ORDINARY
 
     def process(self, case: Case) -> str:
-        """Shares the main process; list it last, because it profiles."""
-        return MAIN
+        """A process with other profilers: none of them is ever active where latency is taken."""
+        return PROFILED
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch. On a CPU there are operators and the rest; compiled code there is not seen at all."""
         if find_spec("torch") is None:
             return "calls are split by torch's profiler, and torch is not installed"
-        if case.axes.get("compile") and not _on_cuda(case):
+        if case.axes.get("compile") and not str(case.axes["device"]).startswith("cuda"):
             return "compiled code on a CPU runs outside of operators: the profiler does not see it"
         return None
 
+    def needs(self, session: Session) -> Needs:
+        """A few calls."""
+        return Needs(means=True)
+
     def measure(self, session: Session) -> list[Measurement]:
-        """One pass over the batches, as far as five calls, profiled after a call that is left out."""
-        batches = [session.batches[place] for place in range(min(_MOST_CALLS, len(session.batches)))]
-        on_cuda = _on_cuda(session.case)
-        return split_rows(*sorted_spans(_profiled(session, batches, on_cuda)), on_cuda=on_cuda)
+        """What the recorded calls were spent on."""
+        return split_rows([recording_of(session, self.needs(session))])
 
 
-def split_rows(whole: Sequence[Span], spans: Kinds, *, on_cuda: bool) -> list[Measurement]:
-    """What calls were spent on, from their spans and those of every kind of work."""
-    if not any(spans[kind] for kind in ((KERNEL, MEMCPY) if on_cuda else (CPU,))):
+def split_rows(recordings: Sequence[Recording]) -> list[Measurement]:
+    """What the steps of one or several recordings were spent on, one value a step."""
+    on_cuda = any(recording.on_cuda for recording in recordings)
+    work = [kinds_of(recording.events) for recording in recordings]
+    if not any(kinds[kind] for kinds in work for kind in ((KERNEL, MEMCPY) if on_cuda else (CPU,))):
         what = "kernel" if on_cuda else "operator"
         return [Measurement.absent(metrics.TIME_SPLIT, f"the profiler saw no {what}")]
-    return [*_split(whole, spans, on_cuda), *_busy(whole, spans, on_cuda)]
-
-
-def _split(whole: Sequence[Span], spans: Kinds, on_cuda: bool) -> list[Measurement]:
-    calls = [split_span(call, spans) for call in whole]
-    kinds = (KERNEL, MEMCPY, RUNTIME, CPU, IDLE) if on_cuda else (CPU, IDLE)
+    steps = [(step, kinds) for recording, kinds in zip(recordings, work, strict=True) for step in recording.spans]
+    split = [split_span(step, kinds) for step, kinds in steps]
+    busy = [busy_span(step, kinds) for step, kinds in steps]
+    shown = (KERNEL, MEMCPY, RUNTIME, CPU, IDLE) if on_cuda else (CPU, IDLE)
+    workers = (CPU, GPU) if on_cuda else (CPU,)
+    notes = {**recordings[0].notes, **recordings[0].sampled}
     return [
-        Measurement.of(metrics.TIME_SPLIT, [call[kind] * _MICROSECOND for call in calls], scope=f"split:{kind}")
-        for kind in kinds
+        *(
+            Measurement.of(metrics.TIME_SPLIT, [one[kind] for one in split], scope=f"split:{kind}", notes=notes)
+            for kind in shown
+        ),
+        *(
+            Measurement.of(metrics.TIME_BUSY, [one[worker] for one in busy], scope=f"busy:{worker}", notes=notes)
+            for worker in workers
+        ),
     ]
 
 
-def _busy(whole: Sequence[Span], spans: Kinds, on_cuda: bool) -> list[Measurement]:
-    """What the split hides: the CPU's work beside a kernel counts here too."""
-    workers = {CPU: (RUNTIME, CPU), **({GPU: (KERNEL, MEMCPY)} if on_cuda else {})}
-    return [
-        Measurement.of(
-            metrics.TIME_BUSY,
-            [covered(call, [span for kind in kinds for span in spans[kind]]) * _MICROSECOND for call in whole],
-            scope=f"busy:{worker}",
-        )
-        for worker, kinds in workers.items()
-    ]
+def kinds_of(events: Events) -> dict[str, list[Span]]:
+    """When each kind of work was under way: spans in order and apart. Ranges only name a stretch of time."""
+    kernels, copies = (
+        [(one.start_ns, one.end_ns) for one in events.kernels if one.copies is copies] for copies in (False, True)
+    )
+    cpu = [(one.start_ns, one.end_ns) for one in events.cpu if not one.is_range]
+    spans = {KERNEL: kernels, MEMCPY: copies, RUNTIME: events.runtime, CPU: cpu}
+    return {kind: merged(own) for kind, own in spans.items()}
 
 
-def _on_cuda(case: Case) -> bool:
-    return str(case.axes["device"]).startswith("cuda")
-
-
-def _profiled(session: Session, batches: Sequence[Any], on_cuda: bool) -> list[Any]:
-    from torch.profiler import ProfilerActivity, profile, record_function
-
-    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_cuda else [])]
-    with profile(activities=activities) as profiled:
-        session.call(batches[0])  # pays for the profiler's start, and lies outside of every mark
-        session.sync()
-        for place, batch in enumerate(batches):
-            with record_function(f"{CALL}{place}"):
-                session.call(batch)
-                session.sync()
-    return list(profiled.events())
-
-
-def sorted_spans(events: Iterable[Any]) -> tuple[list[Span], dict[str, list[Span]]]:
-    """The spans of the marked calls in order, and those of every kind of work; microseconds."""
-    from torch.autograd import DeviceType
-
-    spans: dict[str, list[Span]] = {KERNEL: [], MEMCPY: [], RUNTIME: [], CPU: []}
-    calls: list[Span] = []
-    for event in events:
-        span = (float(event.time_range.start), float(event.time_range.end))
-        on_cpu = event.device_type == DeviceType.CPU
-        if event.name.startswith(OURS):  # the profiler shows ranges on the GPU too
-            calls += [span] if on_cpu and event.name.startswith(CALL) else []
-        elif _is_mark(event):
-            continue
-        elif not on_cpu:
-            spans[MEMCPY if event.name.startswith(_COPIES) else KERNEL].append(span)
-        else:
-            spans[RUNTIME if event.name.startswith("cu") else CPU].append(span)
-    return sorted(calls), spans
-
-
-def _is_mark(event: Any) -> bool:
-    """Whether somebody only named a stretch of time."""
-    return bool(getattr(event, "is_user_annotation", False)) or event.name.startswith(STEP)
-
-
-def split_span(whole: Span, spans: Kinds) -> dict[str, float]:
-    """How long each kind is the first that is under way, in their order; the rest is idle. Same unit as the spans."""
-    found: dict[str, float] = {}
+def split_span(whole: Span, kinds: Kinds) -> Seconds:
+    """Seconds in which each kind is the first that is under way, in their order; the rest is idle."""
+    found: Seconds = {}
     taken: list[Span] = []
-    before = 0.0
-    for kind, own in spans.items():
-        taken += own
-        together = covered(whole, taken)
-        found[kind] = together - before
+    before = 0
+    for kind, own in kinds.items():
+        taken = merged([*taken, *_inside(whole, own)])
+        together = overlap(whole, taken)
+        found[kind] = (together - before) * _NANOSECOND
         before = together
-    return {**found, IDLE: whole[1] - whole[0] - before}
+    return {**found, IDLE: (whole[1] - whole[0] - before) * _NANOSECOND}
 
 
-def covered(whole: Span, spans: Iterable[Span]) -> float:
-    """How much of a span lies inside at least one of the others."""
-    total, until = 0.0, whole[0]
-    for start, end in sorted(spans):
-        total += max(0.0, min(end, whole[1]) - max(start, until))
-        until = max(until, min(end, whole[1]))
-    return total
+def busy_span(whole: Span, kinds: Kinds) -> Seconds:
+    """Seconds in which the CPU and the GPU were at work. What a split hides, the CPU's work beside a kernel, counts."""
+    workers = {CPU: (RUNTIME, CPU), GPU: (KERNEL, MEMCPY)}
+    found: Seconds = {}
+    for worker, own in workers.items():
+        spans = merged(span for kind in own for span in _inside(whole, kinds.get(kind, ())))
+        found[worker] = overlap(whole, spans) * _NANOSECOND
+    return found
+
+
+def _inside(whole: Span, spans: Sequence[Span]) -> list[Span]:
+    """Those of spans in order and apart that are under way at some time of another."""
+    first = max(0, bisect_left(spans, (whole[0], 0)) - 1)
+    return [span for span in spans[first : bisect_left(spans, (whole[1], 0))] if span[1] > whole[0]]

@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from speechmeter.core import plugins
 from speechmeter.core.axes import CORE_AXES, Axis
 from speechmeter.core.errors import InputError, PlanError, SubjectError
-from speechmeter.core.quality import IMPORT, QUALITY
+from speechmeter.core.quality import IMPORT, QUALITY, normaliser_id
 from speechmeter.plan.finding import searching
 from speechmeter.plan.messages import explain
 from speechmeter.plan.outside_scores import check_quality
-from speechmeter.plan.schema import ModelEntry, Plan
+from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry
 from speechmeter.plan.shorthand import CASCADE, STAGES, spelt_out
 from speechmeter.plan.source import KeyPath, Source
 
@@ -26,7 +26,7 @@ SPECIAL_AUDIO = ("noise", "sample")
 
 TRACE = "trace"
 """The meter that `trace:` asks for."""
-WORKLOAD_PATHS = ("file", "lines", "manifest", "references", "root")
+WORKLOAD_PATHS = ("file", "ids", "lines", "manifest", "references", "root")
 """Options of workloads that name files."""
 
 
@@ -51,7 +51,16 @@ def build_plan(source: Source, *, trust: bool = False) -> Plan:
     plan = body.model_copy(update={"axes": axes, **_rebased(body, source), "meters": _meters(body)})
     plan = searching(plan, declared, source)
     check_quality(plan, source)
-    return plan
+    return _pinned(plan)
+
+
+def _pinned(plan: Plan) -> Plan:
+    """The plan with the normaliser under its id: the run that keeps it means the same when there is a newer version."""
+    asked = plan.quality or QualityEntry()
+    if QUALITY not in plan.meters or asked.import_ is not None:
+        return plan
+    quality = asked.model_copy(update={"normaliser": normaliser_id(asked.normaliser)})
+    return plan.model_copy(update={"quality": quality})
 
 
 def declared_axes(plan: Plan, source: Source) -> dict[str, Axis]:
@@ -67,7 +76,8 @@ def declared_axes(plan: Plan, source: Source) -> dict[str, Axis]:
 def axes_of(entry: ModelEntry) -> tuple[Axis, ...]:
     """The axes of a model beyond the core's; those of a cascade are its stages'."""
     own = plugins.subject(plugin_of(entry.load)).axes
-    inner = {axis.name: axis for stage in stages_of(entry) for axis in axes_of(stage)}
+    staged = [axis for stage in stages_of(entry) for axis in axes_of(stage)]
+    inner = {axis.name: axis for axis in sorted(staged, key=lambda axis: not axis.late)}  # late only where all are
     return (*own, *inner.values())
 
 
@@ -99,19 +109,41 @@ def _check_once(values: list[str], source: Source, key: str) -> None:
     for index, value in enumerate(values):
         if value in values[:index]:
             raise PlanError(
-                f"{key}: {value!r} stands twice",
+                f"{key}: {value!r} is listed twice",
                 where=source.place((key, index)),
-                fix="give each one a `name` of its own" if key == "models" else "remove one",
+                fix=_apart(source) if key == "models" else "remove one",
             )
+
+
+def _apart(source: Source) -> str:
+    """How two models of one name get names of their own."""
+    if source.from_flag("models"):
+        return "give each one a name of its own: --model a=… --model b=…"
+    return "give each one a `name` of its own"
 
 
 def _check_model(entry: ModelEntry, source: Source, index: int, *, trust: bool) -> None:
     path: KeyPath = ("models", index)
+    _check_plugin(entry.load, source, path)
     subject = _named(lambda: plugins.subject(plugin_of(entry.load)), source, path)
     _check_options(entry.model_extra, subject.options, source, path, plugin_of(entry.load))
     for place, stage in enumerate(stages_of(entry)):
         _check_stage(stage, source, (*path, STAGES, place), trust=trust)
     _check_trust(entry, subject, source, path, trust=trust)
+
+
+def _check_plugin(load: str, source: Source, path: KeyPath) -> None:
+    """Raise PlanError for a source that lacks the plug-in in front of it: a Python file, an ONNX file, a hub id."""
+    named = plugin_of(load)
+    if named in plugins.names(plugins.SUBJECTS):
+        return
+    plugin = {".py": "python", ".onnx": "onnx"}.get(Path(named).suffix, "transformers" if "/" in named else None)
+    if plugin is not None:
+        raise PlanError(
+            f"{load!r} does not say which plug-in loads it",
+            where=source.place(path),
+            fix=f"write {plugin}:{load}{'' if ':' in load or plugin != 'python' else ':FACTORY'}",
+        )
 
 
 def _check_trust(entry: ModelEntry, subject: Any, source: Source, path: KeyPath, *, trust: bool) -> None:

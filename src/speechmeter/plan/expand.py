@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +13,13 @@ from typing import Any
 from speechmeter.core import plugins
 from speechmeter.core.axes import CORE_AXES, axis_names
 from speechmeter.core.machine import available_cores
-from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY, default_scores
+from speechmeter.core.quality import IMPORT, QUALITY, default_scores, normaliser_id
 from speechmeter.core.types import CONTENT_HASHES, Case, Skip, Spec
 from speechmeter.plan.build import SPECIAL_AUDIO, axes_of
 from speechmeter.plan.finding import search_protocol
 from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry
 
-_CONTENTS = ("manifest", "file")
+_CONTENTS = ("manifest", "file", "ids")
 """Options of workloads that name what is fed: a hash of it is part of the case."""
 
 
@@ -53,16 +54,20 @@ def outside_triangle(plan: Plan, case: Case) -> bool:
 
 def _all_cases(plan: Plan) -> Iterator[Case]:
     protocol = search_protocol(plan) if plan.find is not None else {**_protocol(plan), **_quality(plan)}
-    for entry, workload in itertools.product(plan.models, _workload_specs(plan)):
-        names = [*axis_names(CORE_AXES), *axis_names(axes_of(entry)), *_workload_axes(workload)]
-        for values in itertools.product(*(plan.axes[name] for name in names)):
-            yield Case(
-                subject=_spec(entry),
-                workload=workload,
-                axes=_settled(dict(zip(names, values, strict=True))),
-                meters=plan.meters,
-                protocol=protocol,
-            )
+    for entry in plan.models:
+        # one input after the other at each size, so that the same on noise and on real audio are neighbours in time
+        by_input = [_cases_of(plan, entry, workload, protocol) for workload in _workload_specs(plan)]
+        for those in itertools.zip_longest(*by_input):
+            yield from (case for case in those if case is not None)
+
+
+def _cases_of(plan: Plan, entry: ModelEntry, workload: Spec, protocol: Mapping[str, Any]) -> Iterator[Case]:
+    own = axes_of(entry)
+    names = [*axis_names(CORE_AXES), *axis_names(own), *_workload_axes(workload)]
+    left_out = {(axis.name, axis.default) for axis in own if axis.late}
+    for values in itertools.product(*(plan.axes[name] for name in names)):
+        axes = {name: value for name, value in zip(names, values, strict=True) if (name, value) not in left_out}
+        yield Case(subject=_spec(entry), workload=workload, axes=_settled(axes), meters=plan.meters, protocol=protocol)
 
 
 def _workload_axes(workload: Spec) -> list[str]:
@@ -99,13 +104,20 @@ def _audio_spec(source: str, options: Mapping[str, Any]) -> Spec:
 
 
 def content_hashes(path: Path) -> dict[str, str]:
-    """What tells a file from another of its name; of a folder, the names and sizes of its files."""
+    """What tells a file from another of its name; of a folder, the names and sizes of the files in and below it."""
     if path.is_file():
         return {CONTENT_HASHES[0]: _digest(path)}
     if path.is_dir():
-        files = sorted((file.name, file.stat().st_size) for file in path.iterdir() if file.is_file())
+        files = sorted((file.relative_to(path).as_posix(), file.stat().st_size) for file in _files_below(path))
         return {CONTENT_HASHES[1]: hashlib.sha256(repr(files).encode()).hexdigest()[:16]}
     return {}
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """The files that a folder of sound may be read from: hidden folders are passed over."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (file for name in names if (file := Path(parent, name)).is_file())
 
 
 def _digest(path: Path) -> str:
@@ -153,4 +165,4 @@ def _quality(plan: Plan) -> dict[str, Any]:
     if asked.import_ is not None:
         return {QUALITY: {IMPORT: asked.import_, **content_hashes(Path(asked.import_))}}
     scores = asked.scores or default_scores(plan.workload.name)
-    return {QUALITY: {"normaliser": NORMALISERS[asked.normaliser or "basic"], "scores": list(scores)}}
+    return {QUALITY: {"normaliser": normaliser_id(asked.normaliser), "scores": list(scores)}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -9,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from speechmeter.core.errors import PlanError
 from speechmeter.core.finding import TARGETS
 from speechmeter.core.plugins import nearest
-from speechmeter.plan.schema import LimitsEntry, Plan, QualityEntry, ScheduleEntry
+from speechmeter.plan.schema import LimitsEntry, Plan, QualityEntry, ScheduleEntry, SpeechEntry, TraceEntry
 from speechmeter.plan.source import KeyPath, Source
 
 _EXAMPLES = {
@@ -20,9 +21,18 @@ _EXAMPLES = {
     "kind": "for example `kind: A100` or `kind: {cuda: A100, cpu: laptop}`",
     "audio": "name a sound file, `sample` or `noise`",
     "workload": "for example `workload: audio`",
+    "trace": "for example `trace: true` or `trace: {steps: 3}`",
+    "save_speech": "for example `save_speech: true` or `save_speech: {prefix: dev, rate: 16000}`",
     "quality": "for example `quality: {normaliser: english, scores: [wer, cer]}` or `quality: {import: scores.csv}`",
 }
-_PARTS: dict[str, type[BaseModel]] = {"limits": LimitsEntry, "schedule": ScheduleEntry, "quality": QualityEntry}
+_SWITCHES: dict[str | int, type[BaseModel]] = {"trace": TraceEntry, "save_speech": SpeechEntry}
+"""Keys that are true, false, or a mapping of options."""
+_PARTS: dict[str | int, type[BaseModel]] = {
+    "limits": LimitsEntry,
+    "schedule": ScheduleEntry,
+    "quality": QualityEntry,
+    **_SWITCHES,
+}
 _SHARES: dict[str | int, str] = {
     "precision": "between 0 and 1",
     "find_within": "from 0 to below 1",
@@ -40,9 +50,16 @@ _KINDS = {
 
 def explain(error: ValidationError, source: Source) -> PlanError:
     """The first finding as a PlanError."""
-    finding = error.errors(include_url=False)[0]
-    path: KeyPath = tuple(finding["loc"])
+    findings = error.errors(include_url=False)
+    finding, path = findings[0], tuple(findings[0]["loc"])
+    if path[0] in _SWITCHES:  # pydantic names each form that was tried: it is the mapping that has keys to be wrong
+        tried = [one for one in findings if one["loc"][0] == path[0] and one["loc"][1] != "bool"]
+        finding = tried[0] if isinstance(source.data.get(str(path[0])), dict) and tried else finding
+        path = (path[0], *finding["loc"][2:])
     key = ".".join(str(part) for part in path)
+    slip = get_close_matches(key, [str(given) for given in source.data if given not in Plan.model_fields], n=1)
+    if finding["type"] == "missing" and slip:  # `model:` for `models:`
+        return PlanError(f"unknown key {slip[0]!r}", where=source.place((slip[0],)), fix=f"did you mean {key!r}?")
     what, fix = _words(finding, path, key)
     return PlanError(what, where=source.place(path), fix=fix)
 
@@ -53,7 +70,7 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
     if kind == "missing":
         return (f"{key} is missing", fix)
     if kind == "extra_forbidden":
-        part = _PARTS.get(str(path[0]), Plan)
+        part = _PARTS.get(path[0], Plan)
         return (f"unknown key {path[-1]!r} in {path[0]}", nearest(str(path[-1]), _keys(part)))
     if kind == "too_short":
         return (f"{path[0]} is empty", fix)

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from speechmeter.core.errors import PlanError
+from speechmeter.core.naming import split_name
 from speechmeter.plan.source import KeyPath, Source
 
 
@@ -20,6 +21,16 @@ class Override:
     path: tuple[str, ...]
     value: Any
     where: str
+
+
+def from_models(texts: Iterable[str]) -> Override:
+    """`--model log-mel --model mine=python:mine.py:make`: the models of a plan, with names where they are given."""
+    entries = [_model(*split_name(text, "--model")) for text in texts]
+    return Override(path=("models",), value=entries, where="--model")
+
+
+def _model(name: str | None, load: str) -> str | dict[str, str]:
+    return load if name is None else {"name": name, "load": load}
 
 
 def from_flag(key: str, text: str) -> Override:

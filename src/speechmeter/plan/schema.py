@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from speechmeter.core.finding import USUAL_MARGIN
 from speechmeter.core.naming import default_name
-from speechmeter.core.outputs import TraceOptions
+from speechmeter.core.outputs import SpeechFiles, TraceOptions
 from speechmeter.core.types import Limits
 
 
@@ -95,7 +95,9 @@ class LimitsEntry(_Part):
 class QualityEntry(_Part):
     """`quality:`: how outputs are scored, or a file with scores that were taken elsewhere."""
 
-    normaliser: Literal["english", "basic", "none"] | None = None
+    normaliser: (
+        Literal["english", "basic", "none", "english.v1", "english.v2", "basic.v1", "basic.v2", "none.v1"] | None
+    ) = None
     scores: (
         Annotated[tuple[Literal["wer", "cer", "bleu", "chrf"], ...], BeforeValidator(_as_list), Field(min_length=1)]
         | None
@@ -109,6 +111,13 @@ class TraceEntry(_Part):
     steps: Annotated[int, Field(strict=True, ge=1, le=20)] = 1
     python_stacks: Flag = False
     most_events: Annotated[int, Field(strict=True, ge=1000)] = 200_000
+
+
+class SpeechEntry(_Part):
+    """`save_speech:` with options: how the names of the files begin, and their sampling rate in Hz."""
+
+    prefix: Annotated[str, Field(strict=True, max_length=40)] = ""
+    rate: Annotated[int, Field(strict=True, ge=1000, le=384_000)] | None = None
 
 
 class Plan(_Part):
@@ -138,7 +147,7 @@ class Plan(_Part):
     kind: Annotated[Mapping[Literal["cpu", "cuda"], Word], BeforeValidator(_by_device)] = Field(default_factory=dict)
     triangle: Flag = False
     power_log: Word | None = None
-    save_speech: Flag = False
+    save_speech: Flag | SpeechEntry = False
     trace: Flag | TraceEntry = False
     filter: Annotated[tuple[Word, ...], BeforeValidator(_as_list)] = ()
     quality: QualityEntry | None = None
@@ -152,6 +161,12 @@ class Plan(_Part):
     def trace_options(self) -> TraceOptions:
         """How traces are recorded, where they are."""
         return TraceOptions(**self.trace.model_dump()) if isinstance(self.trace, TraceEntry) else TraceOptions()
+
+    def speech_files(self) -> SpeechFiles | None:
+        """How sound that models make is written; None where it is not."""
+        if isinstance(self.save_speech, SpeechEntry):
+            return SpeechFiles(**self.save_speech.model_dump())
+        return SpeechFiles() if self.save_speech else None
 
     def to_plain(self) -> dict[str, Any]:
         """The plan as YAML would hold it, every default written out; reading it back gives this plan."""

@@ -67,7 +67,8 @@ def parse_plan(
 def read_text(path: Path) -> str:
     """The text of a plan file. Raises PlanError for what cannot be one."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_PLAN_BYTES + 1)
     except FileNotFoundError:
         raise PlanError("there is no such plan file", where=str(path), fix="check the path") from None
     except IsADirectoryError:

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from speechmeter.core.errors import PlanError
+from speechmeter.core.quality import FIRST_VERSION, IMPORT, NORMALISERS, QUALITY
 from speechmeter.core.types import Case
 from speechmeter.plan.build import build_plan
 from speechmeter.plan.expand import Cells, expand
@@ -19,7 +20,7 @@ from speechmeter.plan.outside_scores import unused_scores
 from speechmeter.plan.overrides import Override, apply, from_python
 from speechmeter.plan.schema import Plan
 from speechmeter.plan.shorthand import spelt_out
-from speechmeter.plan.source import Source, parse_plan
+from speechmeter.plan.source import Source, parse_plan, read_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,20 @@ def study_from_file(path: Path, overrides: Sequence[Override] = (), *, trust: bo
         raise PlanError(
             f"a file that it names cannot be looked for: {error.strerror}", where=str(path), fix="check its paths"
         ) from error
+
+
+def study_of_run(plan: Path, overrides: Sequence[Override] = (), *, trust: bool = False) -> Study:
+    """The study of the plan that a run keeps, with flags laid over it.
+
+    A run of before there were versions names a normaliser, or none, without one: it meant the first.
+    """
+    kept = parse_plan(read_text(plan), plan.name).data
+    asked = kept.get(QUALITY) or {}
+    if isinstance(asked, Mapping) and asked.get(IMPORT) is None and QUALITY in (kept.get("meters") or ()):
+        name = asked.get("normaliser") or "basic"
+        meant = {**asked, "normaliser": f"{name}{FIRST_VERSION}" if name in NORMALISERS else name}
+        overrides = [Override(path=(QUALITY,), value=meant, where=f"{plan}: quality"), *overrides]
+    return study_from_file(plan, overrides, trust=trust)
 
 
 def study_from_flags(overrides: Sequence[Override]) -> Study:

@@ -10,7 +10,7 @@ from typing import Any
 
 from speechmeter.core.axes import CORE_AXES, SHARED_AXES
 from speechmeter.core.finding import FIND, MARGIN, MEMORY_GIB, target_of
-from speechmeter.core.naming import default_name
+from speechmeter.core.naming import default_name, joined_name
 from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Spec
 
@@ -34,6 +34,8 @@ def _model(subject: Spec) -> list[str]:
     load = f"{subject.plugin}:{subject.source}" if subject.source else subject.plugin
     if not subject.options and default_name(load) == subject.name:
         return ["--model", load]
+    if not subject.options and (named := joined_name(subject.name, load)) is not None:
+        return ["--model", named]
     return ["--set", _setting("models", [{"name": subject.name, "load": load, **subject.options}])]
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement, Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.lists import list_table, measured
+from speechmeter.report.modules import check_filter
+from speechmeter.report.recorded import recorded_notes
 from speechmeter.report.tables import Row, Table, by_case, cell_of
 
 _MOST_OPERATORS = 20
@@ -17,7 +20,7 @@ _KINDS = {
     "elements": "arithmetic by the element, in element_ops",
     "moves": "moving data, no arithmetic",
     "wraps": "only calls other operators",
-    "unknown": "not counted, nobody here knows what it computes",
+    "unknown": "unsupported operator, not counted",
 }
 
 
@@ -35,13 +38,21 @@ def flops(records: Sequence[Record]) -> list[Table]:
     return [list_table("FLOPs", ("case",), shown, rows, notes=_counted_notes(records, labels))]
 
 
-def modules(records: Sequence[Record]) -> list[Table]:
-    """One row a case and module: its FLOPs, those of the modules inside it included, and its parameters."""
+def modules(records: Sequence[Record], wanted: str | None = None) -> list[Table]:
+    """One row a case and module: its FLOPs, those of the modules inside it included, and its parameters.
+
+    `wanted` is a pattern for the modules. Raises InputError where none fits it.
+    """
     labels = case_labels(records)
     shown = (metrics.FLOPS, metrics.PARAMETERS)
+    scopes = {case_id: _scopes(group, "module:", *shown) for case_id, group in by_case(records).items()}
+    if wanted is not None:
+        check_filter(wanted, [(scope.removeprefix("module:"),) for own in scopes.values() for scope in own])
     rows = []
     for case_id, group in by_case(records).items():
-        for scope in _scopes(group, "module:", *shown):
+        for scope in scopes[case_id]:
+            if wanted is not None and not fnmatchcase(scope.removeprefix("module:"), wanted):
+                continue
             cells = tuple(cell_of(group, metric, scope) for metric in shown)
             rows.append(Row(labels=(labels[case_id], scope.removeprefix("module:")), cells=cells))
     return [list_table("modules", ("case", "module"), shown, tuple(rows), notes=())]
@@ -56,7 +67,7 @@ def operators(records: Sequence[Record]) -> list[Table]:
         for scope, kind in _costliest(group):
             cells = tuple(cell_of(group, metric, scope) for metric in shown)
             rows.append(Row(labels=(labels[case_id], scope.removeprefix("op:"), kind), cells=cells))
-    notes = tuple(f"{kind}: {meaning}." for kind, meaning in _KINDS.items())
+    notes = (*(f"{kind}: {meaning}." for kind, meaning in _KINDS.items()), *recorded_notes(records, shown[0]))
     return [list_table("operators", ("case", "operator", "kind"), shown, tuple(rows), notes=notes)]
 
 
@@ -75,7 +86,11 @@ def coverage(records: Sequence[Record]) -> list[Table]:
             ("case",),
             (metrics.TIME_OPERATOR, metrics.OPERATOR_SHARE),
             tuple(rows),
-            notes=(*lines, *(f"{kind}: {meaning}." for kind, meaning in _KINDS.items())),
+            notes=(
+                *lines,
+                *(f"{kind}: {meaning}." for kind, meaning in _KINDS.items()),
+                *recorded_notes(records, metrics.TIME_OPERATOR),
+            ),
             columns=("time in all", *_KINDS),
         )
     ]
@@ -112,7 +127,7 @@ def _costliest(group: Sequence[Record]) -> list[tuple[str, str]]:
         time, work, kind = found.get(m.scope, (0.0, 0.0, ""))
         timed = m.metric == metrics.TIME_OPERATOR.id
         found[m.scope] = (
-            time + (sum(m.values) if timed else 0.0),
+            time + (sum(m.values) / max(1, len(m.values)) if timed else 0.0),
             work + (0.0 if timed else sum(m.values)),
             kind or str(m.notes.get("kind", "")),
         )
@@ -122,8 +137,9 @@ def _costliest(group: Sequence[Record]) -> list[tuple[str, str]]:
 
 
 def _operator_rows(group: Sequence[Record]) -> Iterator[Measurement]:
+    """Of every round: one may have an operator that another has not."""
     ids = {metrics.TIME_OPERATOR.id, metrics.FLOPS.id, metrics.ELEMENT_OPS.id}
-    for record in group[:1]:
+    for record in group:
         yield from (m for m in record.measurements if _is_operator(m.scope) and m.metric in ids)
 
 
@@ -134,8 +150,9 @@ def _is_operator(scope: str) -> bool:
 
 def _unknown_shares(group: Sequence[Record]) -> list[tuple[str, float]]:
     """Operators that nobody here knows, with their share of the time, where it is worth a word."""
-    rows = [m for m in _operator_rows(group) if m.metric == metrics.TIME_OPERATOR.id and _is_unknown(m)]
-    found = [(m.scope.removeprefix("op:"), cell_of(group, metrics.OPERATOR_SHARE, m.scope).estimate) for m in rows]
+    rows = (m for m in _operator_rows(group) if m.metric == metrics.TIME_OPERATOR.id and _is_unknown(m))
+    scopes = dict.fromkeys(m.scope for m in rows)
+    found = [(one.removeprefix("op:"), cell_of(group, metrics.OPERATOR_SHARE, one).estimate) for one in scopes]
     return [(name, e.value) for name, e in found if e is not None and e.value >= _LEAST_SHARE]
 
 
@@ -151,11 +168,13 @@ def _counted_notes(records: Sequence[Record], labels: dict[str, str]) -> tuple[s
         if found is None or not found.values:
             continue
         because = f" because {found.notes['because']}" if "because" in found.notes else ""
-        texts = [f"counted on {found.notes.get('counted on', 'a real run')}{because}"]
+        checked = f" ({found.notes['checked']})" if "checked" in found.notes else ""
+        texts = [f"counted on {found.notes.get('counted on', 'a real run')}{checked}{because}"]
         if found.notes.get("no arithmetic by torch in"):
             texts.append(f"no arithmetic by torch in: {', '.join(found.notes['no arithmetic by torch in'])}")
         unknown = found.notes.get("unknown", {})
-        texts.append(f"not counted: {', '.join(unknown)}" if unknown else "every operator that ran is known")
+        texts.append(f"not counted: {', '.join(unknown)}" if unknown else "every torch operator that ran is known")
+        texts += [found.notes["another input"]] if "another input" in found.notes else []
         backward = record.find(metrics.FLOPS_BACKWARD.id)
         if backward is not None and backward.notes.get("attention"):
             texts.append(f"attention backward: {', '.join(backward.notes['attention'])}")

@@ -6,20 +6,22 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from speechmeter.analysis.figures import definition
+from speechmeter.analysis.metric_names import METHODS, metric_named
 from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.arithmetic import coverage, flops, modules, operators, utilisation
+from speechmeter.report.caveats import with_caveats
 from speechmeter.report.energy import energy
 from speechmeter.report.frontier import frontier, searched
 from speechmeter.report.grids import grids
 from speechmeter.report.growth import At, growth
+from speechmeter.report.inputs import inputs
 from speechmeter.report.lists import cold_start, parameters, stages
 from speechmeter.report.losses import losses
 from speechmeter.report.modules import module_times, timed
-from speechmeter.report.operators import operators_by_module
+from speechmeter.report.operators import operators_by_module, sorted_operators
 from speechmeter.report.overview import cascades, relations, summary
 from speechmeter.report.phases import split, split_rtf
 from speechmeter.report.quality import quality
@@ -50,8 +52,13 @@ _LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
     "timeline": timeline,
     "frontier": frontier,
     "growth": growth,
+    "inputs": inputs,
 }
-_MEMORY = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED)
+WORDS = (*_LISTS, "memory")
+"""Words of `--metric` beside the metrics' own names."""
+_MEMORY = (
+    metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED,
+)  # fmt: skip
 
 
 _WORDS = {
@@ -88,16 +95,6 @@ _NEEDS = {
 """The meters behind a table."""
 
 
-_COUNTS = {
-    "wer": metrics.WORD_ERRORS,
-    "cer": metrics.CHARACTER_ERRORS,
-    "bleu": metrics.BLEU_STATISTICS,
-    "chrf": metrics.CHRF_STATISTICS,
-    "completeness": metrics.ANSWERED,
-}
-"""Scores that can be asked for by name, and the counts they are made from."""
-
-
 def tables(
     records: Sequence[Record],
     metric: str | None,
@@ -107,43 +104,72 @@ def tables(
     *,
     beside: bool = False,
     at: At = (),
+    sort: str | None = None,
+    limit: int | None = None,
+    where: str | None = None,
 ) -> list[Table]:
     """The tables of one metric; without one a table of each meter's first figure, plug-ins last.
 
     `assumed` are rates that the reader states for figures of energy (see `analysis.assumed`); `wanted` is a pattern
     for the modules that are listed. `beside` puts busy time of CPU and GPU beside the wall time of a real-time factor;
     other metrics have no such form: InputError. `at` are sizes that the table of growth is to tell about.
+    `sort` and `limit` are for the table of operators, and refused for any other: by what they are ordered, and how many
+    are listed of each case. `where` is what gave the metric, for messages.
     """
+    for flag, given in (("--sort", sort), ("--limit", limit)):
+        if given is not None and metric != "operators":
+            raise InputError("only operators can be sorted and limited", where=flag, fix="add --metric operators")
+
     asked = dict.fromkeys(name for record in records for name in record.case.meters)
     own = _definitions(asked)
     if beside:
         return _with_needs(_beside(records, metric, statistic), "beside", asked)
     if metric is None and any(map(searched, records)):
-        rest = [record for record in records if not searched(record)]
-        return [*frontier(list(filter(searched, records))), *(tables(rest, None, statistic, assumed) if rest else ())]
+        found, rest = list(filter(searched, records)), [record for record in records if not searched(record)]
+        return [*tables(found, "frontier"), *(tables(rest, None, statistic, assumed) if rest else ())]
     if metric is None:
         words = _WORDS if _has_audio(records) else {**_WORDS, "latency": "latency"}
         shown = [word for name, word in words.items() if name in asked]
-        return [table for word in [*shown, *own] for table in tables(records, word, statistic, assumed)]
+        return [
+            table
+            for word in [*shown, *own]
+            for table in (
+                _memory(records, statistic, growth=False)
+                if word == "memory"
+                else tables(records, word, statistic, assumed)
+            )
+        ]
+    if metric in _LISTS:
+        return with_caveats(_listed(records, metric, statistic, assumed, wanted, at, (sort, limit)), records)
+    if metric == "memory":
+        return _memory(records, statistic)
+    named = metric_named(metric, records, where=where, also=(*WORDS, METHODS))
+    scopes = _scopes(records, named)
+    return [table for scope in scopes for table in grids(records, named, scope=scope, statistic=statistic)]
+
+
+def _listed(
+    records: Sequence[Record],
+    metric: str,
+    statistic: str,
+    assumed: Mapping[str, float] | None,
+    wanted: str | None,
+    at: At,
+    order: tuple[str | None, int | None],
+) -> list[Table]:
+    """The tables that are no grids."""
+    asked = dict.fromkeys(name for record in records for name in record.case.meters)
     if metric == "energy":
         return _with_needs(energy(records, assumed), "energy", asked)
     if metric == "growth":
         return growth(records, at)
     if metric == "summary":
         return summary(records, statistic)
-    if metric == "modules" and timed(records):
-        return module_times(records, wanted)
-    if metric in _LISTS:
-        return _with_needs(_LISTS[metric](records), metric, asked)
-    if metric == "memory":
-        return [
-            table
-            for found in _memory_metrics(records)
-            for table in grids(_of(records, found), found, statistic=statistic)
-        ]
-    definition = _metric(records, metric)
-    scopes = _scopes(records, definition)
-    return [table for scope in scopes for table in grids(records, definition, scope=scope, statistic=statistic)]
+    if metric == "modules":
+        return module_times(records, wanted) if timed(records) else _with_needs(modules(records, wanted), metric, asked)
+    if metric == "operators" and order != (None, None):
+        return _with_needs(sorted_operators(records, *order), metric, asked)
+    return _with_needs(_LISTS[metric](records), metric, asked)
 
 
 def _beside(records: Sequence[Record], metric: str | None, statistic: str) -> list[Table]:
@@ -184,34 +210,19 @@ def _scopes(records: Sequence[Record], metric: Metric) -> list[str]:
     return list(found) or ["total"]
 
 
-def names(records: Sequence[Record]) -> list[str]:
-    """Words that `--metric` takes for these records."""
-    measured = {m.metric.rpartition(".")[0] for record in records for m in record.measurements}
-    derived = {"rtf", "rtfx", "throughput"} if "latency" in measured else set()
-    derived |= {name for name, count in _COUNTS.items() if count.name in measured}
-    return sorted({*_LISTS, "memory", *measured, *derived} - {"phase"})
+def _memory(records: Sequence[Record], statistic: str, *, growth: bool = True) -> list[Table]:
+    """A grid for each kind of memory that these records are about; the CPU's when no record holds any.
 
-
-def _memory_metrics(records: Sequence[Record]) -> list[Metric]:
-    """The kinds of memory these records are about; the CPU's when no record holds any."""
+    Without `growth` that of the CPU is left out where there is a total.
+    """
     measured = [metric for metric in _MEMORY if any(record.find(metric.id) for record in records)]
-    return measured or [_MEMORY[0]]
+    if not growth and metrics.MEMORY_CPU_TOTAL in measured:
+        measured = [metric for metric in measured if metric != metrics.MEMORY_CPU_PEAK]
+    kinds = measured or [_MEMORY[0]]
+    return [table for kind in kinds for table in grids(_of(records, kind), kind, statistic=statistic)]
 
 
 def _of(records: Sequence[Record], metric: Metric) -> list[Record]:
     """Records whose device has that kind of memory."""
     cuda = "cuda" in metric.id
     return [r for r in records if str(r.case.axes.get("device", "")).startswith("cuda") is cuda]
-
-
-def _metric(records: Sequence[Record], name: str) -> Metric:
-    known = metrics.find(name)
-    if known is not None:
-        return known
-    for record in records:
-        for m in record.measurements:
-            if name in (m.metric, m.metric.rpartition(".")[0]):
-                return definition(m.metric, m.unit)
-    raise InputError(
-        f"there is no metric {name!r} in this run", where="--metric", fix=plugins.nearest(name, names(records))
-    )

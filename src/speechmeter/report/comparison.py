@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from speechmeter.analysis.compare import Verdict
-from speechmeter.report.numbers import figure
+from speechmeter.analysis.family import Family, Mean
+from speechmeter.report.escaping import json_of, markdown_text
+from speechmeter.report.numbers import counted, figure
 from speechmeter.report.tables import Cell, Row, Table
 from speechmeter.report.text import folded
 
 _HEADINGS = ("metric", "BASE", "NEW", "NEW / BASE", "95 % interval", "verdict", "how")
 
 
-def comparison_table(verdicts: Sequence[Verdict], notes: Sequence[str], min_effect: str) -> Table:
-    """One row a cell and metric."""
+def comparison_table(family: Family, notes: Sequence[str], min_effect: str) -> Table:
+    """One row a cell and metric, and one for the mean of each metric."""
+    rows = [(_label(v), _texts(v)) for v in family.verdicts] + [(_mean_label(m), _mean_texts(m)) for m in family.means]
     return Table(
         title=f"NEW against BASE, smallest effect that counts {min_effect}",
         metric=None,
         labels=("case",),
         columns=_HEADINGS,
-        rows=tuple(Row(labels=(_label(v),), cells=tuple(Cell(word=text) for text in _texts(v))) for v in verdicts),
-        notes=tuple(notes),
+        rows=tuple(Row(labels=(label,), cells=tuple(Cell(word=text) for text in texts)) for label, texts in rows),
+        notes=(*_outcome(family), *notes),
     )
+
+
+def _mean_label(mean: Mean) -> str:
+    return f"geometric mean of {mean.cells} cells"
+
+
+def _mean_texts(mean: Mean) -> list[str]:
+    ratio, interval = f"{mean.ratio:.3f}", f"{mean.low:.3f} to {mean.high:.3f}"
+    return [mean.metric.name, "–", "–", ratio, interval, mean.word, ""]
+
+
+def _outcome(family: Family) -> list[str]:
+    """What the cells say together, in a line each."""
+    found = []
+    corrected = sum(v.corrected for v in family.verdicts)
+    if corrected:
+        found.append(
+            f"not after correction: {counted(corrected, 'cell')} would be a change alone, but not among "
+            f"{len(family.verdicts)} compared at once"
+        )
+    gone = sum(v.word == "MISSING" for v in family.verdicts)
+    if gone:
+        found.append(f"{counted(gone, 'comparison')} missing from NEW; --allow-missing accepts that")
+    return found
 
 
 def _label(v: Verdict) -> str:
@@ -39,9 +65,16 @@ def _texts(v: Verdict) -> list[str]:
         figure(v.new) if v.new else "–",
         f"{v.ratio:.3f}" if v.ratio is not None else "–",
         interval,
-        v.word,
-        "; ".join(part for part in (_how(v), v.reason) if part),
+        v.text,
+        "; ".join(part for part in (_how(v), v.reason, _shown(v)) if part),
     ]
+
+
+def _shown(v: Verdict) -> str:
+    """For a cell that is not settled: what would have been noticed."""
+    if v.shown is None or v.word != "CANNOT TELL":
+        return ""
+    return f"a change of {v.shown:.0%} or more would have been noticed"
 
 
 def _what(v: Verdict) -> str:
@@ -52,25 +85,47 @@ def _what(v: Verdict) -> str:
 def _how(v: Verdict) -> str:
     if v.low is None or not v.rounds:
         return ""
-    return f"{v.rounds} adjacent pairs" if v.paired else f"unpaired, {v.rounds} rounds"
+    return counted(v.rounds, "adjacent pair") if v.paired else f"unpaired, {counted(v.rounds, 'round')}"
 
 
-def github(table: Table, verdicts: Sequence[Verdict]) -> str:
+def github(table: Table, family: Family) -> str:
     """A comment for a pull request: the outcome in one line, the table folded below it."""
-    worse = [v for v in verdicts if v.regression]
-    open_ones = [v for v in verdicts if v.word == "CANNOT TELL"]
-    if worse:
-        head = "❌ **Regression:** " + ", ".join(f"{v.case.label} {_what(v)} {v.word}" for v in worse)
-    elif open_ones:
-        head = f"❔ **Cannot tell** for {len(open_ones)} of {len(verdicts)}"
+    code, verdicts = family.exit_code(), family.verdicts
+    unsettled = [v for v in verdicts if v.word in ("CANNOT TELL", "MISSING") or v.corrected]
+    if code == 1:
+        worse = [f"{v.case.label} {_what(v)} {v.word}" for v in verdicts if v.regression]
+        worse += [f"{_mean_label(m)} {m.metric.name} {m.word}" for m in family.means if m.regression]
+        head = "❌ **Regression:** " + ", ".join(map(markdown_text, worse))
+    elif code == 3:
+        head = f"❔ **Cannot tell** for {len(unsettled)} of {len(verdicts)}"
     else:
-        head = f"✅ **No regression** in {len(verdicts)} comparisons"
+        some = f"; {len(unsettled)} of them only by the mean of all" if unsettled else ""
+        head = f"✅ **No regression** in {counted(len(verdicts), 'comparison')}{some}"
     return folded(head, table)
 
 
-def comparison_json(verdicts: Sequence[Verdict], notes: Sequence[str]) -> str:
+def comparison_json(family: Family, notes: Sequence[str]) -> str:
     """Everything as data."""
-    return json.dumps({"verdicts": [_data(v) for v in verdicts], "notes": list(notes)}, ensure_ascii=False, indent=2)
+    return json_of(
+        {
+            "exit_code": family.exit_code(),
+            "verdicts": [_data(v) for v in family.verdicts],
+            "means": [_mean_data(m) for m in family.means],
+            "notes": list(notes),
+        }
+    )
+
+
+def _mean_data(mean: Mean) -> dict[str, Any]:
+    return {
+        "metric": mean.metric.id,
+        "cells": mean.cells,
+        "verdict": mean.word,
+        "regression": mean.regression,
+        "ratio": mean.ratio,
+        "low": mean.low,
+        "high": mean.high,
+    }
 
 
 def _data(v: Verdict) -> dict[str, Any]:
@@ -79,7 +134,7 @@ def _data(v: Verdict) -> dict[str, Any]:
         "id": v.case.id,
         "metric": v.metric.id,
         "scope": v.scope,
-        "verdict": v.word,
+        "verdict": v.text,
         "regression": v.regression,
         "base": {"text": figure(v.base), "value": v.base.value} if v.base else None,
         "new": {"text": figure(v.new), "value": v.new.value} if v.new else None,
@@ -89,5 +144,6 @@ def _data(v: Verdict) -> dict[str, Any]:
         "paired": v.paired,
         "rounds": v.rounds,
         "rounds_to_settle": v.rounds_to_settle,
+        "would_have_shown": v.shown,
         "reason": v.reason,
     }

@@ -17,7 +17,10 @@ from speechmeter.report.numbers import figure as written
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, cell_of
 
 _OTHER = {"batch": "seconds", "seconds": "batch", "max_frames": ""}
-_COSTS = (metrics.LATENCY, metrics.THROUGHPUT, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED)
+_COSTS = (
+    metrics.LATENCY, metrics.THROUGHPUT, metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CPU_PEAK,
+    metrics.MEMORY_CUDA_ALLOCATED,
+)  # fmt: skip
 _EDGE = (metrics.LARGEST_FITTING, metrics.SMALLEST_FAILING, metrics.LARGEST_SAFE)
 _ASSUMED = "assumed: what fits also fits at every smaller value."
 

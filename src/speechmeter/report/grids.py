@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.failed_rounds import in_words
 from speechmeter.analysis.quality import score_notes
 from speechmeter.analysis.scores import RULES
 from speechmeter.analysis.warnings import case_warnings
 from speechmeter.core import metrics
+from speechmeter.core.axes import LATE_DEFAULTS
 from speechmeter.core.metrics import Metric
-from speechmeter.core.types import CONTENT_HASHES, Case, Record
-from speechmeter.report.numbers import counted
+from speechmeter.core.types import CONTENT_HASHES, FAILED, Case, Record
+from speechmeter.report.caveats import rounds_caveat, study_notes
+from speechmeter.report.numbers import counted, number
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
 
 _TIMED = (metrics.RTF.id, metrics.RTFX.id, metrics.THROUGHPUT.id)
@@ -22,7 +26,7 @@ WORKLOAD, _CONTENT = "workload", "workload's content"
 _DIGITS = 6
 """So many of a hash tell what has one name apart."""
 
-_STATISTICS = {
+STATISTIC_WORDS = {
     "mean-sd": "mean ± standard deviation of all samples",
     "mean+3sd": "mean + 3 standard deviations of all samples",
     "p50": "median of all samples",
@@ -31,6 +35,7 @@ _STATISTICS = {
     "p99": "99th percentile of all samples",
     "max": "largest of all samples",
 }
+"""What a figure is with `--stat`."""
 _SAMPLING = {
     "steady": "up to {samples} samples (at least {min_samples}) in {budget_s} s",
     "repeats": "{samples} samples after {discard} discarded",
@@ -89,7 +94,7 @@ def grid_table(
     rows = _ordered(position[0] for position in cells)
     columns = [(column, word) for column in _ordered(position[1] for position in cells) for word in shown]
     heading = metric.title + (f", {scope.partition(':')[2]}" if scope != "total" else "")
-    heading += "" if statistic == "geomean" else f" ({_STATISTICS[statistic]})"
+    heading += "" if statistic == "geomean" else f" ({STATISTIC_WORDS[statistic]})"
     return Table(
         title=f"{title}: {heading}",
         metric=metric,
@@ -106,6 +111,7 @@ def grid_table(
             *(f"{one.id} [{one.unit}]: {one.formula}." for one in shown.values()),
             *_notes(group, cells, metric),
         ),
+        caveats=_caveats(group, cells),
     )
 
 
@@ -139,11 +145,12 @@ def varying_axes(cases: Sequence[Case]) -> list[str]:
     Those of one name are told apart by what they hold.
     """
     names = dict.fromkeys(name for case in cases for name in case.axes)
+    settings = [{**LATE_DEFAULTS, **case.axes} for case in cases]
     found = [
         name
         for name in names
         if name not in (_ROW_AXIS, _COLUMN_AXIS, "device", *_RULES)
-        and len({case.axes[name] for case in cases if name in case.axes}) > 1
+        and len({axes[name] for axes in settings if name in axes}) > 1
     ]
     fed = {(case.workload.name, _content(case)) for case in cases}
     if len({name for name, _ in fed}) < len(fed):
@@ -203,19 +210,47 @@ def _place(row: Any, column: Any) -> str:
     return f"{_COLUMN_AXIS} {column}" if isinstance(column, int) else str(column)
 
 
+def _caveats(group: Group, cells: dict[tuple[Any, Any, str], Cell]) -> tuple[str, ...]:
+    estimates = (cell.estimate for cell in cells.values() if cell.estimate is not None)
+    return (*rounds_caveat(estimates), *study_notes([record for records in group for record in records]))
+
+
 def _notes(group: Group, cells: dict[tuple[Any, Any, str], Cell], metric: Metric) -> list[str]:
     first = group[0][0].case
     notes = [protocol_note(first, group)]
     notes += _real_time_note(cells)
+    notes += _loaded_note(group) if metric == metrics.MEMORY_CPU_TOTAL else []
     reasons: dict[str, list[str]] = {}
     for (row, column, word), cell in cells.items():
         if cell.estimate is None and cell.reason:
             reasons.setdefault(f"{cell.word}: {cell.reason}", []).append(f"{_place(row, column)} {word}".strip())
     notes += [f"{', '.join(places)}: {what}" for what, places in reasons.items()]
+    notes += _failed_notes(group)
     notes += dict.fromkeys(note for records in group for record in records for note in _told(record, metric))
     if metric.id in RULES:
         notes += dict.fromkeys(note for records in group for note in score_notes(records))
     return notes + _warning_notes(group, metric)
+
+
+def _failed_notes(group: Group) -> list[str]:
+    """Cases that have a figure although some of their rounds failed, with the reason of the last."""
+    found = []
+    for records in group:
+        failed = [record for record in records if record.status in FAILED]
+        if failed and len(failed) < len(records):
+            place = " ".join(_cell_place(records[0].case))
+            found.append(f"{place}: {in_words(records)}: {failed[-1].reason}".lstrip(": "))
+    return found
+
+
+def _loaded_note(group: Group) -> list[str]:
+    """What a process held before any call, beside its peak during one."""
+    found = [made for records in group if (made := estimate(records, metrics.MEMORY_CPU_LOAD)) is not None]
+    if not found:
+        return []
+    low, high = (number(pick(one.value for one in found), found[0].metric.unit) for pick in (min, max))
+    size = low if low == high else f"{low} to {high}"
+    return [f"after loading, before the first call: {size}. `--metric memory` shows the growth during a call."]
 
 
 def _warning_notes(group: Group, metric: Metric) -> list[str]:
@@ -237,14 +272,14 @@ def _warning_notes(group: Group, metric: Metric) -> list[str]:
 def protocol_note(case: Case, group: Group) -> str:
     """How the figures below a title were taken, in one line."""
     axes, rule = case.axes, case.protocol
-    rounds = {len(records) for records in group if records[0].status != "skipped"} or {0}
+    measured = (sum(record.status == "ok" for record in records) for records in group)
+    rounds = {count for count in measured if count} or {0}
     low, high = min(rounds), max(rounds)
     text = _SAMPLING.get(str(rule.get("mode")), "").format_map({**_NO_RULE, **rule})
     rounds_text = counted(high, "round") if low == high else f"{low}–{high} rounds"
-    only = " (one round: no interval, spread between processes unknown; raise rounds)" if high == 1 else ""
     threads = counted(axes.get("threads"), "thread")
     return (
-        f"{rounds_text}{only}; {text}; boundary {axes.get('boundary')}; {axes.get('dtype')}; {threads}; "
+        f"{rounds_text}; {text}; boundary {axes.get('boundary')}; {axes.get('dtype')}; {threads}; "
         f"{case.workload.plugin}: {case.workload.name}."
     )
 
@@ -258,10 +293,9 @@ def _real_time_note(cells: dict[tuple[Any, Any, str], Cell]) -> list[str]:
 
 
 def _told(record: Record, metric: Metric) -> list[str]:
-    """What the model and the meter say about their figures."""
-    fed, loaded = record.find(metrics.ITEMS.id), record.find(metrics.LATENCY_LOAD.id)  # older records: at the load
+    """What the meter says about its figure; what model and input say is a caveat."""
     own = record.find(metric.id) if metric.id not in (metrics.ITEMS.id, metrics.LATENCY_LOAD.id) else None
-    return [str(note) for found in (fed, loaded, own) if found is not None for note in found.notes.get("notes", ())]
+    return [str(note) for note in own.notes.get("notes", ())] if own is not None else []
 
 
 def summary(records: Sequence[Record]) -> str:

@@ -24,7 +24,7 @@ from speechmeter.core.plugins import nearest
 from speechmeter.core.types import Case, Record
 from speechmeter.report.grids import Group, grid_groups
 from speechmeter.report.lists import list_table
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, some_interval
 
 AXES = ("seconds", "batch", "max_frames")
 _SHOWN = (metrics.LATENCY, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH, metrics.FLOPS)
@@ -126,7 +126,9 @@ def _growth_table(title: str, lines: Sequence[Along], at: At) -> Table | None:
         for one, line in found
     )
     columns = [*(metric.title for metric in _FITTED), "curve within", *(f"at {axis} {size:g}" for axis, size in told)]
-    table = list_table(f"{title}: growth", ("figure", "along", "held"), _FITTED, rows, _notes(found), columns=columns)
+    table = list_table(
+        f"{title}: growth", ("figure", "along", "held"), _FITTED, rows, _notes(found, rows), columns=columns
+    )
     return replace(table, notes=(*table.notes, *_extrapolation_notes(found, rows, told), *_unswept_notes(at, swept)))
 
 
@@ -153,11 +155,13 @@ def _expected(one: Along, line: Line, axis: str, size: float) -> Cell:
     )
 
 
-def _notes(found: Sequence[tuple[Along, Line]]) -> list[str]:
-    notes = [
-        "intervals at 95 %: of the exponent by the distance of the sizes from a straight line in logarithms, "
-        "of two sizes and of the others by the spread over rounds; a quadratic part is that of the largest size."
-    ]
+def _notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row]) -> list[str]:
+    notes = ["a quadratic part is that of the largest size."]
+    if some_interval(rows):
+        notes = [
+            "intervals at 95 %: of the exponent by the distance of the sizes from a straight line in logarithms, "
+            f"of two sizes and of the others by the spread over rounds; {notes[0]}"
+        ]
     if not all(line.has_curve for _, line in found):
         notes.append(f"{_WHY['curve']}.")
     poor = [

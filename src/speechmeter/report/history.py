@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from speechmeter.analysis.history import Entry, Level, Series
 from speechmeter.analysis.shifts import FEWEST
+from speechmeter.report.escaping import json_of, markdown_text
 from speechmeter.report.numbers import counted, figure
 from speechmeter.report.tables import Cell, Row, Table
 from speechmeter.report.text import folded
@@ -96,7 +96,7 @@ def history_github(table: Table, series: Sequence[Series]) -> str:
     worse = [one for one in series if one.regressed]
     if worse:
         head = "❌ **Regression:** " + ", ".join(
-            f"{one.case.label} {one.metric.name} {word} since {first.commit or first.run}"
+            markdown_text(f"{one.case.label} {one.metric.name} {word} since {first.commit or first.run}")
             for one in worse
             for word, first in [_end(one)]
         )
@@ -116,7 +116,7 @@ def _end(one: Series) -> tuple[str, Entry]:
 
 def history_json(series: Sequence[Series], notes: Sequence[str]) -> str:
     """Everything as data, a point for each run."""
-    return json.dumps({"series": [_data(one) for one in series], "notes": list(notes)}, ensure_ascii=False, indent=2)
+    return json_of({"series": [_data(one) for one in series], "notes": list(notes)})
 
 
 def _data(one: Series) -> dict[str, Any]:

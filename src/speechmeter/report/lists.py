@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from speechmeter.core import metrics
+from speechmeter.core.axes import NONE, QUANTIZE
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.tables import NOT_MEASURED, Row, Table, by_case, cell_of
 
 
 def parameters(records: Sequence[Record]) -> list[Table]:
-    """One row a model: parameters do not depend on what it is fed."""
+    """One row a model and way to hold its weights: parameters do not depend on what it is fed."""
     firsts: dict[str, list[Record]] = {}
     for group in by_case(records).values():
-        name = f"{group[0].case.subject.name} ({group[0].case.axes.get('dtype', '')})"
+        axes = group[0].case.axes
+        quantised = axes.get(QUANTIZE.name, NONE)
+        weights = f"{axes.get('dtype', '')}{'' if quantised == NONE else f', {quantised}'}"
+        name = f"{group[0].case.subject.name} ({weights})"
         best = firsts.get(name)
         if best is None or (best[0].status != "ok" and group[0].status == "ok"):
             firsts[name] = group

@@ -81,11 +81,8 @@ def _as_published(group: Sequence[Record]) -> tuple[Cell, Cell]:
 
 
 def _notes(ranked: Groups) -> list[str]:
-    """Conventions of each loss, and how much of the padded lattice is real."""
+    """How the rank is made, and how much of the padded lattice is real; conventions of each loss are caveats."""
     lines = ["ranked by latency; a loss that disagrees with the oracle is reported and has no rank."]
-    for group in ranked:
-        facts = next((m for record in group if (m := record.find(metrics.ITEMS.id)) is not None), None)
-        lines += [f"{line}." for line in (facts.notes.get("notes", ()) if facts is not None else ())]
     waste = next((e for group in ranked if (e := estimate(group, metrics.CELL_WASTE)) is not None), None)
     lines += [f"valid cells: {1 - waste.value:.1%} of the padded lattice."] if waste is not None else []
-    return list(dict.fromkeys(lines))
+    return lines

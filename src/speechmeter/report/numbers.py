@@ -7,7 +7,9 @@ from typing import Any
 from speechmeter.analysis.estimate import Estimate
 from speechmeter.analysis.frontier import AT_LEAST, TRIED
 from speechmeter.analysis.growth import DRAWN, EXTRAPOLATED, INTERPOLATED, SLOPE
+from speechmeter.analysis.inputs import RATIO
 from speechmeter.analysis.saturation import SIZE
+from speechmeter.analysis.scores import KINDS
 from speechmeter.core.quality import IMPORTED
 
 _BYTES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
@@ -15,7 +17,7 @@ _WIDEST_PERCENT = 999
 _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _COUNTED = {"flop": "FLOP", "flop/s": "FLOP/s", "op": "op"}
 _SAID = (IMPORTED, EXTRAPOLATED, INTERPOLATED)
-_BOTH_ENDS = ("bootstrap", "difference", DRAWN, *_SAID)
+_BOTH_ENDS = (*KINDS, "difference", DRAWN, RATIO, *_SAID)
 """Statistics that stand behind the interval as a word; they and some others show both its ends."""
 _OF_AN_AXIS = {TRIED: "", AT_LEAST: "≥ "}
 """Figures that are values of an axis, as they were tried; and what stands before them."""
@@ -41,7 +43,12 @@ def number(value: float, unit: str, *, sci: bool = False) -> str:
 
 
 def figure(estimate: Estimate, *, sci: bool = False) -> str:
-    """An estimate with its relative interval: `0.123 ±4%`."""
+    """An estimate with its relative interval: `0.123 ±4%`, and how many rounds failed beside those behind it."""
+    failed = f" ({estimate.failed} of {estimate.tried} rounds failed)" if estimate.failed else ""
+    return f"{_figure(estimate, sci)}{failed}"
+
+
+def _figure(estimate: Estimate, sci: bool) -> str:
     if estimate.statistic == "rho":
         return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}] (n={estimate.samples_per_round})"
     if estimate.statistic in _PLAIN_ENDS:

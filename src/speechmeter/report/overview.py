@@ -11,9 +11,9 @@ from speechmeter.analysis.relations import LEAST, rank_correlation
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
-from speechmeter.report.grids import case_labels, cell_label
+from speechmeter.report.grids import STATISTIC_WORDS, case_labels, cell_label
 from speechmeter.report.lists import list_table, measured
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of, some_interval
 
 _ENERGY = (metrics.ENERGY_GPU, metrics.ENERGY_CPU, metrics.ENERGY_SYSTEM)
 _BETWEEN = "→"
@@ -28,7 +28,9 @@ def summary(records: Sequence[Record], statistic: str = "geomean") -> list[Table
         Row(labels=(labels[case_id],), cells=tuple(_figure(group, metric, statistic) for metric in shown))
         for case_id, group in by_case(records).items()
     )
-    return [list_table("summary", ("case",), shown, rows)]
+    words = STATISTIC_WORDS.get(statistic)
+    notes = [f"latency and real-time factor: {words}; other figures as usual."] if words else []
+    return [list_table("summary", ("case",), shown, rows, notes)]
 
 
 def cascades(records: Sequence[Record]) -> list[Table]:
@@ -41,13 +43,20 @@ def cascades(records: Sequence[Record]) -> list[Table]:
     rows = []
     for case_id, group in by_case(records).items():
         for name, scope in [("total", "total"), *_parts(group)]:
-            cells = tuple(cell_of(group, metric, scope) for metric in shown)
+            cells = tuple(_part_cell(group, metric, scope) for metric in shown)
             rows.append(Row(labels=(labels[case_id], name), cells=cells))
     notes = (
         "times and FLOPs of a cascade add; its memory is that of the model which needs most, weights and growth.",
         f"a{_BETWEEN}b: glue between two models, outside the clock.",
     )
     return [list_table("cascades", ("case", "part"), shown, tuple(rows), notes=notes)]
+
+
+def _part_cell(group: Sequence[Record], metric: Metric, scope: str) -> Cell:
+    """The figure of a part; glue holds no weights and makes no tokens, whatever became of the case."""
+    if _BETWEEN in scope and metric not in (metrics.LATENCY, metrics.RTF, metrics.FLOPS):
+        return Cell(word=NOT_MEASURED, reason=f"{metric.name} is not measured for this part")
+    return cell_of(group, metric, scope)
 
 
 def relations(records: Sequence[Record]) -> list[Table]:
@@ -74,12 +83,16 @@ def relations(records: Sequence[Record]) -> list[Table]:
             labels=("figures",),
             columns=tuple(cells),
             rows=rows,
-            notes=(
-                f"{metrics.RANK_CORRELATION.id}: {metrics.RANK_CORRELATION.formula}; [95 % interval] (n models).",
-                "an interval that holds 0 says nothing about the relation.",
-            ),
+            notes=_relation_notes(rows),
         )
     ]
+
+
+def _relation_notes(rows: Sequence[Row]) -> tuple[str, ...]:
+    what = f"{metrics.RANK_CORRELATION.id}: {metrics.RANK_CORRELATION.formula}"
+    if not some_interval(rows):
+        return (f"{what}.",)
+    return f"{what}; [95 % interval] (n models).", "an interval that holds 0 says nothing about the relation."
 
 
 def _tried(records: Sequence[Record]) -> list[Record]:
@@ -93,6 +106,7 @@ def summary_metrics(records: Sequence[Record]) -> list[Metric]:
         metrics.PARAMETERS: (metrics.PARAMETERS, metrics.PARAMETERS_TIED),
         metrics.LATENCY: (metrics.LATENCY, metrics.RTF),
         metrics.FLOPS: (metrics.FLOPS,),
+        metrics.MEMORY_CPU_TOTAL: (metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CPU_LOAD),
         metrics.MEMORY_CPU_PEAK: (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_NEEDED),
         metrics.MEMORY_CUDA_GROWTH: (metrics.MEMORY_CUDA_GROWTH, metrics.MEMORY_NEEDED),
         metrics.TOKENS: (metrics.TOKENS, metrics.LATENCY_PER_TOKEN),

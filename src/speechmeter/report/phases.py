@@ -8,6 +8,7 @@ from speechmeter.core import metrics
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels, grids
 from speechmeter.report.lists import list_table, measured
+from speechmeter.report.recorded import recorded_notes
 from speechmeter.report.tables import Row, Table, by_case, cell_of
 
 _KINDS = {"kernel": "kernel", "memcpy": "copies", "runtime": "runtime", "cpu": "CPU", "idle": "idle"}
@@ -33,7 +34,8 @@ def split(records: Sequence[Record]) -> list[Table]:
     )
     columns = (*kinds.values(), *(metric.title for metric in ratios))
     shown = (metrics.TIME_SPLIT, *ratios)
-    return [list_table("time by kind", ("case",), shown, rows, columns=columns)] if rows else []
+    notes = recorded_notes(records, metrics.TIME_SPLIT)
+    return [list_table("time by kind", ("case",), shown, rows, notes, columns=columns)] if rows else []
 
 
 def split_rtf(records: Sequence[Record], statistic: str = "geomean") -> list[Table]:

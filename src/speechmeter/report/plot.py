@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from speechmeter.core.errors import InputError
 from speechmeter.core.plugins import nearest
+from speechmeter.core.printable import one_line
 from speechmeter.report.charts.figure import Figure
 from speechmeter.report.charts.kinds import KINDS
 from speechmeter.report.charts.style import PAPER
@@ -22,16 +24,20 @@ _PIXELS_PER_IN = 96
 _PRINT_PPI = 300
 _POINTS_PER_PIXEL = 0.75
 _GAP = 14
-_LETTER_PX, _SYMBOL_PX = 7.2, 24
+_LETTER_PX, _SMALL_LETTER_PX, _LEGEND_LETTER_PX, _SYMBOL_PX = 7.2, 5.6, 6.4, 24
+_AXIS_PX = 65
+_IN_LEGENDS = ("line", "series", "model", "input", "colour", "kind")
+"""Fields of rows whose values a legend may list."""
 _MOST_LABEL = 0.42
 """Of the width: what names of lines may take."""
 _SIZE = re.compile(r'<svg[^>]*?width="([\d.]+)"[^>]*?height="([\d.]+)"')
 
 
 def check_kind(kind: str) -> None:
-    """Raise InputError for a kind that there is not."""
-    if kind not in KINDS:
-        raise InputError(f"there is no kind {kind!r}", where="--kind", fix=nearest(kind, list(KINDS)))
+    """Raise InputError for a kind that there is not: `scaling`, `scaling:batch`."""
+    name = kind.partition(":")[0]
+    if name not in KINDS:
+        raise InputError(f"there is no kind {name!r}", where="--kind", fix=nearest(name, list(KINDS)))
 
 
 def check_name(path: Path) -> None:
@@ -41,33 +47,54 @@ def check_name(path: Path) -> None:
 
 
 def plot(sources: Sequence[Source], kind: str, suffix: str, width_in: float = COLUMN_IN) -> bytes:
-    """The figures of one kind, one below the other, as the content of a file with this suffix.
+    """The figures of one kind as the content of a file with this suffix. Raises as `figures_of` does."""
+    return encoded(figures_of(sources, kind), suffix, width_in)
 
-    Raises InputError where the runs hold nothing for it.
-    """
+
+def figures_of(sources: Sequence[Source], kind: str) -> list[Figure]:
+    """The figures of one kind. Raises InputError where the runs hold nothing for it."""
     check_kind(kind)
-    figures = list(KINDS[kind].draw(sources))
+    name, *words = kind.split(":")
+    figures = KINDS[name].plot(sources, words)
     if not figures:
         names = ", ".join(source.name for source in sources)
         held = "" if any(source.records for source in sources) else " (it holds no records)"
         raise InputError(
-            f"nothing to draw of the kind {kind}{held}", where=names, fix=f"this kind needs {KINDS[kind].needs}"
+            f"nothing to draw of the kind {kind}{held}", where=names, fix=f"this kind needs {KINDS[name].needs}"
         )
-    return _encoded([svg(figure, width_in) for figure in figures], suffix.lower())
+    return figures
+
+
+def encoded(figures: Sequence[Figure], suffix: str, width_in: float = COLUMN_IN) -> bytes:
+    """Figures one below the other as the content of a file; what all of them have to say is below the first title."""
+    first, *others = figures
+    once = [first, *(replace(figure, caveats=None) if figure.caveats == first.caveats else figure for figure in others)]
+    return _encoded([svg(figure, width_in) for figure in once], suffix.lower())
 
 
 def specification(figure: Figure, width_in: float) -> dict[str, Any]:
     """The whole Vega-Lite specification of a figure on paper."""
     width_px = width_in * _PIXELS_PER_IN
-    lines = textwrap.wrap(figure.title, width=int(width_px / _LETTER_PX), max_lines=3, placeholder=" …")
+    lines = textwrap.wrap(one_line(figure.title), width=int(width_px / _LETTER_PX), max_lines=3, placeholder=" …")
+    small = int(width_px / _SMALL_LETTER_PX)
+    caveats = [line for text in figure.caveats or () for line in textwrap.wrap(one_line(text), small, max_lines=3)]
     look = {**PAPER, "axis": {**PAPER["axis"], "labelLimit": round(_MOST_LABEL * width_px)}}
     return {
         **figure.spec,
-        "title": lines or [figure.title],
+        "title": {"text": lines or [figure.title], **({"subtitle": caveats} if caveats else {})},
         "width": width_px,
         "autosize": {"type": "fit-x", "contains": "padding"},
-        "config": {**look, "legend": {**PAPER["legend"], "labelLimit": round(width_px / 2 - _SYMBOL_PX)}},
+        "config": {**look, "legend": {**PAPER["legend"], **_columns(figure, width_px)}},
     }
+
+
+def _columns(figure: Figure, width_px: float) -> dict[str, Any]:
+    """Two columns of a legend where its names fit into them, beside the axis that it begins at; else one."""
+    names = (str(row[field]) for row in figure.rows for field in _IN_LEGENDS if field in row)
+    longest_px = max((len(one_line(name)) for name in names), default=0) * _LEGEND_LETTER_PX + _SYMBOL_PX
+    if 2 * longest_px <= width_px - _AXIS_PX:
+        return {"labelLimit": round(width_px / 2 - _SYMBOL_PX)}
+    return {"columns": 1, "labelLimit": round(width_px - _AXIS_PX - _SYMBOL_PX)}
 
 
 def svg(figure: Figure, width_in: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from speechmeter.analysis.estimate import estimate
@@ -18,14 +18,14 @@ from speechmeter.analysis.quality import (
     score_notes,
     standings,
 )
-from speechmeter.analysis.scores import LEAST, RULES, imported
+from speechmeter.analysis.scores import KINDS, RULES, imported, interval_kind, score_rows, speakers_of
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.lists import list_table, measured
 from speechmeter.report.numbers import number
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of, some_interval
 
 _SCORES = (metrics.WER, metrics.CER, metrics.BLEU, metrics.CHRF)
 _COSTS = (
@@ -33,6 +33,7 @@ _COSTS = (
     metrics.RTFX,
     metrics.LATENCY,
     metrics.MEMORY_NEEDED,
+    metrics.MEMORY_CPU_TOTAL,
     metrics.MEMORY_CPU_LOAD,
     metrics.MEMORY_CPU_PEAK,
     metrics.LATENCY_LOAD,
@@ -75,7 +76,7 @@ def _systems(groups: Groups, labels: dict[str, str]) -> Table:
         for key, group in groups.items()
     )
     columns = (_UTTERANCES, *(_heading(metric) for metric in shown), _FRONT)
-    notes = [*_notes(groups), *_told(groups, labels)]
+    notes = [*_notes(groups, rows), *_told(groups, labels)]
     return list_table("quality", ("system",), shown, rows, notes, columns=columns)
 
 
@@ -106,14 +107,21 @@ def scores_in(groups: Sequence[Sequence[Record]]) -> list[Metric]:
 
 
 def _costs(groups: Sequence[Sequence[Record]]) -> list[Metric]:
-    """Those that were measured; memory as resident sizes where weights cannot be counted, latency without seconds."""
+    """Those that were measured; of memory what was read off the process, and latency where there is no audio.
+
+    Older runs have no total of the process: there it is weights and growth, or resident sizes without known weights.
+    """
     records = [record for group in groups for record in group]
     found = [metric for metric in _COSTS if measured(records, _SOURCES.get(metric, metric))]
-    counted = all(estimate(group, metrics.MEMORY_NEEDED) or not _ended(group) for group in groups)
-    plainer = (metrics.MEMORY_CPU_LOAD, metrics.MEMORY_CPU_PEAK) if counted else (metrics.MEMORY_NEEDED,)
-    return [
-        metric for metric in found if metric not in plainer and not (metric is metrics.LATENCY and metrics.RTF in found)
-    ]
+    if metrics.MEMORY_CPU_TOTAL in found:
+        left_out = {metrics.MEMORY_NEEDED, metrics.MEMORY_CPU_PEAK}
+    elif all(estimate(group, metrics.MEMORY_NEEDED) or not _ended(group) for group in groups):
+        left_out = {metrics.MEMORY_CPU_LOAD, metrics.MEMORY_CPU_PEAK}
+    else:
+        left_out = {metrics.MEMORY_NEEDED}
+    if metrics.RTF in found:
+        left_out.add(metrics.LATENCY)
+    return [metric for metric in found if metric not in left_out]
 
 
 def _ended(group: Sequence[Record]) -> bool:
@@ -159,19 +167,34 @@ def _front_cell(standing: Standing | None) -> Cell:
     if standing is None:
         return Cell(word=NOT_MEASURED)
     against = {"yes": "", "no": ": ", "not resolvable": " from "}[standing.word]
-    return Cell(word=f"{standing.word}{against}{', '.join(standing.others)}")
+    why = f" ({'; '.join(standing.reasons)})" if standing.reasons else ""
+    return Cell(word=f"{standing.word}{against}{', '.join(standing.others)}{why}")
 
 
-def _notes(groups: Groups) -> list[str]:
+def _notes(groups: Groups, rows: Sequence[Row]) -> list[str]:
     score, cost = best_score(list(groups.values())), front_cost(list(groups.values()))
     if score is None:
         return []
     notes = [
-        f"[…]: 95 % interval by resampling utterances, from {LEAST} of them on; ±: over rounds.",
+        *_interval_notes(groups.values()),
+        *(["±: half of the 95 % interval over rounds."] if some_interval(rows, "geomean") else []),
         f"{_FRONT}, by {score.title} and {_heading(cost)}: no where the systems named are better in one and no worse "
-        "in the other; not resolvable where intervals overlap.",
+        "in the other; not resolvable where neither can be told, with the reason.",
     ]
     return [*notes, *dict.fromkeys(line for group in groups.values() for line in _how_scored(group))]
+
+
+def _interval_notes(groups: Iterable[Sequence[Record]]) -> list[str]:
+    """How the intervals of scores were made, with the scores that each way is for."""
+    found: dict[str, dict[str, None]] = {}
+    for group in groups:
+        for metric in (*_SCORES, metrics.COMPLETENESS):
+            figure = estimate(group, metric)
+            if figure is not None and figure.low is not None and figure.statistic in KINDS:
+                rows, speakers = score_rows(group, metric), speakers_of(group)
+                kind, over = interval_kind(rows, metric.id, speakers)
+                found.setdefault(KINDS[kind].format(units=over), {})[metric.title] = None
+    return [f"[…] of {', '.join(titles)}: 95 % interval {text}." for text, titles in found.items()]
 
 
 def _how_scored(group: Sequence[Record]) -> list[str]:
@@ -210,7 +233,8 @@ def _has_own(group: Sequence[Record], metric: Metric) -> bool:
 def _pair(first: str, second: str, systems: dict[str, list[Record]], shown: Sequence[Metric]) -> Row:
     found = [paired_difference(systems[first], systems[second], metric) for metric in shown]
     count = next((str(one.estimate.samples_per_round) for one in found if one.estimate), NOT_MEASURED)
-    cells = (*(_difference_cell(one) for one in found), Cell(word=count), Cell(word=found[0].order))
+    why = f": {found[0].reason}" if found[0].order == "not resolvable" and found[0].reason else ""
+    cells = (*(_difference_cell(one) for one in found), Cell(word=count), Cell(word=f"{found[0].order}{why}"))
     return Row(labels=(first, second), cells=cells)
 
 

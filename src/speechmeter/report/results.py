@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from speechmeter.report import text
+from speechmeter.report.escaping import csv_text, json_of
 from speechmeter.report.tables import Cell, Row, Table
 
 Values = Sequence[Any]
 
 
-def result_table(title: str, columns: Sequence[str], rows: Sequence[Values]) -> Table:
+def result_table(title: str, columns: Sequence[str], rows: Sequence[Values], notes: Sequence[str] = ()) -> Table:
     """A table of plain values: columns on the left that hold words are labels, the rest stand on the right."""
     labels = next((place for place in range(len(columns)) if _numeric([row[place] for row in rows])), len(columns))
     return Table(
@@ -26,22 +27,25 @@ def result_table(title: str, columns: Sequence[str], rows: Sequence[Values]) -> 
             Row(labels=tuple(map(_text, row[:labels])), cells=tuple(Cell(word=_text(value)) for value in row[labels:]))
             for row in rows
         ),
+        notes=tuple(notes),
     )
 
 
-def result_csv(title: str, columns: Sequence[str], rows: Sequence[Values]) -> str:
+def result_csv(title: str, columns: Sequence[str], rows: Sequence[Values], notes: Sequence[str] = ()) -> str:
     """A line for the names and one a row, numbers unrounded; lists as JSON."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([_plain(value) for value in row] for row in rows)
+    writer.writerow(map(csv_text, columns))
+    writer.writerows(
+        [csv_text(plain) if isinstance(plain := _plain(value), str) else plain for value in row] for row in rows
+    )
     return out.getvalue()
 
 
-def result_json(title: str, columns: Sequence[str], rows: Sequence[Values]) -> str:
+def result_json(title: str, columns: Sequence[str], rows: Sequence[Values], notes: Sequence[str] = ()) -> str:
     """A list of objects, one a row."""
     data = [dict(zip(columns, row, strict=True)) for row in rows]
-    return json.dumps(data, ensure_ascii=False, indent=2, default=str)
+    return json_of(data)
 
 
 def _numeric(values: Values) -> bool:
@@ -59,7 +63,7 @@ def _plain(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else value
 
 
-FORMATS: dict[str, Callable[[str, Sequence[str], Sequence[Values]], str]] = {
+FORMATS: dict[str, Callable[..., str]] = {
     "markdown": lambda *result: text.markdown([result_table(*result)]),
     "csv": result_csv,
     "latex": lambda *result: text.latex([result_table(*result)]),

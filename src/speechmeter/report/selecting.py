@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from speechmeter.core.axes import LATE_DEFAULTS
 from speechmeter.core.errors import InputError
 from speechmeter.core.hosts import HOST, UNKNOWN
 from speechmeter.core.plugins import nearest
@@ -22,13 +23,17 @@ def parse(text: str) -> tuple[Path, dict[str, str]]:
     return Path(path), dict(_pair(part, text) for part in rest.split(","))
 
 
-def fits(record: Record, filters: Mapping[str, str]) -> bool:
+Filters = Mapping[str, Any]
+"""Values of axes, of `model` and of `host`: as text where a user typed them, or as they are."""
+
+
+def fits(record: Record, filters: Filters) -> bool:
     """Whether a record's model and axes are those asked for."""
     labels = _labels(record)
     return all(key in labels and _same(labels[key], value) for key, value in filters.items())
 
 
-def nothing_fits(text: str, filters: Mapping[str, str], records: Sequence[Record]) -> InputError:
+def nothing_fits(text: str, filters: Filters, records: Sequence[Record]) -> InputError:
     """What to raise where a selection is empty: the first filter that leaves nothing, and what there is instead."""
     if not records:
         return InputError("this holds no records", where=text, fix="choose a run that was measured")
@@ -44,7 +49,7 @@ def nothing_fits(text: str, filters: Mapping[str, str], records: Sequence[Record
     )
 
 
-def _in_vain(filters: Sequence[tuple[str, str]], records: Sequence[Record]) -> Sequence[tuple[str, str]]:
+def _in_vain(filters: Sequence[tuple[str, Any]], records: Sequence[Record]) -> Sequence[tuple[str, Any]]:
     """The shortest beginning of the filters that no record fits."""
     beginnings = (filters[:count] for count in range(1, len(filters) + 1))
     return next(some for some in beginnings if not any(fits(record, dict(some)) for record in records))
@@ -68,7 +73,7 @@ def _order(value: Any) -> tuple[bool, float, str]:
 
 
 def _labels(record: Record) -> dict[str, Any]:
-    return {MODEL: record.case.subject.name, HOST: record.host or UNKNOWN, **record.case.axes}
+    return {MODEL: record.case.subject.name, HOST: record.host or UNKNOWN, **LATE_DEFAULTS, **record.case.axes}
 
 
 def _pair(part: str, text: str) -> tuple[str, str]:
@@ -78,7 +83,9 @@ def _pair(part: str, text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def _same(actual: Any, wanted: str) -> bool:
+def _same(actual: Any, wanted: Any) -> bool:
+    if not isinstance(wanted, str):
+        return bool(actual == wanted)
     import yaml
 
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.core.hosts import at_home
+from speechmeter.core.printable import one_line
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.selecting import fits, nothing_fits, parse
@@ -27,6 +28,7 @@ class Source:
     records: tuple[Record, ...]
     environments: Environments
     artifacts: Path | None = None
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def cases(self) -> dict[str, list[Record]]:
@@ -68,7 +70,7 @@ def _read(text: str) -> list[Source]:
     hosts: dict[str, list[Record]] = {}
     for record in chosen:
         hosts.setdefault(record.host, []).append(record)
-    name = path.resolve().name
+    name = one_line(path.resolve().name)
     return [
         Source(
             name=f"{name} · {host}" if len(hosts) > 1 else name,
@@ -76,6 +78,7 @@ def _read(text: str) -> list[Source]:
             records=tuple(those),
             environments=environments,
             artifacts=run.artifacts_path,
+            notes=run.notes,
         )
         for host, those in (hosts or {"": []}).items()
     ]

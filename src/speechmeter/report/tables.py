@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from speechmeter.analysis.derived import lacking, sample_values, why_absent
 from speechmeter.analysis.estimate import Estimate, estimate, real_time, samples_needed
@@ -44,7 +44,10 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A grid of cells. `labels` head the label columns, `columns` the figures; notes stand below."""
+    """A grid of cells. `labels` head the label columns, `columns` the figures; caveats and notes come below.
+
+    `caveats` are what a reader must know before a figure is quoted; every format shows them beside the figures.
+    """
 
     title: str
     metric: Metric | None
@@ -52,6 +55,21 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = field(default=())
+    caveats: tuple[str, ...] = field(default=())
+
+
+def some_interval(rows: Iterable[Row], *statistics: str) -> bool:
+    """Whether some figure has an interval; of these statistics, where any are named."""
+    found = (cell.estimate for row in rows for cell in row.cells if cell.estimate is not None)
+    return any(one.low is not None for one in found if not statistics or one.statistic in statistics)
+
+
+def with_notes(tables: Sequence[Table], notes: Iterable[str]) -> list[Table]:
+    """The tables with notes below the last of them, which are about all."""
+    if not tables:
+        return []
+    *before, last = tables
+    return [*before, replace(last, notes=(*last.notes, *notes))]
 
 
 def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total", statistic: str = "geomean") -> Cell:
@@ -72,7 +90,7 @@ def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total", sta
     if statistic != "geomean" and (have := sum(len(sample_values(r, metric, scope)) for r in records)):
         need = samples_needed(statistic)
         return Cell(word=f"too few (n={have})", reason=f"{statistic} needs {need} samples, {have} are here; add rounds")
-    if last.status == "ok":
+    if last.status == "ok" or not lacking([last], metric):  # a failure is no reason where other parts have the figure
         return Cell(word=NOT_MEASURED, reason=_why_not_measured(records, metric))
     return Cell(word=last.status, reason=last.reason)
 

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from speechmeter.core.errors import InputError
+from speechmeter.core.plugins import nearest
+from speechmeter.core.printable import one_line
+from speechmeter.report.escaping import csv_text as safe_csv
+from speechmeter.report.escaping import json_of, latex_text, markdown_text
 from speechmeter.report.tables import Cell, Table
-
-_LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "×": r"$\times$", "µ": r"\textmu{}",
-    "≥": r"$\geq$", "≤": r"$\leq$", "–": "--", "·": r"$\cdot$", "Δ": r"$\Delta$", "…": r"\ldots{}", "−": "$-$",
-    "→": r"$\rightarrow$", "°": r"\textdegree{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    "\n": " ",
-}  # fmt: skip
 
 
 def markdown(tables: Sequence[Table], *, sci: bool = False) -> str:
@@ -27,16 +22,16 @@ def markdown(tables: Sequence[Table], *, sci: bool = False) -> str:
 
 def _markdown(table: Table, sci: bool) -> str:
     def row(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+        return "| " + " | ".join(map(markdown_text, cells)) + " |"
 
-    lines = [f"### {table.title}", "", row([*table.labels, *table.columns])]
+    lines = [f"### {markdown_text(table.title)}", "", row([*table.labels, *table.columns])]
     lines.append("|" + "|".join([":--"] * len(table.labels) + ["--:"] * len(table.columns)) + "|")
     lines += [row([*r.labels, *(cell.text(sci=sci) for cell in r.cells)]) for r in table.rows]
-    return "\n".join([*lines, "", *(f"- {note}" for note in table.notes), ""])
+    return "\n".join([*lines, "", *(f"- {markdown_text(note)}" for note in (*table.caveats, *table.notes)), ""])
 
 
 def folded(head: str, table: Table) -> str:
-    """A comment for GitHub: the outcome in one line, the table folded below it."""
+    """A comment for GitHub: the outcome in one line, which is Markdown, and the table folded below it."""
     return f"{head}\n\n<details><summary>All figures</summary>\n\n{markdown([table])}\n</details>"
 
 
@@ -63,21 +58,23 @@ def csv_text(tables: Sequence[Table], *, sci: bool = False) -> str:
     for table in tables:
         for row in table.rows:
             for column, cell in zip(table.columns, row.cells, strict=True):
-                writer.writerow([table.title, " / ".join(row.labels), column, cell.text(sci=sci), *_figures(cell)])
+                text = cell.text(sci=sci) if cell.estimate is not None else safe_csv(cell.text(sci=sci))
+                named = map(safe_csv, (table.title, " / ".join(row.labels), column))
+                writer.writerow([*named, text, *_figures(cell)])
     return out.getvalue()
 
 
 def _figures(cell: Cell) -> list[Any]:
     found = cell.estimate
     if found is None:
-        return ["", "", "", "", "", "", "", cell.reason]
+        return ["", "", "", "", "", "", "", safe_csv(cell.reason)]
     bounds = [found.value, found.low, found.high]
     numbers = ["" if bound is None else repr(bound) for bound in bounds]
-    return [found.metric.id, found.metric.unit, *numbers, found.rounds, found.samples_per_round, ""]
+    return [safe_csv(found.metric.id), safe_csv(found.metric.unit), *numbers, found.rounds, found.samples_per_round, ""]
 
 
 def latex(tables: Sequence[Table], *, sci: bool = False) -> str:
-    """booktabs tables; needs \\usepackage{booktabs} and textcomp."""
+    """booktabs tables; needs \\usepackage{booktabs} and textcomp. Caveats are printed, other notes are comments."""
     return "\n".join(_latex(table, sci) for table in tables)
 
 
@@ -85,14 +82,15 @@ def _latex(table: Table, sci: bool) -> str:
     columns = "l" * len(table.labels) + "r" * len(table.columns)
 
     def row(cells: Sequence[str]) -> str:
-        text = " & ".join(_latex_escape(cell) for cell in cells) + r" \\"
-        return f"{{}}{text}" if text[0] in "[*" else text  # behind the end of a row these would be its options
+        text = " & ".join(latex_text(cell) for cell in cells) + r" \\"
+        # behind the end of a row these would be its options
+        return f"{{}}{text}" if text.lstrip().startswith(("[", "*")) else text
 
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{_latex_escape(table.title)}}}",
+            rf"\caption{{{latex_text(table.title)}}}",
             rf"\begin{{tabular}}{{{columns}}}",
             r"\toprule",
             row([*table.labels, *table.columns]),
@@ -100,17 +98,12 @@ def _latex(table: Table, sci: bool) -> str:
             *(row([*r.labels, *(cell.text(sci=sci) for cell in r.cells)]) for r in table.rows),
             r"\bottomrule",
             r"\end{tabular}",
-            *(f"% {' '.join(note.split())}" for note in table.notes),
+            *(rf"\par{{\footnotesize {latex_text(' '.join(caveat.split()))}}}" for caveat in table.caveats),
+            *(f"% {' '.join(one_line(note).split())}" for note in table.notes),
             r"\end{table}",
             "",
         ]
     )
-
-
-def _latex_escape(text: str) -> str:
-    """Text as LaTeX prints it, a minus before a number as one."""
-    minus = re.sub(r"(?<!\w)-(?=\d)", "−", text)
-    return "".join(_LATEX.get(char, char) for char in minus)
 
 
 def json_text(tables: Sequence[Table], *, sci: bool = False) -> str:
@@ -119,12 +112,12 @@ def json_text(tables: Sequence[Table], *, sci: bool = False) -> str:
         {
             "title": table.title,
             "columns": table.columns,
-            "notes": table.notes,
+            "notes": (*table.caveats, *table.notes),
             "rows": [{"labels": row.labels, "cells": [_cell(cell, sci) for cell in row.cells]} for row in table.rows],
         }
         for table in tables
     ]
-    return json.dumps(data, ensure_ascii=False, indent=2)
+    return json_of(data)
 
 
 def _cell(cell: Cell, sci: bool) -> dict[str, Any]:
@@ -152,3 +145,10 @@ FORMATS: dict[str, Callable[..., str]] = {
     "json": json_text,
 }
 """Text formats by name; `table` is the terminal's."""
+
+
+def formatted(tables: Sequence[Table], format: str, *, sci: bool = False) -> str:
+    """The tables in a format by name. Raises InputError for a format that there is not."""
+    if format not in FORMATS:
+        raise InputError(f"there is no format {format!r}", where="format", fix=nearest(format, list(FORMATS)))
+    return FORMATS[format](tables, sci=sci)

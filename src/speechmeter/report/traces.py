@@ -13,24 +13,37 @@ from speechmeter.report.numbers import counted, number
 from speechmeter.report.tables import Cell, Row, Table, by_case, cell_of
 
 _MOST_PLACES = 3
+CHANGED = {
+    "any": "changed in number or time",
+    "only": "is on one side alone",
+    "count": "changed in number",
+    "time": "changed in time alone",
+}
+"""Which changes can be asked for, in words."""
+_KEPT = {"only": ("only in A", "only in B"), "count": ("only in A", "only in B", "calls"), "time": ("time",)}
 
 
-def diff_table(diff: TraceDiff, *, most: int, min_effect: str) -> Table:
-    """One row an operator or kernel that changed, at most so many."""
-    left_out = len(diff.changes) - most
+def diff_table(diff: TraceDiff, *, most: int, min_effect: str, changed: str = "any") -> Table:
+    """One row an operator, kernel, label or module that changed, at most so many; `changed` is a word of CHANGED."""
+    changes = [change for change in diff.changes if changed == "any" or change.what in _KEPT[changed]]
+    left_out = len(changes) - most
     steps = " and ".join(counted(count, "step") for count in diff.steps)
     notes = [
         f"per step, of {steps}; a step took {_seconds(diff.step_s[0])} in A and {_seconds(diff.step_s[1])} in B.",
-        "own time: without the operators inside; a trace is one sample and recording costs time: for a verdict, "
+        "own time: without what is inside; a trace is one sample and recording costs time: for a verdict, "
         "`speechmeter compare`.",
-        f"time alone counts as changed from {min_effect} and {LEAST_SHARE:.1%} of a step on.",
     ]
+    if changed in ("any", "time"):
+        notes.append(
+            f"operators and kernels whose time alone changed are listed from {min_effect} and {LEAST_SHARE:.1%} of a "
+            "step on."
+        )
     return Table(
-        title="B against A: operators and kernels that changed in number or time",
+        title=f"B against A: what {CHANGED[changed]}",
         metric=None,
-        labels=("operator", "kind", "where"),
+        labels=("name", "kind", "change", "where"),
         columns=("calls A", "calls B", "own time A", "own time B", "B − A"),
-        rows=tuple(_row(change) for change in diff.changes[:most]),
+        rows=tuple(_row(change) for change in changes[:most]),
         notes=(*notes, *([f"{left_out} more changed; see them with --most."] if left_out > 0 else ())),
     )
 
@@ -38,7 +51,8 @@ def diff_table(diff: TraceDiff, *, most: int, min_effect: str) -> Table:
 def _row(change: Change) -> Row:
     more = f"{'+' if change.more_s >= 0 else '−'}{_seconds(abs(change.more_s))}"
     words = [*map(_calls, change.calls), *map(_seconds, change.own_s), more]
-    return Row(labels=(change.name, change.kind, _places(change)), cells=tuple(Cell(word=word) for word in words))
+    labels = (change.name, change.kind, change.what, _places(change))
+    return Row(labels=labels, cells=tuple(Cell(word=word) for word in words))
 
 
 def _places(change: Change) -> str:

@@ -13,9 +13,12 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.lists import list_table
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, some_interval
 
-_SHOWN = (metrics.LATENCY, metrics.RTF, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH, metrics.FLOPS)
+_SHOWN = (
+    metrics.LATENCY, metrics.RTF, metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH,
+    metrics.FLOPS,
+)  # fmt: skip
 _STAGE = "stage:"
 _NEEDED = "needs several utterances, one a call; feed `data:` with batch: 1"
 
@@ -58,7 +61,8 @@ def _table(records: Sequence[Record], metric: Metric, labels: dict[str, str]) ->
         rows=rows,
         notes=(
             f"{metric.id} [{metric.unit}]: {metric.formula}.",
-            "mean over the dataset, ± over rounds; an utterance's own figure is the median of its samples.",
+            f"mean over the dataset{', ± over rounds' if some_interval(rows) else ''}; "
+            "an utterance's own figure is the median of its samples.",
             *dict.fromkeys(f"–: {cell.reason}." for row in rows for cell in row.cells if cell.reason),
         ),
     )

@@ -17,7 +17,7 @@ LINE = {
     "schema": "INTEGER",
     "id": "VARCHAR",
     "case": f"STRUCT(subject {_SPEC}, workload {_SPEC}, axes JSON, meters VARCHAR[], protocol JSON)",
-    "round": "INTEGER",
+    "round": "BIGINT",
     "sequence": "BIGINT",
     "status": "VARCHAR",
     "reason": "VARCHAR",
@@ -71,7 +71,7 @@ RECORDS = (
     _own("workload_plugin", "VARCHAR", "the input's plug-in", '"case".workload.plugin'),
     _own("meters", "VARCHAR[]", "meters that were asked for", '"case".meters'),
     _own("protocol", "JSON", "how samples were taken", '"case".protocol'),
-    _own("round", "INTEGER", "from 0"),
+    _own("round", "BIGINT", "from 0"),
     _own("sequence", "BIGINT", "order in time within the run"),
     _own("status", "VARCHAR", "ok, skipped, oom, timeout, crashed, error or unavailable"),
     _own("reason", "VARCHAR", "what happened, where it is not ok"),
@@ -83,7 +83,7 @@ RECORDS = (
 )
 MEASUREMENTS = (
     *_CASE,
-    _own("round", "INTEGER", "from 0"),
+    _own("round", "BIGINT", "from 0"),
     _own("environment", "VARCHAR", "fingerprint of a row of `environments`"),
     _own("metric", "VARCHAR", "id with version, such as latency.v1", "m.metric"),
     _own("unit", "VARCHAR", "that of the metric", "m.unit"),
@@ -106,15 +106,20 @@ MEASUREMENTS = (
 )
 ESTIMATES = (
     *(Column(name=column.name, type=column.type, meaning=column.meaning) for column in _CASE),
-    Column(name="metric", type="VARCHAR", meaning="id with version, such as rtf.v1"),
+    Column(name="metric", type="VARCHAR", meaning="id with version, such as rtf.v2"),
     Column(name="unit", type="VARCHAR", meaning="that of the metric"),
     Column(name="scope", type="VARCHAR", meaning="total, stage:NAME, module:PATH, …"),
     Column(name="value", type="DOUBLE", meaning="the figure that `show` prints"),
     Column(name="low", type="DOUBLE", meaning="lower end of its 95 % interval"),
     Column(name="high", type="DOUBLE", meaning="upper end"),
     Column(name="rounds", type="BIGINT", meaning="rounds behind it"),
+    Column(name="failed", type="BIGINT", meaning="further rounds of the case that failed"),
     Column(name="samples", type="BIGINT", meaning="least samples of a round; of scores, utterances"),
-    Column(name="statistic", type="VARCHAR", meaning="geomean over rounds, bootstrap over utterances, …"),
+    Column(
+        name="statistic",
+        type="VARCHAR",
+        meaning="geomean, mean or ratio of means over rounds; of scores, how the interval was made",
+    ),
 )
 ENVIRONMENTS = (
     Column(name="run", type="VARCHAR", meaning="the run directory"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
 
+from speechmeter.core.bounded import MIB, read_bytes
+from speechmeter.core.drafts import draft_folder
 from speechmeter.core.errors import RunDirError
 from speechmeter.core.types import Record
 from speechmeter.store.artifacts import artifacts_of, copy_artifacts, own_name
@@ -16,6 +16,7 @@ from speechmeter.store.lines import write_lines
 from speechmeter.store.run_dir import RunDir, is_free
 
 _PLANS = "plans"
+_LARGEST_PLAN = MIB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,17 +39,12 @@ def merge(paths: Sequence[Path], output: Path) -> Merged:
     gathered = gather(runs)
     try:
         output.absolute().parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(mkdtemp(prefix=f".{output.name}-", dir=output.absolute().parent))
+        with draft_folder(output.absolute().parent) as draft:
+            left_out = _write(RunDir(draft), runs, gathered)
+            draft.chmod(0o755)
+            draft.replace(output)
     except OSError as error:
         raise _unwritable(output, error) from error
-    try:
-        left_out = _write(RunDir(draft), runs, gathered)
-        draft.chmod(0o755)
-        draft.replace(output)
-    except OSError as error:
-        raise _unwritable(output, error) from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return Merged(path=output, gathered=gathered, left_out=tuple(left_out))
 
 
@@ -86,7 +82,9 @@ def _names(run: RunDir, hosts: Mapping[str, str], merged: Iterable[Record]) -> d
 
 def _write_plans(target: RunDir, runs: Sequence[RunDir]) -> None:
     """One plan for all is the plan; different ones are kept among the artifacts."""
-    plans = [(run.path.resolve().name, run.plan_path.read_bytes()) for run in runs if run.plan_path.is_file()]
+    plans = [
+        (run.path.resolve().name, read_bytes(run.plan_path, _LARGEST_PLAN)) for run in runs if run.plan_path.is_file()
+    ]
     if len({text for _, text in plans}) == 1:
         target.plan_path.write_bytes(plans[0][1])
         return

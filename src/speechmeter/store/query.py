@@ -1,25 +1,31 @@
 """SQL over records: DuckDB with declared columns, shut off from files, network and Python before a query is run.
 
-`records` and `measurements` are read from the lines themselves; `estimates` are rows that the caller computes, since
-figures are made in `analysis` alone. A table that the query does not name is not read.
+`records` and `measurements` are read from the lines themselves, those alone that `RunDir.records` takes. `estimates`
+are rows that the caller computes, since figures are made in `analysis` alone. A table that the query does not name is
+not read. DuckDB takes a path for a pattern, and its folders for columns: files are opened here, and it gets their
+numbers.
 """
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from speechmeter.core.drafts import whole_file
 from speechmeter.core.errors import InputError, StoreError
-from speechmeter.core.types import SCHEMA
+from speechmeter.core.printable import FORMULA, MARK, NUMBER, REORDERS
 from speechmeter.store.columns import ENVIRONMENTS, LINE, LINE_MEASUREMENTS, TABLES
-from speechmeter.store.lines import ends_whole, write_lines
+from speechmeter.store.lines import write_lines
 from speechmeter.store.run_dir import RunDir
+from speechmeter.store.verified import is_verified
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection as Connection
@@ -36,10 +42,11 @@ _WAY_OUT = "`speechmeter query RUN` lists the tables and their columns"
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a query gave: the names of its columns, and its rows as plain values."""
+    """What a query gave: the names of its columns, its rows as plain values, and what a reader should know of them."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+    notes: tuple[str, ...] = ()
 
 
 def query(runs: Sequence[RunDir], sql: str, estimates: Estimates) -> Result:
@@ -47,7 +54,8 @@ def query(runs: Sequence[RunDir], sql: str, estimates: Estimates) -> Result:
     with _loaded(runs, sql, estimates) as database, _clear_errors():
         answer = database.execute(sql)
         names, kinds = zip(*((column[0], str(column[1])) for column in answer.description or ()), strict=True)
-        return Result(columns=names, rows=tuple(tuple(map(_value, row, kinds)) for row in answer.fetchall()))
+        rows = tuple(tuple(map(_value, row, kinds)) for row in answer.fetchall())
+    return Result(columns=names, rows=rows, notes=tuple(note for run in runs for note in run.notes))
 
 
 def _value(value: Any, kind: str) -> Any:
@@ -56,31 +64,69 @@ def _value(value: Any, kind: str) -> Any:
 
 
 def export(runs: Sequence[RunDir], sql: str, estimates: Estimates, output: Path) -> int:
-    """Write what a SELECT gives to a Parquet or CSV file, whole or not at all; the number of rows."""
-    draft = output.absolute().with_name(f".{output.name}.part")
-    with _loaded(runs, sql, estimates, writable=draft) as database, _clear_errors():
-        try:
-            kind = "(FORMAT parquet)" if output.suffix == ".parquet" else "(FORMAT csv, HEADER)"
-            copied = database.execute(f"COPY ({sql.strip().rstrip(';')}\n) TO {_quoted(str(draft))} {kind}").fetchone()
-            draft.replace(output)
-        except OSError as error:
-            raise StoreError(f"{output}: cannot be written: {error.strerror or error}") from error
-        finally:
-            draft.unlink(missing_ok=True)
+    """Write what a SELECT gives to a Parquet or CSV file, whole or not at all; the number of rows.
+
+    Raises OSError where the disk refuses.
+    """
+    query, kind = sql.strip().rstrip(";"), "FORMAT parquet"
+    with (
+        whole_file(output) as draft,
+        _loaded(runs, sql, estimates, writable=draft) as database,
+        _clear_errors(),
+        _refused_by_disk(),
+    ):
+        if output.suffix == ".csv":
+            query, kind = _safe(database, query), "FORMAT csv, HEADER"
+        target = f"{_quoted(str(draft))} ({kind}, USE_TMP_FILE false)"
+        copied = database.execute(f"COPY ({query}\n) TO {target}").fetchone()
     return int(copied[0]) if copied else 0
+
+
+def _safe(database: Connection, query: str) -> str:
+    """The query with an apostrophe before words that a spreadsheet would compute; other columns are as they are."""
+    described = [(str(name), str(kind)) for name, kind, *_ in database.execute(f"DESCRIBE {query}").fetchall()]
+    columns = ", ".join(_safe_column(place, name, kind) for place, (name, kind) in enumerate(described))
+    places = ", ".join(f"c{place}" for place in range(len(described)))  # two columns may have one name
+    return f"SELECT {columns} FROM ({query}\n) AS q({places})"
+
+
+def _safe_column(place: int, name: str, kind: str) -> str:
+    column, shown = f"c{place}", '"' + name.replace('"', '""') + '"'
+    if kind != "VARCHAR":
+        return f"{column} AS {shown}"
+    column = f"regexp_replace({column}, {_quoted(REORDERS)}, {_quoted(MARK)}, 'g')"
+    formula = f"regexp_matches({column}, {_quoted(FORMULA)}) AND NOT regexp_matches({column}, {_quoted(NUMBER)})"
+    return f"CASE WHEN {formula} THEN chr(39) || {column} ELSE {column} END AS {shown}"
+
+
+@contextmanager
+def _refused_by_disk() -> Iterator[None]:
+    """DuckDB's errors of input and output say in their text what the disk refused: OSError, as of Python's own."""
+    try:
+        yield
+    except _duckdb().IOException as error:
+        text = _first_part(error)
+        said = next((os.strerror(number) for number in errno.errorcode if os.strerror(number) in text), text)
+        raise OSError(None, said) from error
 
 
 @contextmanager
 def _loaded(
     runs: Sequence[RunDir], sql: str, estimates: Estimates, writable: Path | None = None
 ) -> Iterator[Connection]:
-    """A database in memory that holds the tables which the query names, and can reach nothing else."""
+    """A database in memory that holds the tables which the query names, and can reach nothing else.
+
+    What does not fit into memory goes to a folder of ours instead of `.tmp` in the working directory.
+    """
     duckdb = _duckdb()
-    with duckdb.connect(":memory:", config={"python_enable_replacements": False}) as database:
+    config = {"python_enable_replacements": False}
+    with (
+        TemporaryDirectory(prefix="speechmeter-") as folder,
+        duckdb.connect(":memory:", config={**config, "temp_directory": folder}) as database,
+    ):
         _check(database, sql)
         named = {name for name in TABLES if re.search(rf"\b{name}\b", sql, re.IGNORECASE)}
-        with TemporaryDirectory(prefix="speechmeter-") as folder:
-            _load(database, _names(runs), named, estimates, Path(folder))
+        _load(database, _names(runs), named, estimates, Path(folder))
         _shut(database, writable)
         yield database
 
@@ -145,45 +191,40 @@ def _read_lines(database: Connection, runs: Mapping[str, RunDir], columns: Mappi
 
 
 def _read_fast(database: Connection, name: str, run: RunDir, columns: Mapping[str, str]) -> bool:
-    """Let DuckDB parse the file. False, and nothing read, where a line is torn, broken or of another schema."""
-    duckdb = _duckdb()
-    if not ends_whole(run.records_path):
-        return False
-    try:
-        _insert(database, name, run.records_path, columns, _LARGEST_LINE)
-    except duckdb.Error:
-        return False
-    other = database.execute(
-        "SELECT count(*) FROM lines WHERE run = ? AND schema IS DISTINCT FROM ?", [name, SCHEMA]
-    ).fetchone()
-    if other and other[0]:
-        database.execute("DELETE FROM lines WHERE run = ?", [name])
-        return False
+    """Let DuckDB parse the file. False, and nothing read, where a line is not one that we would give as it is."""
+    with run.records_path.open("rb") as file:
+        if not is_verified(file):
+            return False
+        try:
+            _insert(database, name, file, columns, _LARGEST_LINE)
+        except _duckdb().Error:  # a line that is longer than DuckDB is given room for
+            return False
     return True
 
 
 def _read_upgraded(database: Connection, name: str, run: RunDir, columns: Mapping[str, str], folder: Path) -> None:
-    """By way of records in Python: torn lines left out, old ones lifted, broken ones named."""
-    duckdb = _duckdb()
+    """By way of records in Python: torn and damaged lines left out, old ones lifted."""
     copy = folder / "lines.jsonl"
     write_lines(copy, (record.to_json() for record in run.records()))
     try:
-        _insert(database, name, copy, columns, max(_LARGEST_LINE, copy.stat().st_size))
-    except duckdb.Error as error:
+        with copy.open("rb") as file:
+            _insert(database, name, file, columns, max(_LARGEST_LINE, copy.stat().st_size))
+    except _duckdb().Error as error:
         raise StoreError(f"{run.records_path}: {_first_part(error)}") from error
     finally:
         copy.unlink()
 
 
-def _insert(database: Connection, name: str, path: Path, columns: Mapping[str, str], largest: int) -> None:
-    source = _reader(path, columns, largest)
+def _insert(database: Connection, name: str, file: BinaryIO, columns: Mapping[str, str], largest: int) -> None:
+    source = _reader(file, columns, largest)
     database.execute(f"INSERT INTO lines SELECT {_quoted(name)}, * FROM {source}")
 
 
-def _reader(path: Path, columns: Mapping[str, str], largest: int = _LARGEST_LINE) -> str:
+def _reader(file: BinaryIO, columns: Mapping[str, str], largest: int = _LARGEST_LINE) -> str:
+    """The open file as a table."""
     declared = ", ".join(f"{_quoted(name)}: {_quoted(type_)}" for name, type_ in columns.items())
     options = f"format = 'newline_delimited', maximum_object_size = {largest}, columns = {{{declared}}}"
-    return f"read_json({_quoted(str(path.resolve()))}, {options})"
+    return f"read_json('/dev/fd/{file.fileno()}', {options})"
 
 
 def _from_rows(database: Connection, table: str, rows: Rows, folder: Path) -> None:
@@ -192,7 +233,8 @@ def _from_rows(database: Connection, table: str, rows: Rows, folder: Path) -> No
     write_lines(path, rows)
     columns = {column.name: column.type for column in TABLES[table]}
     try:
-        database.execute(f"CREATE TABLE {table} AS SELECT * FROM {_reader(path, columns)}")
+        with path.open("rb") as file:
+            database.execute(f"CREATE TABLE {table} AS SELECT * FROM {_reader(file, columns)}")
     except _duckdb().Error as error:
         raise StoreError(f"{table} cannot be made of these records: {_first_part(error)}") from error
 

@@ -9,21 +9,27 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from speechmeter.core.errors import CannotGoOnError, RunDirError, StoreError
+from speechmeter.core.drafts import whole_file
+from speechmeter.core.errors import CannotGoOnError, RunDirError, SkippedLinesWarning, StoreError
 from speechmeter.core.types import FAILED, Environment, Record
 from speechmeter.store.checked import check_environment
 from speechmeter.store.lines import append_line, as_read, cut_torn_line, read_lines
-from speechmeter.store.schema import record_from_line
+from speechmeter.store.planned import FILE as PLANNED_FILE
+from speechmeter.store.planned import Planned
+from speechmeter.store.schema import NewerSchemaError, record_from_line
+from speechmeter.store.skipped import Skipped, Skipping
 
-_FILES = ("plan.yaml", "records.jsonl", "environments.jsonl")
+_FILES = ("plan.yaml", "records.jsonl", "environments.jsonl", PLANNED_FILE)
 _OURS = (*_FILES, "artifacts")
+_Item = TypeVar("_Item")
 _LEAST_ROOM = 64 * 1024
 """Bytes; with less than this the disk is full."""
 
@@ -37,6 +43,7 @@ class RunDir:
         self.records_path = path / "records.jsonl"
         self.environments_path = path / "environments.jsonl"
         self.artifacts_path = path / "artifacts"
+        self._skipped: dict[Path, Skipped] = {}
 
     @classmethod
     def existing(cls, path: Path) -> RunDir:
@@ -49,40 +56,75 @@ class RunDir:
         return run
 
     def refuse_links(self) -> None:
-        """Raise RunDirError where a file of the run is a link: its content may be anything of this machine."""
+        """Raise RunDirError where a file of the run is a link, whose content may be anything here, or is no file."""
         for name in _FILES:
-            if (self.path / name).is_symlink():
-                raise _is_link(self.path / name)
+            entry = self.path / name
+            if entry.is_symlink():
+                raise _is_link(entry)
+            if entry.exists() and not entry.is_file():
+                raise RunDirError(
+                    "this is no file", where=str(entry), fix="name a directory that `speechmeter run` wrote"
+                )
 
     def records(self) -> list[Record]:
-        """All whole records in the order they were written; of a (case, round) measured again on a host, the last.
+        """The records in the order they were written; of a (case, round) measured again on a host, the last.
 
-        Raises StoreError naming file and line.
+        A line that cannot be read is skipped, with a SkippedLinesWarning, and is in `skipped` from then on. Raises
+        StoreError where no line can be read, and for a line of a newer Speechmeter.
         """
-        latest = {(record.key, record.host): record for record in self._records()}
+        records = self._read(self.records_path, record_from_line)
+        skipped = self._skipped.get(self.records_path)
+        if skipped is not None and not records:
+            raise StoreError(f"{skipped.first}; no line of this file can be read")
+        self._warn()
+        latest = {(record.key, record.host): record for record in records}
         return sorted(latest.values(), key=lambda record: record.sequence)
 
     def environments(self) -> dict[str, Mapping[str, Any]]:
-        """Environments by fingerprint."""
-        if not self.environments_path.is_file():
-            return {}
-        found: dict[str, Mapping[str, Any]] = {}
-        for number, data in read_lines(self.environments_path):
-            try:
-                check_environment(data)
-            except ValueError as error:
-                raise StoreError(f"{self.environments_path}:{number}: not an environment of ours: {error}") from error
-            found[data["fingerprint"]] = data
+        """Environments by fingerprint. A line that cannot be read is skipped, as in `records`."""
+        found = {data["fingerprint"]: data for data in self._read(self.environments_path, _environment)}
+        self._warn()
         return found
 
-    def _records(self) -> Iterator[Record]:
-        if not self.records_path.is_file():
-            return
-        for number, data in read_lines(self.records_path):
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """The lines that were left out when the files of this run were last read."""
+        return tuple(self._skipped.values())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What stands below a table of this run: a warning for each file of which lines were left out."""
+        return tuple(f"warning: {skipped.note}" for skipped in self.skipped)
+
+    def _read(self, path: Path, made_of: Callable[[Any], _Item]) -> list[_Item]:
+        if not path.is_file():
+            return []
+        broken = Skipping()
+        items: list[_Item] = []
+        for number, data in read_lines(path, broken.skip):
             try:
-                yield record_from_line(data)
+                items.append(made_of(data))
+            except NewerSchemaError as error:
+                raise StoreError(f"{path}:{number}: {error}") from error
             except StoreError as error:
-                raise StoreError(f"{self.records_path}:{number}: {error}") from error
+                broken.skip(number, str(error))
+        self._skipped.pop(path, None)
+        if broken.count:
+            self._skipped[path] = broken.of(path, len(items))
+        return items
+
+    def _warn(self) -> None:
+        """From this line for all readers: a command that reads a run several times then warns once."""
+        for skipped in self._skipped.values():
+            warnings.warn(SkippedLinesWarning(skipped.note), stacklevel=1)
+
+
+def _environment(data: Any) -> Mapping[str, Any]:
+    try:
+        check_environment(data)
+    except ValueError as error:
+        raise StoreError(f"not an environment of ours: {error}") from error
+    return cast("Mapping[str, Any]", data)
 
 
 class RunWriter(RunDir):
@@ -128,8 +170,8 @@ class RunWriter(RunDir):
                 elif entry.exists() or entry.is_symlink():
                     entry.unlink()
 
-    def begin(self, plan_text: str) -> None:
-        """Store the resolved plan and make the files ready for appending.
+    def begin(self, plan_text: str, planned: Planned | None = None) -> None:
+        """Store the resolved plan and what is to be measured, and make the files ready for appending.
 
         Raises RunDirError where this cannot be written, or where a link would lead out of it.
         """
@@ -141,6 +183,8 @@ class RunWriter(RunDir):
             cut_torn_line(self.environments_path)
             self._known = set(self.environments())
             _replace_whole(self.plan_path, plan_text)
+            if planned is not None:
+                _replace_whole(self.path / PLANNED_FILE, planned.text())
             self.records_path.touch()
 
     def append(self, record: Record, environment: Environment | None = None) -> None:
@@ -161,9 +205,7 @@ class RunWriter(RunDir):
     def _see_room(self) -> None:
         room = os.statvfs(self.path)
         if room.f_bavail * room.f_frsize < _LEAST_ROOM:
-            raise CannotGoOnError(
-                f"{self.path}: no space left on the disk; what is finished is kept: make room, then add --resume"
-            )
+            raise CannotGoOnError(f"{self.path}: no space left on the disk; make room, then add --resume")
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -206,13 +248,8 @@ def _hold(directory: int) -> None:
 
 def _replace_whole(path: Path, text: str) -> None:
     """The file holds the text, or what it held before."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with fresh.open("x", encoding="utf-8") as file:
-            file.write(text)
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    with whole_file(path) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 def _refuse_links_in(folder: Path) -> None:

@@ -12,6 +12,11 @@ from speechmeter.core.errors import StoreError
 from speechmeter.core.types import SCHEMA, Record
 from speechmeter.store.checked import check_record
 
+
+class NewerSchemaError(StoreError):
+    """A line is whole, and was written by a newer Speechmeter: what it says is not known here."""
+
+
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
 UPGRADES: dict[int, Upgrade] = {}
@@ -28,7 +33,9 @@ def record_from_line(data: Any, *, upgrades: dict[int, Upgrade] = UPGRADES, newe
             raise StoreError(f"schema {data['schema']} is not known to this version")
         data = {**lift(data), "schema": data["schema"] + 1}
     if data["schema"] > newest:
-        raise StoreError(f"schema {data['schema']} was written by a newer Speechmeter; this one reads up to {newest}")
+        raise NewerSchemaError(
+            f"schema {data['schema']} was written by a newer Speechmeter; this one reads up to {newest}"
+        )
     try:
         check_record(data)
         return Record.from_json(data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from speechmeter.core.outputs import is_ids
 from speechmeter.core.types import Batch, Speech
 
 RATE = 16_000
@@ -18,15 +19,11 @@ def next_batch(output: Any, fed: Batch, role: str) -> Batch:
         return _text(items, [len(item.split()) for item in items], fed)
     if items and all(isinstance(item, Speech) for item in items):
         return _sound([_at_rate(item) for item in items], _names(fed, len(items)))
-    if items and all(_is_ids(item) for item in items):
+    if items and all(is_ids(item) for item in items):
         return _text([tuple(item) for item in items], [len(item) for item in items], fed)
     if items and all(_is_segments(item) for item in items):
         return _segments(items, fed)
     raise TypeError(f"{role} puts out {type(output).__name__}: neither text, token ids, segments nor sound")
-
-
-def _is_ids(item: Any) -> bool:
-    return isinstance(item, list | tuple) and bool(item) and all(type(part) is int for part in item)
 
 
 def _is_segments(item: Any) -> bool:

@@ -9,7 +9,7 @@ from speechmeter.core.axes import Axis
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.feeding import SOUND
 from speechmeter.core.protocols import Installed, Prepared
-from speechmeter.core.types import Batch, Case, Stage
+from speechmeter.core.types import Batch, Case, Segments, Stage
 from speechmeter.subjects.installed import installed
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     """A tensor by item, and how many true samples each item has."""
 
 _RATE, _WINDOW = 16_000, 512
-Segments = list[list[tuple[float, float]]]
 
 
 class SileroVadSubject:
@@ -85,14 +84,14 @@ def _copy(batch: Batch) -> Windows:
     return torch.nn.functional.pad(samples, (0, short)), batch.lengths
 
 
-def _segments(windows: Windows) -> Segments:
+def _segments(windows: Windows) -> list[Segments]:
     """The library's own rule on its probabilities, item by item; what was padded is left out."""
     from silero_vad import get_speech_timestamps_from_probs
 
-    found: Segments = []
+    found: list[Segments] = []
     for row, length in zip(windows[0].tolist(), windows[1], strict=True):
         speeches = get_speech_timestamps_from_probs(
             row[: ceil(length / _WINDOW)], sampling_rate=_RATE, audio_length_samples=length
         )
-        found.append([(speech["start"] / _RATE, speech["end"] / _RATE) for speech in speeches])
+        found.append(Segments((speech["start"] / _RATE, speech["end"] / _RATE) for speech in speeches))
     return found

@@ -1,7 +1,7 @@
-"""SpeechBrain's inference interfaces: a local directory with `hyperparams.yaml`, or such a file.
+"""SpeechBrain's inference interfaces: a directory with `hyperparams.yaml`, such a file, or a model of the hub.
 
-Nothing is downloaded. Checkpoints that the file names are taken from the directory; what is not there keeps its random
-weights: same cost, no meaning, and the record says so. Without tokenizer files the output is token ids.
+Checkpoints that the file names are taken from the directory; what is not there keeps its random weights: same cost, no
+meaning, and the record says so. Without tokenizer files the output is token ids.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import Any
 import yaml
 
 from speechmeter.core.axes import Axis
-from speechmeter.core.errors import SubjectError
+from speechmeter.core.bounded import MIB, read_text
+from speechmeter.core.errors import InputError, SubjectError
 from speechmeter.core.feeding import SOUND
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
+from speechmeter.subjects.hub import ask_hub, cached_file, may_be_hub_id
 from speechmeter.subjects.installed import installed
 
 TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -36,14 +38,15 @@ TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """The interfaces that are known, and what each looks for under `modules:`."""
-_HYPERPARAMS = "hyperparams.yaml"
+HYPERPARAMS = "hyperparams.yaml"
+"""The file that a directory of a model has."""
 _WEIGHTS = ("auto", "random")
 
 
 class SpeechBrainSubject:
     """`speechbrain:DIR`: copy → features → model → decode, with the stages that the interface lets be told apart."""
 
-    summary = "SpeechBrain interfaces: a directory with hyperparams.yaml, which names code"
+    summary = "SpeechBrain interfaces: a directory with hyperparams.yaml, which names code, or a hub id"
     axes: tuple[Axis, ...] = ()
     options = ("type", "overrides", "weights")
     runs_code = True
@@ -54,13 +57,22 @@ class SpeechBrainSubject:
         return installed("speechbrain", "torch", "hyperpyyaml", extra="speechbrain")
 
     def check(self, case: Case) -> None:
-        """File, type and modules must be there; the file is read as YAML, and nothing it names is built."""
+        """File, type and modules must be there; the file is read as YAML, and nothing it names is built.
+
+        A model that is on the hub and not yet in the local cache is only asked for; it is downloaded when it is loaded.
+        """
         options = case.subject.options
         if options.get("weights", "auto") not in _WEIGHTS:
-            raise SubjectError(f"weights takes auto or random, not {options['weights']!r}", fix="mend weights")
+            raise SubjectError(
+                f"weights takes auto or random, not {options['weights']!r}",
+                fix="use `weights: auto` or `weights: random`",
+            )
         if not isinstance(options.get("overrides", {}), dict):
             raise SubjectError("overrides takes a mapping of hyperparameters", fix="overrides: {num_spks: 2}")
-        _check_file(case)
+        if must_be_downloaded(case.subject.source):
+            ask_hub("speechbrain", case.subject.source)
+        else:
+            _check_file(case)
 
     def unavailable(self, case: Case) -> str | None:
         """The interfaces turn what they hear into float32."""
@@ -75,13 +87,24 @@ class SpeechBrainSubject:
         return prepare_chain(case, device)
 
 
+def must_be_downloaded(source: str) -> bool:
+    """Whether a source can only be a model of the hub, and the local cache does not have it."""
+    return not Path(source).exists() and may_be_hub_id(source) and cached_file(source, HYPERPARAMS) is None
+
+
 def hyperparams_file(source: str) -> Path:
-    """The YAML file that a source names: itself, or the one in a directory. SubjectError when there is none."""
+    """The YAML file that a source names: itself, the one in a directory, or the one of a hub id in the local cache.
+
+    Raises SubjectError when there is none.
+    """
     path = Path(source)
-    file = path / _HYPERPARAMS if path.is_dir() else path
-    if not source or not file.is_file():
-        raise SubjectError(f"{source!r} holds no {_HYPERPARAMS}", fix="name a directory of a SpeechBrain model")
-    return file
+    file = path / HYPERPARAMS if path.is_dir() else path
+    if source and file.is_file():
+        return file
+    cached = cached_file(source, HYPERPARAMS) if may_be_hub_id(source) and not path.exists() else None
+    if cached is None:
+        raise SubjectError(f"{source!r} holds no {HYPERPARAMS}", fix="name a directory of a SpeechBrain model")
+    return cached
 
 
 def interface_type(case: Case) -> str:
@@ -101,11 +124,11 @@ def interface_type(case: Case) -> str:
 def recogniser_directory(file: Path, named: str) -> str:
     """Where the recogniser is that an EndToEndSLU builds on; its path counts from the file or from here."""
     for path in (file.parent / named, Path(named)):
-        if (path / _HYPERPARAMS).is_file():
+        if (path / HYPERPARAMS).is_file():
             return str(path)
     raise SubjectError(
-        f"{str(file)!r} builds on the recogniser {named!r}, which is no local directory with {_HYPERPARAMS}",
-        fix="put it there and mend asr_model_source: nothing is downloaded",
+        f"{str(file)!r} builds on the recogniser {named!r}, which is no local directory with {HYPERPARAMS}",
+        fix="put it there, or set asr_model_source to its folder",
     )
 
 
@@ -131,9 +154,9 @@ def _check_file(case: Case) -> None:
 def _nodes(file: Path) -> dict[str, yaml.Node]:
     """The top level of the file, as syntax: tags are not followed, so nothing is built."""
     try:
-        tree = yaml.compose(file.read_text(), Loader=yaml.SafeLoader)
+        tree = yaml.compose(read_text(file, MIB), Loader=yaml.SafeLoader)
     except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
-        raise SubjectError(f"{str(file)!r} is not YAML: {error}", fix="mend the file") from error
+        raise SubjectError(f"{str(file)!r} is not YAML: {error}", fix="correct the file") from error
     if not isinstance(tree, yaml.MappingNode):
         raise SubjectError(f"{str(file)!r} holds no mapping", fix="name a hyperparams.yaml")
     return {str(key.value): value for key, value in tree.value}
@@ -149,7 +172,7 @@ def _scalar(nodes: Mapping[str, yaml.Node], key: str) -> str | None:
 def _published_type(directory: Path) -> Any:
     """What the `config.json` of a published SpeechBrain model says."""
     try:
-        data = json.loads((directory / "config.json").read_text())
-    except (OSError, ValueError, RecursionError):
+        data = json.loads(read_text(directory / "config.json", MIB))
+    except (InputError, OSError, ValueError, RecursionError):
         return None
     return data.get("speechbrain_interface") if isinstance(data, dict) else None

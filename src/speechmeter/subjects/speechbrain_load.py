@@ -13,7 +13,14 @@ import torch
 
 from speechmeter.core.types import Case
 from speechmeter.subjects import torchaudio_stand_in as stand_in
-from speechmeter.subjects.speechbrain import hyperparams_file, interface_type, recogniser_directory
+from speechmeter.subjects.hub import snapshot
+from speechmeter.subjects.speechbrain import (
+    HYPERPARAMS,
+    hyperparams_file,
+    interface_type,
+    must_be_downloaded,
+    recogniser_directory,
+)
 
 _PLACES = {
     "EncoderASR": "ASR",
@@ -46,7 +53,9 @@ class Loaded:
 def load(case: Case, device: str) -> Loaded:
     """Build and fill the interface that the case names; SubjectError when the file or its type is not to be had."""
     logging.getLogger("speechbrain").setLevel(logging.ERROR)
-    kind, file, options = interface_type(case), hyperparams_file(case.subject.source), case.subject.options
+    source = case.subject.source
+    downloaded = must_be_downloaded(source) and snapshot(source, HYPERPARAMS).downloaded
+    kind, file, options = interface_type(case), hyperparams_file(source), case.subject.options
     cls, covered = _import(kind)
     random = options.get("weights") == "random"
     hparams, missing = _hyperparams(file, options.get("overrides", {}), random=random)
@@ -64,6 +73,8 @@ def load(case: Case, device: str) -> Loaded:
         model = _understanding(cls, hparams, recogniser, run_opts)
         modules["asr_encoder"] = recogniser["modules"]["encoder"]
     notes = [*([stand_in.NOTE] if covered else []), *_weight_notes(missing, modules), *([pinned] if pinned else [])]
+    if downloaded:
+        notes.append("downloaded from the hub while loading: the load time of this round includes it")
     return Loaded(kind=kind, model=model, modules=modules, pinned=bool(pinned), notes=tuple(notes))
 
 

@@ -4,22 +4,32 @@ one of these; or a folder of files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from speechmeter.core.axes import Axis
+from speechmeter.core.batches import Batches, MadeBatches
 from speechmeter.core.errors import InputError
 from speechmeter.core.feeding import SOUND
 from speechmeter.core.finding import check_enough
 from speechmeter.core.types import Batch, Case, Spec
+from speechmeter.workloads import sound
 from speechmeter.workloads.batching import outline, padded
-from speechmeter.workloads.manifests.folder import sound_files
-from speechmeter.workloads.sound import RATE
+from speechmeter.workloads.dataset import read_batches
+from speechmeter.workloads.manifests.formats import FOLDER
+from speechmeter.workloads.manifests.utterance import Utterance
+from speechmeter.workloads.selection import Choice, check_some, sound_notes
+from speechmeter.workloads.sound import RATE, Taste, UnusableError
 
+MOST_REPEATS = 3
+"""Sound that is repeated more often than this to fill the asked seconds gets a warning."""
+_WHOLE = Taste(longest_s=inf)
+"""A file that is cut to size may last as long as memory allows."""
 _NOISE_LEVEL = 0.1
 _SAMPLE = "harbour"
 _ENDS = ("shortest", "longest")
@@ -51,62 +61,101 @@ class AudioWorkload:
             return
         path = Path(source)
         if path.is_dir():
-            found = sound_files(path)
-            if not found:
-                raise InputError(f"audio {source!r} holds no sound file", where="audio", fix="name another folder")
-            for file in found:
-                _header(file)
-            check_enough(case, len(found))
+            check_enough(case, check_some(_all_of(path)))
             return
         if not path.is_file():
             raise InputError(f"audio {source!r} does not exist", where="audio", fix=_FIX)
-        _header(path)
+        with _refusing(path):
+            sound.header_seconds(_file(path), _WHOLE)
 
-    def batches(self, case: Case) -> Iterator[Batch]:
+    def batches(self, case: Case) -> Batches:
         """The one batch of this cell, or those of a folder or of random cuts."""
-        import numpy as np
-
-        if Path(case.workload.source).is_dir():
-            found = [(path.stem, path) for path in sound_files(Path(case.workload.source))]
-            yield from _padded_batches(found, read_audio, int(case.axes["batch"]))
-            return
-        if "count" in case.workload.options:
-            yield from _padded_batches(_cuts(case), lambda cut: cut, int(case.axes["batch"]))
-            return
-        items = int(case.axes["batch"])
-        samples = max(1, round(float(case.axes["seconds"]) * RATE))
-        seed = int(case.protocol.get("seed", 0))
-        source = case.workload.source
-        references: tuple[str, ...] = ()
+        source, size = case.workload.source, int(case.axes["batch"])
+        if Path(source).is_dir():
+            return read_batches(_all_of(Path(source)), batch=size)
         if source == "noise":
-            data = np.random.default_rng(seed).standard_normal((items, samples), dtype=np.float32)
-            data *= np.float32(_NOISE_LEVEL)
-        else:
-            voice = read_sample()[0] if source == "sample" else read_audio(Path(source))
-            data = np.tile(np.resize(voice, samples), (items, 1))
-            # the transcript is that of the whole, not of a cut; copies in a batch are no utterances of their own
-            if source == "sample" and samples == len(voice) and items == 1:
-                references = (sample_transcript(),)
-        yield Batch(
-            data=data,
-            items=items,
-            ids=tuple(f"{case.workload.name}-{index}" for index in range(items)),
-            lengths=(samples,) * items,
-            audio_s=items * samples / RATE,
-            padded_s=items * samples / RATE,
-            references=references,
-        )
+            return _made(case, None)
+        return _made(case, read_voice(source))
 
 
-def _padded_batches(items: Sequence[tuple[str, Any]], read: Callable[[Any], Any], size: int) -> Iterator[Batch]:
-    """Named items of their own lengths, `size` at a time, padded with silence; each is read when its turn comes."""
+@dataclass(frozen=True, kw_only=True)
+class Voice:
+    """Sound of one file: mono float32 at 16 kHz, what it is called, and what was done to it."""
+
+    data: Any
+    name: str
+    notes: tuple[str, ...] = ()
+
+
+def _made(case: Case, voice: Voice | None) -> Batches:
+    """Batches of a voice, or of noise, cut or repeated to the lengths that the case asks for."""
+    options = case.workload.options
+    cut = "count" in options
+    longest_s = float(options["longest"] if cut else case.axes["seconds"])
+
+    def make(voice: Voice | None) -> Iterable[Batch]:
+        return _padded_batches(_cuts(case, voice), int(case.axes["batch"])) if cut else [_equal_items(case, voice)]
+
+    def again() -> Iterable[Batch]:
+        return make(None if voice is None else read_voice(case.workload.source))
+
+    notes, warnings = ([], []) if voice is None else _repeated(voice, longest_s)
+    return MadeBatches(make(voice), again, notes=[*(voice.notes if voice else ()), *notes], warnings=warnings)
+
+
+def _repeated(voice: Voice, longest_s: float) -> tuple[list[str], list[str]]:
+    """(notes, warnings) on sound that is shorter than what is asked for."""
+    times = max(1, round(longest_s * RATE)) / len(voice.data)
+    if times <= 1:
+        return [], []
+    what = (
+        f"{voice.name} lasts {len(voice.data) / RATE:.3g} s and is repeated {times:.3g} times to fill {longest_s:g} s"
+    )
+    if times <= MOST_REPEATS:
+        return [what], []
+    return [what], [f"{what}: a model that listens may cost something else on real speech; give longer audio"]
+
+
+def _equal_items(case: Case, voice: Voice | None) -> Batch:
+    """A call of items that all last `seconds`."""
+    import numpy as np
+
+    items = int(case.axes["batch"])
+    samples = max(1, round(float(case.axes["seconds"]) * RATE))
+    references: tuple[str, ...] = ()
+    if voice is None:
+        data = _noise(np.random.default_rng(int(case.protocol.get("seed", 0))), (items, samples))
+    else:
+        data = np.tile(np.resize(voice.data, samples), (items, 1))
+        # the transcript is that of the whole, not of a cut; copies in a batch are no utterances of their own
+        if case.workload.source == "sample" and samples == len(voice.data) and items == 1:
+            references = (sample_transcript(),)
+    return Batch(
+        data=data,
+        items=items,
+        ids=tuple(f"{case.workload.name}-{index}" for index in range(items)),
+        lengths=(samples,) * items,
+        audio_s=items * samples / RATE,
+        padded_s=items * samples / RATE,
+        references=references,
+    )
+
+
+def _noise(draw: Any, shape: int | tuple[int, int]) -> Any:
+    data = draw.standard_normal(shape, dtype="float32")
+    data *= _NOISE_LEVEL
+    return data
+
+
+def _padded_batches(items: Sequence[tuple[str, Any]], size: int) -> Iterator[Batch]:
+    """Named items of their own lengths, `size` at a time, padded with silence."""
     for start in range(0, len(items), size):
         part = items[start : start + size]
-        voices = [read(item) for _, item in part]
+        voices = [voice for _, voice in part]
         yield replace(outline([name for name, _ in part], [len(voice) for voice in voices]), data=padded(voices))
 
 
-def _cuts(case: Case) -> list[tuple[str, Any]]:
+def _cuts(case: Case, voice: Voice | None) -> list[tuple[str, Any]]:
     """Seeded cuts: all lengths first, so that another source of sound is cut to the same ones."""
     import numpy as np
 
@@ -114,13 +163,10 @@ def _cuts(case: Case) -> list[tuple[str, Any]]:
     draw = np.random.default_rng(int(case.protocol.get("seed", 0)))
     least, most = (max(1, round(options[end] * RATE)) for end in _ENDS)
     lengths = draw.integers(least, most + 1, size=options["count"])
-    if case.workload.source == "noise":
-        voice = draw.standard_normal(most, dtype=np.float32) * np.float32(_NOISE_LEVEL)
-    else:
-        voice = read_sample()[0] if case.workload.source == "sample" else read_audio(Path(case.workload.source))
-    starts = draw.integers(0, len(voice), size=len(lengths))
+    data = voice.data if voice is not None else _noise(draw, most)
+    starts = draw.integers(0, len(data), size=len(lengths))
     return [
-        (f"{name}-{index:03d}", np.resize(np.roll(voice, -start), length))
+        (f"{name}-{index:03d}", np.resize(np.roll(data, -start), length))
         for index, (start, length) in enumerate(zip(starts, lengths, strict=True))
     ]
 
@@ -145,27 +191,19 @@ def _check_cuts(workload: Spec) -> None:
         )
 
 
+def read_voice(source: str) -> Voice:
+    """The sample or a file, with what was done to it. Raises InputError when it is not sound or holds none."""
+    if source == "sample":
+        return Voice(data=read_sample()[0], name=source)
+    path = Path(source)
+    with _refusing(path):
+        data = sound.read(_file(path), _WHOLE)
+        return Voice(data=data, name=path.name, notes=sound_notes([sound.file_facts(_file(path), _WHOLE, data)]))
+
+
 def read_audio(path: Path) -> Any:
     """A file as mono float32 at 16 kHz. Raises InputError when it is not sound or holds none."""
-    import numpy as np
-    import soundfile
-    import soxr
-
-    _header(path)
-    try:
-        data, rate = soundfile.read(path, dtype="float32", always_2d=True)
-    except (soundfile.LibsndfileError, OSError, RuntimeError, MemoryError) as error:
-        raise InputError(
-            f"audio {str(path)!r} cannot be decoded, it is truncated or damaged: {error}",
-            where="audio",
-            fix="name another file",
-        ) from error
-    mono = data.mean(axis=1)
-    if rate != RATE:
-        mono = soxr.resample(mono, rate, RATE)
-    if not len(mono) or not np.isfinite(mono).all():
-        raise InputError(f"audio {str(path)!r} holds no usable samples", where="audio", fix="name another file")
-    return np.ascontiguousarray(mono, dtype=np.float32)
+    return read_voice(str(path)).data
 
 
 def read_sample() -> tuple[Any, str]:
@@ -179,16 +217,20 @@ def sample_transcript() -> str:
     return (files("speechmeter.workloads") / "assets" / f"{_SAMPLE}.txt").read_text().strip()
 
 
-def _header(path: Path) -> None:
-    import soundfile
+def _all_of(folder: Path) -> Choice:
+    """Every sound file in and below a folder, as `data:` chooses them."""
+    return Choice(manifest=folder, format=FOLDER, where="audio")
 
+
+def _file(path: Path) -> Utterance:
+    return Utterance(id=path.stem, path=str(path))
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Inside, a file that cannot be used is bad input: there is no other to go on with."""
     try:
-        frames = soundfile.info(str(path)).frames
-    except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
-        raise InputError(
-            f"audio {str(path)!r} cannot be read: {error}",
-            where="audio",
-            fix="name a WAV, FLAC, MP3 or Opus file",
-        ) from error
-    if frames == 0:
-        raise InputError(f"audio {str(path)!r} is empty", where="audio", fix="name a file with sound in it")
+        yield
+    except UnusableError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        raise InputError(f"audio {str(path)!r}: {reason}", where="audio", fix="name another file") from error

@@ -47,9 +47,16 @@ def padded(arrays: Sequence[Any]) -> Any:
     return data
 
 
-def outline(ids: Sequence[str], lengths: Sequence[int], *, references: Sequence[str | None] = ()) -> Batch:
+def outline(
+    ids: Sequence[str],
+    lengths: Sequence[int],
+    *,
+    references: Sequence[str | None] = (),
+    speakers: Sequence[str | None] = (),
+) -> Batch:
     """A batch of sound without its data. References are those of all items, or none: a gap is not an empty text."""
     known = [text for text in references if text is not None]
+    named = [speaker for speaker in speakers if speaker]
     return Batch(
         data=None,
         items=len(ids),
@@ -58,6 +65,7 @@ def outline(ids: Sequence[str], lengths: Sequence[int], *, references: Sequence[
         audio_s=sum(lengths) / RATE,
         padded_s=len(lengths) * max(lengths) / RATE,
         references=tuple(known) if len(known) == len(ids) else (),
+        speakers=tuple(named) if len(named) == len(ids) else (),
     )
 
 

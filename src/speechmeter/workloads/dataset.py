@@ -11,7 +11,7 @@ from typing import Any
 from speechmeter.core.axes import NONE, Axis
 from speechmeter.core.batches import Batches
 from speechmeter.core.errors import InputError
-from speechmeter.core.feeding import FEATURES, SOUND
+from speechmeter.core.feeding import FEATURES, SOUND, Fed
 from speechmeter.core.finding import check_enough
 from speechmeter.core.types import Batch, Case
 from speechmeter.workloads import sound
@@ -19,7 +19,7 @@ from speechmeter.workloads.batching import SORTS, grouped, outline, padded
 from speechmeter.workloads.manifests.formats import AUTO
 from speechmeter.workloads.manifests.pick import FIRST
 from speechmeter.workloads.manifests.utterance import MIX
-from speechmeter.workloads.selection import Choice, Selection, check_some, select
+from speechmeter.workloads.selection import Choice, Selection, check_some, first_bands, select
 from speechmeter.workloads.sound import LONGEST_S, Taste
 
 _KEPT_BYTES = 512 * 2**20
@@ -52,17 +52,28 @@ class DatasetWorkload:
             )
         check_enough(case, check_some(choice_of(case)))
 
+    def fed(self, case: Case) -> Fed:
+        """What the first usable item is, which the others must be too: sound, or features of so many bands."""
+        _check_options(case.workload.options)
+        bands = first_bands(choice_of(case))
+        return Fed(kinds=(SOUND,)) if bands is None else Fed(kinds=(FEATURES,), bands=bands)
+
     def batches(self, case: Case) -> Batches:
-        """All usable items of the choice; each is read once here, so that lengths are true, and then in its turn."""
-        choice, store = choice_of(case), _Store(_KEPT_BYTES)
-        selection = select(choice, keep=lambda place, data: store.put(("item", place), data, data.nbytes))
-        groups = grouped(
-            [item.seconds for item in selection.items],
+        """All usable items of the choice."""
+        return read_batches(
+            choice_of(case),
             batch=int(case.axes["batch"]),
             batch_s=case.axes.get("batch_seconds"),
             sort=str(case.axes.get("sort", NONE)),
         )
-        return _ReadBatches(selection, groups, choice.taste, store)
+
+
+def read_batches(choice: Choice, *, batch: int, batch_s: float | None = None, sort: str = NONE) -> Batches:
+    """All usable items of a choice, batched; each is read once here, so that lengths are true, and then in its turn."""
+    store = _Store(_KEPT_BYTES)
+    selection = select(choice, keep=lambda place, data: store.put(("item", place), data, data.nbytes))
+    groups = grouped([item.seconds for item in selection.items], batch=batch, batch_s=batch_s, sort=sort)
+    return _ReadBatches(selection, groups, choice.taste, store)
 
 
 def choice_of(case: Case) -> Choice:
@@ -76,7 +87,9 @@ def choice_of(case: Case) -> Choice:
         count=options.get("count"),
         how=options.get("pick", FIRST),
         seed=int(case.protocol.get("seed", 0)),
-        taste=Taste(longest_s=float(options.get("longest", LONGEST_S)), channel=None if channel == NONE else channel),
+        taste=Taste(
+            longest_s=float(options.get("longest", LONGEST_S)), channel=MIX if channel in (None, NONE) else channel
+        ),
     )
 
 
@@ -164,5 +177,6 @@ class _ReadBatches(Batches):
             [item.utterance.id for item in group],
             [item.length for item in group],
             references=[item.utterance.text for item in group],
+            speakers=[item.utterance.speaker for item in group],
         )
         return replace(batch, audio_s=None, padded_s=None) if group[0].features else batch

@@ -7,7 +7,7 @@ from typing import Any
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import InputError
-from speechmeter.core.feeding import FEATURES
+from speechmeter.core.feeding import FEATURES, Fed
 from speechmeter.core.finding import check_enough
 from speechmeter.core.types import Batch, Case
 
@@ -38,6 +38,11 @@ class FeatureWorkload:
                 raise InputError(f"features: {name} takes a whole number from 1 on, not {value!r}", where="features")
         if "count" in options:
             check_enough(case, options["count"])
+
+    def fed(self, case: Case) -> Fed:
+        """Features of the bands that the plan says."""
+        bands = case.workload.options.get("bands", _BANDS)
+        return Fed(kinds=(FEATURES,), bands=bands if isinstance(bands, int) else None)
 
     def batches(self, case: Case) -> Iterator[Batch]:
         """The same on every call: lengths first, then numbers, from one seed."""

@@ -1,10 +1,15 @@
-"""Sound of one utterance: checked against what its list states, one channel, 16 kHz. Each refusal says why."""
+"""Sound of one utterance: checked against what its list states, one channel, 16 kHz. Each refusal says why.
+
+Every workload that feeds sound from files reads it here, so that one rule holds for all of them.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
@@ -18,6 +23,9 @@ FRAME_S = 0.01
 _SLACK_SHARE, _SLACK_S = 0.01, 0.05
 """How far a stated length may be off."""
 _BLOCK = 1 << 20
+_MOST_DECODED = 2 << 30
+"""Bytes of float32 in one channel: three hours at 48 kHz. A megabyte of silence in FLAC may hold as much."""
+_SAMPLE_BYTES = 4
 
 
 class UnusableError(Exception):
@@ -29,7 +37,16 @@ class Taste:
     """What is accepted: items up to `longest_s`, and of several channels one, by number, or their `mix`."""
 
     longest_s: float = LONGEST_S
-    channel: int | str | None = None
+    channel: int | str = MIX
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFacts:
+    """What a file has: its rate in Hz, its frames, and of how many channels their mean is taken (1: of none)."""
+
+    rate: int
+    frames: int
+    mixed: int = 1
 
 
 def read(utterance: Utterance, taste: Taste) -> Any:
@@ -44,12 +61,13 @@ def read(utterance: Utterance, taste: Taste) -> Any:
     return np.ascontiguousarray(data, dtype=np.float32)
 
 
-def file_facts(utterance: Utterance, data: Any) -> tuple[int, int]:
-    """(rate in Hz, frames) of its file; where the list holds the numbers, those of what `read` gave."""
+def file_facts(utterance: Utterance, taste: Taste, data: Any) -> FileFacts:
+    """Facts of its file; where the list holds the numbers, those of what `read` gave."""
     if utterance.array is not None:
-        return RATE, len(data)
+        return FileFacts(rate=RATE, frames=len(data))
     with _opened(utterance) as file:
-        return int(file.samplerate), int(file.frames)
+        mixed = file.channels if _channel(utterance, file.channels, taste) == MIX else 1
+        return FileFacts(rate=int(file.samplerate), frames=int(file.frames), mixed=int(mixed))
 
 
 def header_seconds(utterance: Utterance, taste: Taste) -> float:
@@ -113,7 +131,7 @@ def _blocks(file: Any, frames: int, channel: int | str) -> Iterator[Any]:
     """Decoded a block at a time: a header that promises more than the file holds allocates nothing."""
     left = frames
     while left > 0:
-        block = file.read(min(left, _BLOCK), dtype="float32", always_2d=True)
+        block = file.read(min(left, max(1, _BLOCK // file.channels)), dtype="float32", always_2d=True)
         if not len(block):
             return
         left -= len(block)
@@ -137,9 +155,18 @@ def _opened(utterance: Utterance) -> Iterator[Any]:
     try:
         file = soundfile.SoundFile(str(path))
     except (soundfile.LibsndfileError, OSError, RuntimeError, TypeError) as error:
-        raise UnusableError(f"cannot be read: {error}") from error
+        # of some files it says that they do not exist, which was seen to above
+        what = "its content is not recognised as sound" if "does not exist" in str(error) else str(error)
+        raise UnusableError(f"cannot be read: {what}{_conversion(path)}") from error
     with file:
         yield file
+
+
+def _conversion(path: Path) -> str:
+    """The way out for a codec that libsndfile lacks; a WAV file that cannot be read is no question of that."""
+    if path.suffix.lower() in ("", ".wav"):
+        return ""
+    return f"; convert it: {shlex.join(['ffmpeg', '-i', path.name, f'{path.stem}.wav'])}"
 
 
 def _bounds(utterance: Utterance, file: Any, taste: Taste) -> tuple[int, int]:
@@ -157,6 +184,8 @@ def _bounds(utterance: Utterance, file: Any, taste: Taste) -> tuple[int, int]:
     frames = min(round(stated_s * rate), there) if stated_s is not None and utterance.part else there
     if frames / rate > taste.longest_s:
         raise _too_long(frames / rate, taste)
+    if (decoded_bytes := frames * _SAMPLE_BYTES) > _MOST_DECODED:
+        raise UnusableError(f"decodes to {decoded_bytes / 2**30:.1f} GiB, more than {_MOST_DECODED >> 30}; cut it")
     if not frames:
         raise UnusableError(f"begins at {start / rate:.2f} s, the file has {file.frames / rate:.2f} s")
     return start, frames
@@ -175,8 +204,6 @@ def _channel(utterance: Utterance, channels: int, taste: Taste) -> int | str:
     if channels == 1:
         return 0
     wanted = utterance.channel if utterance.channel is not None else taste.channel
-    if wanted is None:
-        raise UnusableError(f"has {channels} channels; set channel: {MIX}, or channel: 0 for the first")
     if isinstance(wanted, int) and wanted >= channels:
         raise UnusableError(f"has {channels} channels, and channel {wanted} is none of them")
     return wanted

@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from speechmeter.analysis.compare import case_differences, environment_differences, overall_exit, verdict
+from speechmeter.analysis.compare import Between, missing, verdict
+from speechmeter.analysis.family import alone
+from speechmeter.analysis.moderation import Variance
 from speechmeter.core import metrics
-from speechmeter.core.types import Measurement
+from speechmeter.core.types import Measurement, Pilot
 
 
 def rounds(values, *, name="a", offset=0, step=2, metric=metrics.LATENCY, **fields):
@@ -48,9 +50,7 @@ def test_an_unpaired_ratio_is_welchs():
     found = judge(base, new, together=False)
     reference = stats.ttest_ind(np.log(new), np.log(base), equal_var=False).confidence_interval(0.95)
     assert not found.paired
-    # degrees of freedom are rounded down, so ours is a little wider
-    assert found.low <= math.exp(reference.low) * 1.0001
-    assert found.low == pytest.approx(math.exp(reference.low), rel=0.01)
+    assert (found.low, found.high) == pytest.approx((math.exp(reference.low), math.exp(reference.high)))
 
 
 def test_pairing_sees_what_independent_rounds_cannot():
@@ -119,7 +119,7 @@ def test_a_round_of_nothing_has_no_ratio_and_no_advice(base, together):
     grown = [100e6, 101e6, 100e6, 100e6, 101e6]
     for sides in ((base, grown), (grown, base)):
         found = judge(*sides, metric=metrics.MEMORY_CPU_PEAK, together=together)
-        assert (found.word, found.reason) == ("CANNOT TELL", "a figure of 0 or less has no ratio")
+        assert (found.word, found.reason) == ("CANNOT TELL", "a round of 0 or less has no ratio")
         assert (found.ratio, found.low, found.high, found.rounds_to_settle) == (None, None, None, None)
 
 
@@ -140,24 +140,96 @@ def test_a_case_that_fails_now_is_a_regression():
     assert "no memory" in found.reason
 
 
-def test_exit_codes():
+def test_exit_codes_of_cells_by_themselves():
     slower, same, open_ = judge([1] * 4, [2, 2, 2.01, 2]), judge([1] * 4, [1, 1, 1.001, 1]), judge([1], [1])
-    assert overall_exit([same]) == 0
-    assert overall_exit([same, open_, slower]) == 1
-    assert overall_exit([same, open_]) == 3
-    assert overall_exit([]) == 3
+    gone = missing(rounds([1, 1]), metrics.LATENCY, 0.05)
+    assert alone([same]).exit_code() == 0
+    assert alone([same, open_, slower]).exit_code() == 1
+    assert alone([same, open_]).exit_code() == 3
+    assert alone([same, gone]).exit_code() == 3
+    assert alone([]).exit_code() == 3
 
 
-def test_differences_are_named():
-    base, new = make_case(threads=1), make_case(threads=2, protocol={"samples": 7})
-    assert case_differences(base, new, []) == ["threads: 1 in BASE, 2 in NEW", "samples: 3 in BASE, 7 in NEW"]
-    assert case_differences(make_case(threads=1), make_case(threads=2), ["threads"]) == []
-    machine, code = environment_differences({"cpu": "x", "git": "1"}, {"cpu": "y", "git": "2"})
-    assert (len(machine), len(code)) == (1, 1)
-    _, code = environment_differences(
-        {"packages": {"torch": "1", "numpy": "2"}}, {"packages": {"torch": "3", "numpy": "2"}}
-    )
-    assert code == ["packages torch: '1' in BASE, '3' in NEW"]
+def with_failures(records, statuses):
+    """The same rounds, some of which ended otherwise."""
+    return [
+        make_record(r.case, round=r.round, sequence=r.sequence, status=status, reason=f"{status} of the model")
+        if status
+        else r
+        for r, status in zip(records, statuses, strict=True)
+    ]
+
+
+STEADY = [1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 1.0]
+SOME = ["timeout", None] * 4
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "word", "regression"),
+    [
+        (None, SOME, "FAILED", True),
+        (SOME, None, "SAME", False),
+        (SOME, SOME, "CANNOT TELL", False),
+        (SOME, ["oom", "timeout"] + [None] * 6, "FAILED", True),
+        (["timeout", "oom"] + [None] * 6, SOME, "CANNOT TELL", False),
+    ],
+)
+def test_rounds_that_failed_are_part_of_the_verdict(before, now, word, regression):
+    base, new = rounds(STEADY), rounds(STEADY, name="b", offset=1)
+    base, new = (with_failures(side, some) if some else side for side, some in ((base, before), (new, now)))
+    found = verdict(base, new, metrics.LATENCY, 0.05, together=True)
+    assert (found.word, found.regression) == (word, regression)
+    assert "of 8 rounds failed: " in found.reason
+
+
+def test_two_kinds_of_error_are_two_kinds_of_failure():
+    base, new = rounds(STEADY), rounds(STEADY, name="b", offset=1)
+    reasons = "ValueError: no such file (a.py:3 in call)", "RuntimeError: stride (b.py:7 in call)"
+    sides = [
+        [*side[:-1], make_record(side[0].case, round=7, sequence=side[-1].sequence, status="error", reason=reason)]
+        for side, reason in zip((base, new), reasons, strict=True)
+    ]
+    found = verdict(*sides, metrics.LATENCY, 0.05, together=True)
+    assert found.word == "FAILED"
+    assert "never in BASE: error (RuntimeError)" in found.reason
+
+
+def apart(truth, between, seed=0, own=0.01, n=6):
+    g = np.random.default_rng(seed)
+    sides = [list(np.exp(g.normal(0, own, n))), list(truth * np.exp(g.normal(0, own, n)))]
+    base, new = (rounds(side, name=name) for side, name in zip(sides, "ab", strict=True))
+    return verdict(base, new, metrics.LATENCY, 0.02, together=False, between=between)
+
+
+def test_a_small_difference_between_two_runs_is_no_change_where_nothing_is_known_of_their_offset():
+    assert apart(1.04, None).word == "SLOWER"  # the same without an offset between runs
+    found = apart(1.04, Between())
+    assert (found.word, found.regression) == ("CANNOT TELL", False)
+    assert "two runs at different times may differ by 5% without any change" in found.reason
+    assert apart(1.2, Between()).word == "SLOWER"
+    assert apart(0.8, Between()).word == "FASTER"
+
+
+def test_the_spread_of_earlier_runs_widens_the_interval():
+    steady, wild = (Between(spread=Variance(value=sd**2, degrees=20)) for sd in (0.001, 0.05))
+    assert apart(1.04, steady).word == "SLOWER"
+    assert apart(1.04, wild).word == "CANNOT TELL"
+    assert apart(1.04, wild).low < apart(1.04, steady).low
+
+
+def test_rounds_after_a_first_stage_do_not_narrow_its_spread():
+    first, later = [1.0, 1.2, 0.9, 1.1, 1.0], [1.0] * 20
+    pilot = Pilot(rounds=5, sd=0.1, degrees=4.0)
+    plain = judge([1.0] * 25, [*first, *later])
+    base = rounds([1.0] * 25)
+    new = [
+        make_record(r.case, *r.measurements, round=r.round, sequence=r.sequence, pilot=pilot if r.round >= 5 else None)
+        for r in rounds([*first, *later], name="b", offset=1)
+    ]
+    staged = verdict(base, new, metrics.LATENCY, 0.05, together=True)
+    spread = np.log(first).std(ddof=1)
+    assert (math.log(staged.high / staged.low) / 2) == pytest.approx(stats.t.ppf(0.975, 4) * spread / 5)
+    assert staged.high - staged.low > plain.high - plain.low
 
 
 def test_identical_cases_are_rarely_called_different_and_intervals_cover():

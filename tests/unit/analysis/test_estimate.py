@@ -1,4 +1,5 @@
 import math
+import random
 
 import numpy as np
 import pytest
@@ -7,15 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from speechmeter.analysis.estimate import Estimate, estimate, real_time, samples_needed, t_quantile
+from speechmeter.analysis.estimate import STATISTICS, Estimate, estimate, real_time, samples_needed, t_quantile
 from speechmeter.core import metrics
-from speechmeter.core.types import Measurement
+from speechmeter.core.types import Measurement, by_turns
 
 
 def rounds(*samples, audio_s=None, items=1):
     records = []
     for number, values in enumerate(samples):
-        found = [Measurement.of(metrics.LATENCY, values), Measurement.of(metrics.ITEMS, [items])]
+        notes = by_turns(audio_s or ())
+        found = [Measurement.of(metrics.LATENCY, values, notes=notes), Measurement.of(metrics.ITEMS, [items])]
         if audio_s is not None:
             found.append(Measurement.of(metrics.AUDIO_SECONDS, audio_s))
         records.append(make_record(make_case(), *found, round=number))
@@ -63,6 +65,23 @@ def test_rtf_of_several_batches_is_the_inverse_of_rtfx():
     records = rounds([1.0, 3.0, 1.5, 3.5], audio_s=[1.0, 20.0])
     assert estimate(records, metrics.RTF).value == pytest.approx((1.0 + 3.0 + 1.5 + 3.5) / 42)
     assert estimate(records, metrics.RTF).value == pytest.approx(1 / estimate(records, metrics.RTFX).value)
+
+
+@pytest.mark.parametrize("audio_s", [[8.0], [10.0, 20.0]])
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_the_inverse_factor_is_the_inverse_of_the_factor_beside_it(statistic, audio_s):
+    noise = random.Random(1)
+    times = [[noise.lognormvariate(0, 0.8) for _ in range(200)] for _ in range(4)]
+    records = rounds(*times, audio_s=audio_s)
+    factor, inverse = (estimate(records, metric, "total", statistic) for metric in (metrics.RTF, metrics.RTFX))
+    assert inverse.value == pytest.approx(1 / factor.value)
+    if factor.low is not None and factor.low > 0:
+        assert (inverse.low, inverse.high) == pytest.approx((1 / factor.high, 1 / factor.low))
+
+
+def test_the_real_time_factor_is_the_latency_over_the_audio():
+    records = rounds([1.0, 1.0, 9.0], [2.0, 2.0, 7.0], audio_s=[4.0])
+    assert estimate(records, metrics.RTF).value == pytest.approx(estimate(records, metrics.LATENCY).value / 4)
 
 
 def test_throughput_counts_items():

@@ -19,6 +19,8 @@ def figure(low, value, high, metric=metrics.LATENCY):
         ("max_latency_us", 50, "latency", 50e-6, True),
         ("max_latency_first_s", 2, "latency_first", 2.0, True),
         ("max_memory_mib", 3, "memory", 3 * 1024 * 1024, True),
+        ("max_energy", 3, "energy", 3.0, True),
+        ("max_quality", 10, "quality", 10.0, True),
         ("max_memory_cpu_load_gib", 1, "memory_cpu_load", 1024**3, True),
         ("max_rtf", 0.3, "rtf", 0.3, True),
         ("min_rtfx", 10, "rtfx", 10.0, False),

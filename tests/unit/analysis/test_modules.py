@@ -94,6 +94,29 @@ def test_the_tree_folds_layers_and_always_ends_with_what_nobody_was_given():
     assert [line.name for line in tree([record()], "*.att")] == ["att", "unattributed"]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        ("layers.*", ["layers.*", "att"]),  # as it is printed, and what is inside
+        ("layers*", ["layers.*", "att"]),
+        ("att", ["att"]),
+        ("at*", ["att"]),
+        ("layers.*.att", ["att"]),
+        ("enc.layers.*", ["layers.*", "att"]),
+        ("enc.layers.*.att", ["att"]),
+        ("enc", ["enc"]),
+        ("enc*", ["enc", "layers.*", "att"]),
+        ("label:mask", ["label:mask"]),
+        ("mask", ["label:mask"]),
+        ("label:*", ["label:mask", "label:log"]),
+        ("stage:loss", ["stage:loss"]),
+        ("blocks*", []),
+    ],
+)
+def test_a_filter_fits_the_printed_name_and_the_whole_path(wanted, names):
+    assert [line.name for line in tree([record()], wanted)] == [*names, "unattributed"]
+
+
 def test_members_of_different_classes_are_not_folded():
     found = folded({"m": "A", "m.0": "Linear", "m.1": "ReLU", "l": "A", "l.0": "X", "l.0.b": "Y", "l.1": "X"})
     assert list(found.values()) == ["m", "m.0", "m.1", "l", "l.*", "l.*.b", "l.*"]
@@ -101,7 +124,80 @@ def test_members_of_different_classes_are_not_folded():
 
 def test_lines_of_classes_and_rows_come_from_the_record():
     assert [line.name for line in class_lines([record()])] == ["Encoder", "Layer", "Linear"]
-    assert [line.scope for line in row_lines([record()])] == ["row:attention", "row:rest"]
+    assert [line.scope for line in row_lines([record()])] == [
+        "row:attention",
+        "row:rest",
+        "outside:modules",
+        "outside:label:mask",
+        "outside:label:log",
+        "outside:stage:loss",
+        "unattributed",
+    ]
+
+
+def test_rows_and_what_is_outside_of_them_are_the_call():
+    found = [find(record(), metrics.TIME_MODULE, line.scope) for line in row_lines([record()])]
+    assert [sum(m.values[call] for m in found if m is not None) for call in range(2)] == [31.0, 62.0]
+    assert seconds("outside:stage:loss") == (2.0, 4.0)
+    assert seconds("outside:modules") is None
+
+
+def labelled(**more):
+    """A module in two labels by turns, one in one label, and a label inside the other."""
+    both = [{"in": ["outer"], "forward": [1.0, 1.0]}, {"in": ["other"], "forward": [2.0, 2.0], "backward": [1.0, 1.0]}]
+    rows = [
+        row("module:m", [3.0, 3.0], [1.0, 1.0], labels=both, **{"class": "M"}),
+        row("module:m.sub", [5.0, 5.0], labels=[{"in": ["outer", "inner"]}], **{"class": "S"}),
+        row("module:n", [7.0, 7.0], **{"class": "N"}),
+        row("label:outer", [10.0, 10.0], labels=[{"in": ["outer"]}]),
+        row("label:other", [20.0, 20.0], labels=[{"in": ["other"]}]),
+        row("label:inner", [30.0, 30.0], labels=[{"in": ["outer", "inner"], "module": "m"}]),
+        row("unattributed", [0.5, 0.5]),
+    ]
+    case = make_case()
+    return make_record(replace(case, subject=replace(case.subject, options=more)), *rows)
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        ("within:label:outer", 1.0 + 5.0 + 10.0 + 30.0),
+        ("within:label:inner", 5.0 + 30.0),
+        ("within:label:other@forward", 2.0 + 20.0),
+        ("within:label:other@backward", 1.0),
+        ("own:label:outer", 10.0),
+        ("label:outer", 10.0),
+        ("within:m", 4.0 + 5.0 + 30.0),
+        ("own:m", 4.0),
+        ("everything", 3.0 + 1.0 + 5.0 + 7.0 + 10.0 + 20.0 + 30.0 + 0.5),
+    ],
+)
+def test_a_label_holds_what_is_inside_it(scope, expected):
+    assert find(labelled(), metrics.TIME_MODULE, scope).values == (expected, expected)
+
+
+def test_a_row_of_a_plan_may_be_a_label_with_all_that_it_holds():
+    rows = {"inside": "label:inner", "around": "label:outer", "rest": "m"}
+    found = labelled(rows=rows)
+    times = {line.scope: find(found, metrics.TIME_MODULE, line.scope) for line in row_lines([found])}
+    assert {scope: m.values[0] for scope, m in times.items() if m is not None} == {
+        "row:inside": 5.0 + 30.0,
+        "row:around": 1.0 + 10.0,
+        "row:rest": 3.0,
+        "outside:modules": 7.0,
+        "outside:label:other": 20.0,
+        "unattributed": 0.5,
+    }
+
+
+def test_labels_of_earlier_records_are_shown_by_their_own_time_and_never_compared_with_whole_ones():
+    old, new = record(), labelled()
+    scopes = {line.name: line.scope for one in (old, new) for line in tree([one]) if line.is_label}
+    assert scopes["label:mask"] == "label:mask"
+    assert scopes["label:outer"] == "within:label:outer"
+    assert find(old, metrics.TIME_MODULE, "within:label:mask") is None
+    assert estimate([old], metrics.MODULE_SHARE, "label:mask").value == pytest.approx(100 * 2 / 31)
+    assert estimate([new], metrics.MODULE_CALLS, "within:label:outer").value == 1
 
 
 def test_a_star_is_one_part_of_a_path():

@@ -1,9 +1,14 @@
 """Cascades by their parts: times and FLOPs add, memory is the largest, and what follows from tokens and sound."""
 
+import random
+from dataclasses import replace
+from statistics import median
+
 import pytest
 from conftest import make_case, make_record
 
 from speechmeter.analysis.derived import round_value, why_absent
+from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.parts import part_names
 from speechmeter.core import metrics
 from speechmeter.core.types import BATCHES, Measurement
@@ -62,6 +67,33 @@ def test_memory_is_weights_and_growth_of_the_part_that_needs_most():
     assert value(metrics.MEMORY_NEEDED) == 150 * MIB
 
 
+def noisy_round(number, calls, batches):
+    """A cascade on a busy machine: each model is slow by turns, now and then by ten times."""
+    draw = random.Random(number)
+
+    def times(usual_s):
+        return [usual_s * draw.lognormvariate(0, 0.5) * draw.choice([1, 1, 1, 10]) for _ in range(calls)]
+
+    parts = {"s2u.model": times(79.2), "vocoder.model": times(7.6), "vocoder.decode": times(0.01)}
+    total = [sum(call) for call in zip(*parts.values(), strict=True)]
+    turns = {BATCHES: batches} if batches > 1 else {}
+    rows = [of(metrics.LATENCY, *row, scope=f"stage:{name}", clocked=True, **turns) for name, row in parts.items()]
+    return make_record(make_case(), of(metrics.LATENCY, *total, **turns), *rows, round=number)
+
+
+@pytest.mark.parametrize(("rounds", "calls", "batches"), [(1, 1, 1), (1, 7, 1), (5, 1, 1), (3, 20, 5), (4, 9, 3)])
+def test_times_of_models_add_up_to_the_total_however_noisy_the_calls_are(rounds, calls, batches):
+    records = [noisy_round(number, calls, batches) for number in range(rounds)]
+    whole = estimate(records, metrics.LATENCY).value
+    models = [estimate(records, metrics.LATENCY, f"part:{role}").value for role in ("s2u", "vocoder")]
+    stages = [estimate(records, metrics.LATENCY, m.scope).value for m in records[0].measurements if m.scope != "total"]
+    assert sum(models) == pytest.approx(whole, rel=1e-12)
+    assert sum(stages) == pytest.approx(whole, rel=1e-12)
+    if calls > 1:  # medians of rows do not: this is what was printed once
+        rows = [median(m.values) for m in records[0].measurements]
+        assert abs(sum(rows[1:]) - rows[0]) > 0.01 * rows[0]
+
+
 def test_a_plain_model_needs_its_weights_and_its_growth():
     plain = make_record(make_case(), of(metrics.MEMORY_WEIGHTS, 10.0), of(metrics.MEMORY_CUDA_GROWTH, 5.0))
     assert value(metrics.MEMORY_NEEDED, record=plain) == 15.0
@@ -82,6 +114,21 @@ def test_memory_without_weights_has_their_reason():
     )
     assert value(metrics.MEMORY_NEEDED, record=plain) is None
     assert why_absent(plain, metrics.MEMORY_NEEDED) == "the subject names no torch module"
+
+
+def test_a_memory_pass_that_never_ended_says_nothing_of_the_weights():
+    timed = make_record(
+        make_case(),
+        of(metrics.LATENCY, 0.5),
+        of(metrics.LATENCY, 0.5, scope="stage:asr.model"),
+        status="timeout",
+        reason="memory pass: over the limit of 60 s",
+    )
+    assert why_absent(timed, metrics.MEMORY_NEEDED) is None
+    weighed = replace(
+        timed, measurements=(*timed.measurements, of(metrics.MEMORY_WEIGHTS, 9.0, scope="stage:mt.model"))
+    )
+    assert why_absent(weighed, metrics.MEMORY_NEEDED) == "asr names no torch module, so its weights are not known"
 
 
 def test_a_synthesiser_is_held_against_the_sound_it_made_and_the_rest_against_what_was_fed():

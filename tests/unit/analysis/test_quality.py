@@ -1,5 +1,7 @@
 """Differences by pairs and the front, on systems whose relation is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import make_case, make_record
@@ -63,11 +65,18 @@ def test_only_shared_utterances_count_whatever_their_order():
     assert found.estimate.value == pytest.approx(100 * ((1 + 3) - (1 + 0)) / 20)
 
 
-def test_few_utterances_do_not_resolve_anything():
+def test_few_utterances_resolve_a_large_difference_and_no_small_one():
     sides = [scored(name, [wrong] * 19, [10] * 19) for name, wrong in (("a", 0), ("b", 9))]
+    assert paired_difference(*sides, metrics.WER).order == "better"
+    close = [scored(name, [wrong, 0] * 9, [10] * 18) for name, wrong in (("a", 1), ("b", 2))]
+    assert paired_difference(*close, metrics.WER).order == "not resolvable"
+
+
+def test_a_single_utterance_has_no_interval():
+    sides = [scored(name, [wrong], [10]) for name, wrong in (("a", 0), ("b", 9))]
     found = paired_difference(*sides, metrics.WER)
     assert (found.order, found.estimate.low) == ("not resolvable", None)
-    assert found.reason == "an interval needs 20 utterances, 19 are here"
+    assert found.reason == "an interval needs 2 utterances, 1 are here"
 
 
 def test_equal_counts_are_the_same():
@@ -116,6 +125,22 @@ def test_the_front_holds_what_nobody_beats_in_both():
 def test_overlapping_intervals_are_not_resolvable_rather_than_off_the_front():
     found = words(point("a", 5.0, 0.10), point("b", 5.05, 0.50))
     assert found == {"a": ("yes", ()), "b": ("not resolvable", ("a",))}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, "intervals of WER overlap"),
+        ({"rounds": 1, "low": None, "high": None, "metric": metrics.RTF}, "one round: no interval of real-time factor"),
+    ],
+)
+def test_what_is_not_resolvable_says_why(change, reason):
+    first, second = point("a", 5.0, 0.5), point("b", 5.05, 0.6)
+    if change:
+        second = replace(second, cost=replace(second.cost, **change))
+    found = standings([first, second], metrics.WER)[1]
+    assert found.word == "not resolvable"
+    assert reason in found.reasons
 
 
 def test_without_an_interval_nothing_is_resolved():
@@ -180,12 +205,22 @@ def test_the_same_counts_are_the_same_however_few(errors):
     assert found.reason == f"{len(errors)} utterances of both"
 
 
-def test_too_few_utterances_are_named_as_the_reason():
+def test_few_utterances_cannot_tell_and_say_how_few_they_are():
     found = judged([1, 2, 0], [1, 1, 0])
-    assert (found.word, found.reason) == ("CANNOT TELL", "an interval needs 20 utterances, 3 are here")
-    assert judged([0, 0, 0], [1, 1, 0]).reason == "an interval needs 20 utterances, 3 are here"
+    assert (found.word, found.reason) == ("CANNOT TELL", "3 utterances of both; more utterances would settle it")
+    assert judged([2], [1]).reason == "an interval needs 2 utterances, 1 are here"
 
 
 def test_any_error_counts_against_a_base_without_one():
     found = judged([0] * 30, [1] * 30)
     assert (found.word, found.regression, found.ratio) == ("MORE", True, None)
+
+
+def test_utterances_that_one_side_lacks_are_counted_in_the_reason():
+    found = judged([1] * 20, [1] * 10)
+    assert found.reason == "10 utterances of both, of 20 in BASE and 10 in NEW"
+
+
+def test_the_ratio_of_scores_has_no_end_below_zero():
+    found = judged([3] + [0] * 19, [0] * 20)
+    assert (found.ratio, found.low) == (0.0, 0.0)

@@ -26,6 +26,7 @@ def test_another_interpreter_is_found_in_path_as_preflight_finds_it(workshop, mo
     monkeypatch.chdir(workshop)
     folder, name = Path(sys.executable).parent, Path(sys.executable).name
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    monkeypatch.setattr(runs, "same_code", lambda base, new: "")  # it is this very interpreter
     plan = {"models": ["python:fakes.py:nothing"], "seconds": 1, "meters": ["latency"], "rounds": 1, "samples": 2}
     made = run_study(study_from_python(plan), Options(output=Path("run"), baseline_python=name))
     assert [(r.case.axes["variant"], r.status) for r in made.records] == [("baseline", "ok"), ("this", "ok")]

@@ -1,14 +1,19 @@
 """What a smallest effect may be written as, and which records are held against each other."""
 
+import math
+import random
+
 import pytest
 from conftest import make_case, make_record
 
 from speechmeter.api.comparing import compare, select, share
+from speechmeter.api.histories import history
 from speechmeter.api.runs import load
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Environment, Measurement, Spec
 from speechmeter.report import choose
+from speechmeter.store.planned import Planned
 from speechmeter.store.run_dir import RunWriter
 
 
@@ -81,14 +86,15 @@ def test_each_input_is_held_against_the_same_input(tmp_path):
     base, new = (run_over(tmp_path / side, a=1.0, b=2.0) for side in ("base", "new"))
     found = compare(base, new, {"latency": 0.05})
     assert [(v.word, round(v.ratio, 6)) for v in found.verdicts] == [("SAME", 1.0), ("SAME", 1.0)]
-    assert found.notes == ()
+    assert all("at different times" in note or "side by side" in note for note in found.notes)
 
 
 def test_an_input_that_only_one_side_has_is_left_alone(tmp_path):
     base, new = run_over(tmp_path / "base", a=1.0), run_over(tmp_path / "new", a=1.0, b=2.0)
     found = compare(base, new, {"latency": 0.05})
     assert len(found.verdicts) == 1
-    assert found.notes == (f"only in NEW: {new.groups[1][0].case.label}",)
+    assert found.notes[0] == f"only in NEW: {new.groups[1][0].case.label}"
+    assert found.family.exit_code() == 0
 
 
 def test_the_only_other_input_is_held_against_it_where_that_is_allowed(tmp_path):
@@ -112,3 +118,118 @@ def test_what_a_driver_left_out_does_not_keep_a_run_from_an_earlier_one(tmp_path
     found = compare(select(str(tmp_path / "old")), select(str(tmp_path / "new")), {"latency": 0.05})
     assert len(found.verdicts) == len(hosts)
     assert [note.partition(":")[0] for note in found.notes] == ["only in NEW"]
+
+
+@pytest.mark.parametrize(
+    ("word", "metric"),
+    [("memory", metrics.MEMORY_CPU_PEAK), ("energy", metrics.ENERGY_SYSTEM), ("quality", metrics.WER)],
+)
+def test_words_of_show_are_compared_and_followed_through_a_history_as_well(tmp_path, word, metric):
+    held = (metrics.MEMORY_CPU_PEAK, metrics.ENERGY_SYSTEM, metrics.WORD_ERRORS, metrics.REFERENCE_WORDS)
+    for day in (1, 2):
+        with RunWriter(tmp_path / f"run-{day}") as store:
+            store.begin("")
+            made = [Measurement.of(one, [4.0]) for one in held]
+            store.append(make_record(make_case(), *made, host="desk", started=f"2026-05-0{day}T10:00:00.000+00:00"))
+    base, new = (select(str(tmp_path / f"run-{day}")) for day in (1, 2))
+    (verdict,) = compare(base, new, {word: 0.05}).verdicts
+    assert verdict.metric == metric
+    (series,) = history(str(tmp_path), {word: 0.05}).series
+    assert (series.metric, len(series.points)) == (metric, 2)
+
+
+def run_with(path, cells, *, planned=None, change=0.0, rounds=8, started=""):
+    """A run whose cells differ by their seconds; `cells` gives the statuses of a cell's rounds, "" for all ok."""
+    draw = random.Random(str(path))
+    with RunWriter(path) as store:
+        store.begin("models: [log-mel]\n", planned)
+        sequence = 0
+        for seconds, statuses in cells.items():
+            for round_ in range(rounds):
+                status = (statuses or ["ok"] * rounds)[round_]
+                value = Measurement.of(metrics.LATENCY, [math.exp(draw.gauss(change, 0.01))])
+                made = (value,) if status == "ok" else ()
+                reason = "" if status == "ok" else "took over 20 s"
+                fields = {"round": round_, "sequence": sequence, "status": status, "reason": reason, "started": started}
+                store.append(make_record(make_case(seconds=seconds), *made, **fields))
+                sequence += 1
+    return path
+
+
+def compared(base, new, **options):
+    return compare(select(str(base)), select(str(new)), {"latency": 0.05}, **options)
+
+
+def test_a_cell_that_new_lacks_is_missing_and_cannot_be_told(tmp_path):
+    base, new = run_with(tmp_path / "base", {1.0: "", 2.0: ""}), run_with(tmp_path / "new", {1.0: ""})
+    found = compared(base, new)
+    assert {v.case.axes["seconds"]: v.word for v in found.verdicts}[2.0] == "MISSING"
+    assert found.family.exit_code() == 3
+
+
+def test_a_missing_cell_may_be_allowed_and_is_then_a_note(tmp_path):
+    base, new = run_with(tmp_path / "base", {1.0: "", 2.0: ""}), run_with(tmp_path / "new", {1.0: ""})
+    found = compared(base, new, allow_missing=True)
+    assert [v.case.axes["seconds"] for v in found.verdicts] == [1.0]
+    assert any(note.startswith("only in BASE") for note in found.notes)
+
+
+def test_an_unfinished_run_says_how_many_of_its_cases_are_missing(tmp_path):
+    cases = tuple(make_case(seconds=seconds).id for seconds in (1.0, 2.0, 4.0))
+    planned = Planned(cases=cases, rounds=8)
+    base = run_with(tmp_path / "base", {1.0: ""})
+    new = run_with(tmp_path / "new", {1.0: ""}, planned=planned)
+    assert "NEW is unfinished: 2 of 3 cases have no record" in compared(base, new).notes
+    assert load(new).unfinished == "2 of 3 cases have no record"
+    assert load(base).unfinished == ""
+
+
+def test_a_kind_of_failure_that_base_never_had_is_a_regression(tmp_path):
+    half = ["ok", "timeout"] * 4
+    base, new = run_with(tmp_path / "base", {1.0: ""}), run_with(tmp_path / "new", {1.0: half})
+    found = compared(base, new)
+    assert (found.verdicts[0].word, found.family.exit_code()) == ("FAILED", 1)
+    assert "4 of 8 rounds failed" in found.verdicts[0].reason
+
+
+def test_of_the_same_failure_on_both_sides_nothing_can_be_told(tmp_path):
+    half = ["ok", "timeout"] * 4
+    base, new = run_with(tmp_path / "base", {1.0: half}), run_with(tmp_path / "new", {1.0: half})
+    found = compared(base, new)
+    assert (found.verdicts[0].word, found.family.exit_code()) == ("CANNOT TELL", 3)
+
+
+@pytest.mark.parametrize(("change", "word"), [(0.04, "CANNOT TELL"), (0.2, "SLOWER")])
+def test_between_two_runs_a_difference_within_the_allowance_is_no_change(tmp_path, change, word):
+    base, new = run_with(tmp_path / "a/base", {1.0: ""}), run_with(tmp_path / "b/new", {1.0: ""}, change=change)
+    found = compare(select(str(base)), select(str(new)), {"latency": 0.01})
+    assert found.verdicts[0].word == word
+    assert any("differences up to 5% may be those of the two times" in note for note in found.notes)
+    assert any(note.startswith("to compare side by side: speechmeter run") for note in found.notes)
+
+
+def test_the_spread_between_runs_is_taken_from_those_in_the_same_folder(tmp_path):
+    for day in range(1, 9):
+        offset = 0.1 * (-1) ** day  # runs of one code that differ by a tenth, each steady in itself
+        run_with(tmp_path / f"run-{day}", {1.0: ""}, change=offset, started=f"2026-05-0{day}T10:00:00.000+00:00")
+    found = compared(tmp_path / "run-7", tmp_path / "run-8")
+    assert found.verdicts[0].word == "CANNOT TELL"
+    assert any("the spread between runs is taken from 8 runs" in note for note in found.notes)
+    elsewhere = run_with(tmp_path / "other/run", {1.0: ""}, change=0.1)
+    assert compared(tmp_path / "run-7", elsewhere).verdicts[0].word == "SLOWER"
+
+
+def test_code_is_not_compared_with_itself(tmp_path):
+    code = {"digest": "d", "versions": {"torch": "2.0"}, "modules": {"net": "working folder"}}
+    with RunWriter(tmp_path / "run") as store:
+        store.begin("")
+        for number, variant in enumerate(("baseline", "this")):
+            environment = Environment(facts={"python": "3.11", "code": code, "variant": variant})
+            latency = Measurement.of(metrics.LATENCY, [1.0])
+            record = make_record(
+                make_case(variant=variant), latency, sequence=number, environment=environment.fingerprint
+            )
+            store.append(record, environment)
+    base, new = (select(f"{tmp_path}/run@variant={variant}") for variant in ("baseline", "this"))
+    with pytest.raises(InputError, match="compared with itself: both load net from the working folder"):
+        compare(base, new, {"latency": 0.05})

@@ -127,7 +127,7 @@ def test_hidden_folders_and_what_is_inside_a_run_are_not_looked_into(tmp_path):
         ("runs/run-00", "latency", "single run"),
         ("runs", "flops", "no run here has flops"),
         ("runs", "latencies", "there is no metric"),
-        ("runs", "modules", "modules can be compared between two runs only"),
+        ("runs", "modules", "modules is a table of several metrics, not one metric"),
         ("runs@model=x", "latency", "no record has model x; there is only model"),
     ],
 )

@@ -5,6 +5,7 @@ import hashlib
 import pytest
 from conftest import make_case, make_record
 
+from speechmeter.analysis.family import alone
 from speechmeter.api import rerunning
 from speechmeter.api.comparing import Comparison, select
 from speechmeter.api.rerunning import Again, Rerun, rerun
@@ -183,5 +184,5 @@ def test_one_word_for_all_metrics(words, outcome, tmp_path):
         def __init__(self, word):
             self.word = word
 
-    found = Comparison(verdicts=tuple(map(Judged, words)), notes=())
+    found = Comparison(family=alone(list(map(Judged, words))), notes=())
     assert Rerun(path=tmp_path, case=make_case(), comparison=found, differences=()).outcome == outcome

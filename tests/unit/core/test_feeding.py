@@ -1,5 +1,8 @@
 """A model that is fed what it does not take is refused before anything runs."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from conftest import make_case
 
@@ -40,6 +43,17 @@ def test_what_is_fed_must_be_what_is_taken(subject, workload, fits):
         feeding.check(case)
         return
     with pytest.raises(SubjectError, match=rf"{subject} takes .*`{workload}:` feeds"):
+        feeding.check(case)
+
+
+def test_a_list_of_features_is_known_as_such_before_anything_runs(tmp_path):
+    items = np.empty(2, dtype=object)
+    items[:] = [{"id": i, "net_input": {"src_tokens": np.ones((1, 9, 40), np.float32)}} for i in range(2)]
+    np.save(tmp_path / "list.npy", items, allow_pickle=True)
+    options = {"manifest": str(tmp_path / "list.npy")}
+    case = replace(case_of("log-mel", "data"), workload=Spec(plugin="data", name="list", options=options))
+    assert feeding.fed_by(case) == feeding.Fed(kinds=(feeding.FEATURES,), bands=40)
+    with pytest.raises(SubjectError, match="log-mel takes sound, and `data:` feeds features"):
         feeding.check(case)
 
 

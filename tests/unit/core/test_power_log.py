@@ -65,15 +65,79 @@ def test_a_log_without_samples_covers_nothing():
         empty.energy_j(0, 1)
 
 
+BATTERY = (RECORDED / "powertop-battery.csv").read_text()
+NOON_S = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))
+
+
+def reports(folder, *watts, every_s=2, name="powertop{}.csv", begin_s=NOON_S):
+    """What `powertop --csv=powertop.csv --iteration=N` leaves: the last file is opened and not yet written."""
+    for place, each in enumerate([*watts, None]):
+        stamp = time.strftime("-%Y%m%d-%H%M%S", time.localtime(begin_s + every_s * place))
+        text = "" if each is None else BATTERY.replace("12.5  W", f"{each}  W")
+        (folder / name.format(stamp)).write_text(text)
+    return folder / name.format("")
+
+
 @pytest.mark.parametrize(("name", "watts"), [("powertop-battery.csv", 12.5), ("powertop-battery-comma.csv", 0.85)])
-def test_a_powertop_report_is_a_log_of_its_mean(name, watts):
-    found = read_log(RECORDED / name)
-    start_s = time.mktime((2026, 11, 15, 12, 0, 47, 0, 0, -1))
-    assert found.times_s[0] == start_s
-    assert found.times_s[-1] == pytest.approx(start_s + 20)
-    assert found.energy_j(start_s + 5, start_s + 7) == pytest.approx(2 * watts)
-    with pytest.raises(SensorError, match="the window is"):
-        found.energy_j(start_s + 19, start_s + 21)
+def test_a_powertop_report_holds_the_battery_s_watts(name, watts):
+    assert powertop_watts((RECORDED / name).read_text()) == watts
+
+
+def test_a_single_powertop_report_cannot_be_tied_to_calls():
+    with pytest.raises(SensorError, match=r"not when it ended.*add --iteration=N"):
+        read_log(RECORDED / "powertop-battery.csv")
+
+
+def test_powertop_s_files_are_averaged_over_those_that_lie_inside_the_window(tmp_path):
+    found = read_log(reports(tmp_path, 10, 20, 40, 60, 99))  # they begin at 0, 2, 4, 6 and 8 s; the next file at 10 s
+    assert found.interval_s == 2
+    # from 1 to 9.5 s: the first began before, the fifth may have ended up to 11 s, the others lie inside
+    assert found.energy_j(NOON_S + 1, NOON_S + 9.5) == pytest.approx(8.5 * (20 + 40 + 60) / 3)
+    assert found.energy_j(NOON_S, NOON_S + 5.5) == pytest.approx(5.5 * (10 + 20) / 2)
+
+
+def test_powertop_s_energy_line_is_not_used(tmp_path):
+    """It multiplies by the watts of the measurement before: of 5 W and then 15 W over 2 s it prints 10 J."""
+    path = reports(tmp_path, 15, 15, 15, 15)
+    for file in tmp_path.iterdir():
+        file.write_text(file.read_text().replace("250  J", "10.0  J"))
+    assert read_log(path).energy_j(NOON_S, NOON_S + 10) == pytest.approx(150)
+
+
+def test_powertop_covers_a_moment_once_a_later_file_is_opened(tmp_path):
+    found = read_log(reports(tmp_path, 10, 10))
+    assert found.covers(NOON_S + 5) and not found.covers(NOON_S + 5.5)
+
+
+@pytest.mark.parametrize("window", [(-20, -10), (100, 110), (0, 3)])
+def test_a_window_without_two_powertop_measurements_is_refused(tmp_path, window):
+    found = read_log(reports(tmp_path, 10, 20, 40, 60))
+    with pytest.raises(SensorError, match=r"of 5 measurements lie inside the window .* 2 are needed.*--time=1"):
+        found.energy_j(NOON_S + window[0], NOON_S + window[1])
+
+
+def test_a_pause_of_powertop_is_not_bridged(tmp_path):
+    reports(tmp_path, 10, 10)
+    path = reports(tmp_path, 50, 50, begin_s=NOON_S + 60)
+    with pytest.raises(SensorError, match="1 of 6 measurements"):  # the one from 2 to 4 s
+        read_log(path).energy_j(NOON_S + 1, NOON_S + 30)
+
+
+@pytest.mark.parametrize("name", ["powertop{}.log", "powertop{}", "a-b{}.csv"])
+def test_powertop_s_files_are_found_by_the_name_given_to_it_and_by_one_of_their_own(tmp_path, name):
+    (tmp_path / "other-20261115-120000.csv").write_text("PowerTOP")
+    base = reports(tmp_path, 10, 20, 30, name=name)
+    one = tmp_path / name.format("-20261115-120002")
+    for path in (base, one):
+        assert read_log(path).energy_j(NOON_S, NOON_S + 7) == pytest.approx(7 * 20)
+
+
+def test_powertop_on_the_mains_is_named_at_once(tmp_path):
+    path = reports(tmp_path, 10, 10)
+    for file in tmp_path.iterdir():
+        file.write_text((RECORDED / "powertop-mains.csv").read_text())
+    with pytest.raises(SensorError, match=r"powertop-20261115-120002.csv: the powertop report holds no watts"):
+        read_log(path)
 
 
 def test_a_powertop_report_from_the_mains_has_no_watts():

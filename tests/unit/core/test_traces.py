@@ -6,7 +6,7 @@ import json
 import pytest
 
 from speechmeter.core.errors import InputError
-from speechmeter.core.traces import SUFFIX, Trace, find_trace, nested, read_trace, write_trace
+from speechmeter.core.traces import SUFFIX, Trace, find_trace, find_traces, nested, read_trace, write_trace
 
 
 def slice_(name, start, length, tid=1, **args):
@@ -60,3 +60,20 @@ def test_a_folder_stands_for_its_one_trace(tmp_path):
     write_trace(tmp_path / "y" / "trace" / f"b{SUFFIX}", Trace(events=[]))
     with pytest.raises(InputError, match=rf"2 traces .*x/trace/a{SUFFIX}"):
         find_trace(tmp_path)
+
+
+def test_a_folder_stands_for_all_traces_that_lie_side_by_side(tmp_path):
+    names = [f"a{SUFFIX}", f"a-2{SUFFIX}"]
+    for name in names:
+        write_trace(tmp_path / "trace" / name, Trace(events=[]))
+    assert {file.name for file in find_traces(tmp_path)} == set(names)
+    assert find_traces(tmp_path / "trace" / names[0]) == [tmp_path / "trace" / names[0]]
+    write_trace(tmp_path / "other" / names[0], Trace(events=[]))
+    with pytest.raises(InputError, match="traces in 2 folders below this one; name one: other, trace"):
+        find_traces(tmp_path)
+
+
+def test_a_name_without_gz_is_written_plain(tmp_path):
+    write_trace(tmp_path / "a.pt.trace.json", Trace(events=[slice_("a", 0, 1)]))
+    assert json.loads((tmp_path / "a.pt.trace.json").read_text())["traceEvents"][0]["name"] == "a"
+    assert find_trace(tmp_path).name == "a.pt.trace.json"

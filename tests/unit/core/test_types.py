@@ -58,5 +58,5 @@ def test_one_metric_id_means_one_formula():
 
 def test_a_bare_name_finds_the_newest_version():
     assert metrics.find("latency") is metrics.LATENCY
-    assert metrics.find("rtf.v1") is metrics.RTF
+    assert metrics.find("rtf.v2") is metrics.RTF
     assert metrics.find("nonsense") is None

@@ -83,6 +83,30 @@ def test_the_classic_schedule():
     assert found.kept == (False,) * 19 + (True,) * 20 + (False,) * 20 + (True,) * 20
 
 
+CLASSIC = {"mode": "schedule", "wait": 10, "warmup": 10, "active": 20, "repeat": 2}
+
+
+def test_the_classic_schedule_over_80_batches_keeps_steps_20_to_39_and_60_to_79():
+    found, fed = count(CLASSIC, batches=[Batch(data=n, items=1) for n in range(80)])
+    assert fed == list(range(1, 80))  # step 0 was the first call
+    kept = [batch for batch, keep in zip(fed, found.kept, strict=True) if keep]
+    assert kept == [*range(20, 40), *range(60, 80)]
+    assert found.places == ()  # each batch once, in turn
+
+
+def test_steps_that_wait_use_up_batches_and_samples_say_which_batch_they_are_of():
+    found, fed = count({"mode": "schedule", "wait": 1, "warmup": 1, "active": 3, "repeat": 2}, batches=SEVERAL)
+    assert fed == [1, 2, 0, 1, 2, 0, 1, 2, 0]  # steps 1 to 9
+    kept = [batch for batch, keep in zip(fed, found.kept, strict=True) if keep]
+    assert kept == [2, 0, 1, 1, 2, 0]
+    assert found.places == (0, 1, 2, 2, 0, 1)  # among the measured ones: 2, 0, 1
+
+
+def test_a_schedule_that_keeps_every_step_counts_no_first_call():
+    found, fed = count({"mode": "schedule", "wait": 0, "warmup": 0, "active": 4, "repeat": 1}, batches=SEVERAL)
+    assert (fed, found.kept) == ([0, 1, 2, 0], (True,) * 4)
+
+
 def test_samples_are_whole_passes_over_the_batches_from_the_first_on():
     found, fed = count({"mode": "repeats", "discard": 3, "samples": 5}, batches=SEVERAL)
     assert fed == [0, 1, 0, 1, 2, 0, 1, 2]

@@ -7,7 +7,7 @@ from conftest import make_case
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import CannotGoOnError
-from speechmeter.core.outputs import Keep
+from speechmeter.core.outputs import Keep, TraceOptions
 from speechmeter.core.types import Limits, Measurement
 from speechmeter.engine.measure import Outcome
 from speechmeter.launch import places
@@ -25,11 +25,30 @@ ALL = ("flops", "memory", "parameters", "latency", "operators")
         (("flops", "parameters"), [("shapes", ("flops", "parameters"))]),
         (("flops", "latency"), [("main", ("latency",)), ("shapes", ("flops",))]),
         (("memory", "latency"), [("main", ("latency",)), ("memory", ("memory",))]),
-        (ALL, [("main", ("latency", "operators")), ("shapes", ("flops", "parameters")), ("memory", ("memory",))]),
+        (
+            ALL,
+            [
+                ("main", ("latency",)),
+                ("memory", ("memory",)),
+                ("shapes", ("flops", "parameters")),
+                ("profiled", ("operators",)),
+            ],
+        ),
     ],
 )
 def test_flops_and_memory_have_their_own_process_and_timing_comes_first(meters, expected):
     assert processes_of(make_case(meters=meters)) == expected
+
+
+PROFILERS = ("operators", "split", "modules", "timeline", "trace")
+
+
+@pytest.mark.parametrize("order", [(*PROFILERS, "latency"), ("latency", *PROFILERS), ("split", "latency", *PROFILERS)])
+def test_profilers_share_a_process_in_which_nothing_is_timed_whatever_the_order(order):
+    meters = tuple(dict.fromkeys(order))
+    (main, timed), (profiled, others) = processes_of(make_case(meters=meters))
+    assert (main, timed, profiled) == ("main", ("latency",), "profiled")
+    assert set(others) == set(PROFILERS)
 
 
 def test_on_a_gpu_memory_rides_with_the_timing():
@@ -39,7 +58,7 @@ def test_on_a_gpu_memory_rides_with_the_timing():
 @pytest.mark.parametrize(
     ("meters", "expected"),
     [
-        (ALL, ["main", "memory"]),
+        (ALL, ["main", "memory", "profiled"]),
         (("latency", "flops"), ["main"]),
         (("latency", "parameters"), ["main"]),
         (("flops", "parameters"), []),
@@ -84,7 +103,11 @@ def outcome_of(tmp_path, extent, **axes):
 
 @pytest.mark.parametrize(
     ("extent", "expected"),
-    [("all", ["main", "shapes", "memory"]), ("repeat", ["main", "memory"]), ("timing", ["main"])],
+    [
+        ("all", ["main", "memory", "shapes", "profiled"]),
+        ("repeat", ["main", "memory", "profiled"]),
+        ("timing", ["main"]),
+    ],
 )
 def test_a_round_starts_the_processes_it_needs_and_merges_what_they_read(extent, expected, started, tmp_path):
     outcome = outcome_of(tmp_path, extent)
@@ -100,12 +123,41 @@ def test_only_a_memory_process_of_its_own_gets_its_allocator(device, expected, s
     assert [job.process for job, environ in started.jobs if "MALLOC_MMAP_THRESHOLD_" in environ] == expected
 
 
-def test_a_process_that_fails_ends_the_round_and_is_named(started, tmp_path):
-    started.fails = "shapes"
+@pytest.mark.parametrize(("fails", "begun"), [("main", ["main"]), ("memory", ["main", "memory"])])
+def test_a_process_in_which_the_model_fails_ends_the_round_and_is_named(fails, begun, started, tmp_path):
+    started.fails = fails
     outcome = outcome_of(tmp_path, "all")
-    assert [job.process for job, _ in started.jobs] == ["main", "shapes"]
-    assert (outcome.status, outcome.reason) == ("error", "shapes pass: it broke")
-    assert [m.scope for m in outcome.measurements] == ["process:main", "process:shapes"]
+    assert [job.process for job, _ in started.jobs] == begun
+    assert (outcome.status, outcome.reason) == ("error", "it broke" if fails == "main" else "memory pass: it broke")
+
+
+@pytest.mark.parametrize(
+    ("fails", "lost"), [("shapes", ["flops.v1", "parameters.v1"]), ("profiled", ["time_operator.v1"])]
+)
+def test_a_process_that_only_watches_loses_its_own_figures_when_it_fails(fails, lost, started, tmp_path):
+    started.fails = fails
+    outcome = outcome_of(tmp_path, "all")
+    assert [job.process for job, _ in started.jobs] == ["main", "memory", "shapes", "profiled"]
+    assert (outcome.status, outcome.reason) == ("ok", "")
+    absent = {m.metric: m.unavailable for m in outcome.measurements if m.unavailable}
+    assert absent == dict.fromkeys(lost, f"{fails} pass: error: it broke")
+
+
+def test_a_case_that_is_only_watched_fails_with_its_process(started, tmp_path):
+    started.fails = "shapes"
+    place = SubprocessPlace(Limits(time_s=60), Keep(folder=tmp_path))
+    outcome = place.measure(make_case(meters=("flops", "parameters")), lambda phase: None)
+    assert (outcome.status, outcome.reason) == ("error", "it broke")
+
+
+@pytest.mark.parametrize("extent", ["all", "repeat"])
+def test_all_rounds_know_how_a_trace_is_recorded_and_the_first_where_it_goes(extent, started, tmp_path):
+    options = TraceOptions(steps=2, python_stacks=True)
+    place = SubprocessPlace(Limits(time_s=60), Keep(folder=tmp_path, trace=options))
+    place.measure(make_case(meters=("modules", "trace")), lambda phase: None, extent)
+    (keep,) = {job.keep for job, _ in started.jobs}
+    assert keep.trace == options
+    assert (keep.folder, keep.outputs) == ((tmp_path, True) if extent == "all" else (None, False))
 
 
 def test_an_inline_run_ends_once_its_process_has_lost_the_device(monkeypatch, tmp_path):

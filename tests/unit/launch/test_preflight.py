@@ -8,7 +8,7 @@ from conftest import make_case
 from speechmeter.core import plugins
 from speechmeter.core.errors import PlanError
 from speechmeter.core.protocols import Installed
-from speechmeter.launch.preflight import preflight
+from speechmeter.launch.preflight import check_baseline, preflight
 
 
 class Broken:
@@ -46,3 +46,10 @@ def test_an_interrupt_is_none_of_its_business(monkeypatch):
     monkeypatch.setattr(plugins, "subject", lambda name: Broken("check", interrupt))
     with pytest.raises(KeyboardInterrupt):
         preflight([make_case()])
+
+
+def test_asking_the_other_interpreter_imports_nothing_from_the_working_directory(tmp_path, monkeypatch):
+    (tmp_path / "speechmeter.py").write_text(f"open({str(tmp_path / 'started')!r}, 'w'); __version__ = '0'\n")
+    monkeypatch.chdir(tmp_path)
+    check_baseline(sys.executable)
+    assert not (tmp_path / "started").exists()

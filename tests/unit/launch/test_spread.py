@@ -71,7 +71,9 @@ def test_adaptive_rounds_go_on_where_the_spread_is(tmp_path):
     cases = [make_case("Q", seconds=1.0), make_case("N", seconds=2.0)]
     records = spread(tmp_path, cluster, cases, Rounds(least=5, most=8, precision=0.05))
     counts = {name: sum(record.case.subject.name == name for record in records) for name in "QN"}
-    assert counts == {"Q": 5, "N": 8}
+    assert counts == {"Q": 6, "N": 8}
+    pilots = {(r.case.subject.name, r.round): r.pilot for r in records}
+    assert all((pilot is not None) is (round_ >= 5) for (_, round_), pilot in pilots.items())
 
 
 def test_a_lost_process_is_tried_again_on_the_same_machine_and_the_record_says_so(tmp_path):
@@ -104,8 +106,10 @@ def test_cells_of_a_lost_machine_go_to_another_of_its_kind(tmp_path):
 def test_without_another_of_its_kind_the_rest_is_left_for_resume_and_the_others_go_on(tmp_path):
     cluster = SimulatedCluster(node("a", kinds=["x"]), node("c", kinds=["y"]), losses={"a": ["node"]})
     cases = cases_of("A", range(1, 7))
-    with pytest.raises(InterruptedRun, match=r"no machine is left for A · cpu · 1 s × 1: 5 of 6 measured"):
+    with pytest.raises(InterruptedRun) as stopped:
         spread(tmp_path, cluster, cases)
+    left = "no machine is left for A · cpu · 1 s × 1; add one and --resume"
+    assert str(stopped.value) == f"{left}; 5 of 6 measured, all kept"
     with RunWriter(tmp_path / "run") as store:
         assert {record.host for record in store.records()} == {"c"}
         assert [record.case.axes["seconds"] for record in store.records()] == [2, 3, 4, 5, 6]

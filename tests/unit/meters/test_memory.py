@@ -1,5 +1,7 @@
 """The memory meter on chains: stages apart, weights apart, and what it tells when a better way is missing."""
 
+from pathlib import Path
+
 import pytest
 from conftest import make_case
 from fresh_memory import fresh_pages
@@ -18,6 +20,11 @@ real_mark = pytest.mark.skipif(not HighWaterMark().usable(), reason="the kernel'
 
 def block(mib):
     return fresh_pages(mib) if mib else b""
+
+
+def resident_bytes():
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) * 1024
 
 
 def readings(*stages, probes=None, modules=None, **changes):
@@ -41,6 +48,28 @@ def passing(mib, kept):
         return block(kept) if filled else None
 
     return fn
+
+
+@real_mark
+def test_the_total_holds_what_the_first_call_keeps_and_what_a_call_takes():
+    kept, resident = [], []
+
+    def call(state):
+        if not kept:
+            kept.append(block(2 * LARGE_MIB))
+        taken = block(LARGE_MIB)
+        resident.append(resident_bytes())  # the truth, read while both blocks are there
+        del taken
+
+    found = readings(Stage(name="model", fn=call))
+    total, growth = (found[f"memory_cpu_{name}.v1", "total"].values for name in ("total", "peak"))
+    assert len(total) == len(growth) == 3
+    for whole, grown, truth in zip(total, growth, resident[-3:], strict=True):
+        assert abs(grown - LARGE_MIB * MIB) < 2 * MIB
+        assert abs(whole - truth) < 2 * MIB
+    # Other tests ran in this process, and what they left may be freed between loading and the call.
+    loaded = found["memory_cpu_load.v1", "total"].values[0]
+    assert abs(total[0] - loaded - 3 * LARGE_MIB * MIB) < LARGE_MIB / 2 * MIB
 
 
 @real_mark

@@ -1,19 +1,21 @@
-"""Time by operator: whose time it is, of which kind, and kernels that overlap on a GPU."""
+"""Time by operator: whose time it is, of which kind, in which call, and kernels on a GPU."""
 
 import time
-from types import SimpleNamespace
 
 import pytest
 from conftest import make_case
 
-from speechmeter.core.protocols import Prepared
+from speechmeter.core.protocols import PROFILED, Prepared
 from speechmeter.core.types import Batch, Stage
 from speechmeter.engine.measure import measure
 from speechmeter.meters import operators
-from speechmeter.meters.operators import OperatorsMeter
+from speechmeter.meters.operators import OperatorsMeter, operator_rows
 
 torch = pytest.importorskip("torch", reason="the profiler is torch's")
+from made_recordings import event, kernel, made, module  # noqa: E402
+
 from speechmeter.meters.flops.kinds import KINDS  # noqa: E402
+from speechmeter.meters.modules.events import BACKWARD_SCOPE  # noqa: E402
 
 WAIT_S = 0.02
 
@@ -31,7 +33,7 @@ def hides(data: torch.Tensor) -> torch.Tensor:
     return data * 2
 
 
-def profiled(fn, **axes):
+def profiled(fn, keep=None, **axes):
     """Measurements by (metric, scope), and how often the subject was called."""
     calls = []
 
@@ -46,27 +48,27 @@ def profiled(fn, **axes):
         def batches(self, case):
             yield Batch(data=None, items=1)
 
-    outcome = measure(make_case(**axes), Subject(), Subject(), [OperatorsMeter()])
+    outcome = measure(make_case(**axes), Subject(), Subject(), [OperatorsMeter()], keep=keep)
     assert outcome.status == "ok", outcome.reason
     return {(m.metric, m.scope): m for m in outcome.measurements}, len(calls)
 
 
 def rows(found):
-    rows = {scope: m for (metric, scope), m in found.items() if metric == "time_operator.v1" and scope[:3] == "op:"}
-    return {scope: m for scope, m in rows.items() if "@" not in scope}
+    return {scope: m for (metric, scope), m in found.items() if metric == "time_operator.v1" and scope[:3] == "op:"}
 
 
 def shares(found):
     """The share of each kind in the time of all operators."""
-    total = found["time_operator.v1", "total"].values[0]
-    return {kind: found["time_operator.v1", f"kind:{kind}"].values[0] / total for kind in KINDS}
+    total = sum(found["time_operator.v1", "total"].values)
+    return {kind: sum(found["time_operator.v1", f"kind:{kind}"].values) / total for kind in KINDS}
 
 
 def test_an_operator_nobody_knows_is_given_its_time():
     found, _ = profiled(lambda: waits(torch.ones(4)))
     row = found["time_operator.v1", "op:speechmeter_operators::waits"]
     assert row.notes["kind"] == "unknown"
-    assert row.values[0] >= WAIT_S
+    assert len(row.values) == 3
+    assert min(row.values) >= WAIT_S
     assert shares(found)["unknown"] > 0.8
 
 
@@ -76,48 +78,34 @@ def test_what_an_unknown_operator_calls_is_its_own_time():
     assert not any("logcumsumexp" in scope for scope in rows(found))
 
 
-def test_each_operator_has_its_kind_and_the_rows_sum_to_the_total():
+def test_each_operator_has_its_kind_and_the_rows_sum_to_the_total_in_every_call():
     matrix = torch.ones(64, 64)
     found, _ = profiled(lambda: torch.relu(matrix @ matrix).clone())
     kinds = {scope: m.notes["kind"] for scope, m in rows(found).items()}
     assert kinds["op:aten::mm"] == "matrix"
     assert kinds["op:aten::relu"] == "elements"
     assert kinds["op:aten::clone"] == "moves"
-    total = found["time_operator.v1", "total"]
-    assert sum(m.values[0] for m in rows(found).values()) == pytest.approx(total.values[0], rel=1e-3)
-    by_kind = dict.fromkeys(KINDS, 0.0)
-    for scope, m in rows(found).items():
-        by_kind[kinds[scope]] += m.values[0] / total.values[0]
-    assert shares(found) == pytest.approx(by_kind, abs=1e-3)  # rows below 0.01 % are left out
-    assert by_kind["unknown"] == 0
+    total = found["time_operator.v1", "total"].values
+    for call, whole in enumerate(total):
+        assert sum(m.values[call] for m in rows(found).values()) == pytest.approx(whole, abs=1e-12)
+        for kind in KINDS:
+            own = sum(m.values[call] for scope, m in rows(found).items() if kinds[scope] == kind)
+            assert found["time_operator.v1", f"kind:{kind}"].values[call] == pytest.approx(own, abs=1e-12)
+    assert shares(found)["unknown"] == 0
 
 
-def test_shares_are_of_the_whole_time_and_the_longest_row_comes_first(monkeypatch):
-    given = [event("aten::clone", 5.0), event("aten::relu", 15.0), event("aten::mm", 60.0), event("aten::mm", 20.0)]
-    monkeypatch.setattr(operators, "_profiled", lambda *_: finished(given))
-    matrix = torch.ones(4, 4)
-    found, _ = profiled(lambda: torch.relu(matrix @ matrix).clone())
-    assert shares(found) == pytest.approx({"moves": 0.05, "elements": 0.15, "matrix": 0.8, "wraps": 0, "unknown": 0})
-    assert list(rows(found)) == ["op:aten::mm", "op:aten::relu", "op:aten::clone"]
+def test_the_longest_row_comes_first():
+    found, _ = profiled(lambda: waits(torch.relu(torch.ones(4))))
+    assert next(iter(rows(found))) == "op:speechmeter_operators::waits"
+    spent = [sum(m.values) for m in rows(found).values()]
+    assert spent == sorted(spent, reverse=True)
 
 
-def test_a_call_is_profiled_three_times_and_a_slow_one_once(monkeypatch):
-    def call():
-        return waits(torch.ones(4))
-
-    before = 3  # the first call, the count, and one before the profiler
-    assert profiled(call)[1] == before + 3
-    monkeypatch.setattr(operators, "_SLOW_NS", 1)
-    found, calls = profiled(call)
-    assert calls == before + 1
-    assert found["time_operator.v1", "total"].values[0] >= WAIT_S
-
-
-def test_the_figures_are_of_one_call(monkeypatch):
-    monkeypatch.setattr(operators, "_profiled", lambda _, calls, on_cuda: finished([event("aten::relu", 30.0 * calls)]))
-    found, _ = profiled(lambda: torch.relu(torch.ones(4)))
-    assert found["time_operator.v1", "total"].values == pytest.approx((30e-6,))
-    assert found["time_operator.v1", "op:aten::relu"].values == pytest.approx((30e-6,))
+def test_a_call_is_recorded_three_times_after_one_that_is_left_out():
+    before = 3  # the first call, the one that pays for the profiler's start, and the count
+    found, calls = profiled(lambda: waits(torch.ones(4)))
+    assert calls == before + 3
+    assert found["time_operator.v1", "total"].notes["calls"] == 3
 
 
 def test_without_a_torch_operator_it_says_so():
@@ -132,97 +120,178 @@ def test_compiled_code_has_no_operators():
     assert calls == 1
 
 
-def test_a_profiler_that_sees_no_time_gives_no_figure(monkeypatch):
-    monkeypatch.setattr(operators, "_profiled", lambda *_: finished([]))
-    found, _ = profiled(lambda: torch.ones(4) * 2)
-    assert "saw no time" in found["time_operator.v1", "total"].unavailable
+def test_it_runs_where_nothing_is_timed():
+    assert OperatorsMeter().process(make_case()) == PROFILED
 
 
-def finished(events):
-    """A profile that saw these, and no raw event."""
-    raw = SimpleNamespace(events=list)
-    return SimpleNamespace(events=lambda: events, profiler=SimpleNamespace(kineto_results=raw))
+def own_rows(recordings, kinds):
+    return [m for m in operator_rows(recordings, kinds) if m.metric == "time_operator.v1" and m.scope[:3] == "op:"]
 
 
-def event(name, own_us=0.0, *, parent=None, device="CPU", span=(0.0, 0.0), kernel_us=0.0, id_=0):
-    return SimpleNamespace(
-        name=name,
-        id=id_,
-        self_cpu_time_total=own_us,
-        self_device_time_total=kernel_us,
-        cpu_parent=parent,
-        device_type=getattr(torch.autograd.DeviceType, device),
-        time_range=SimpleNamespace(start=span[0], end=span[1]),
-    )
-
-
-def credited(events, kinds, on_cuda=False):
-    found = operators._credited(events, kinds, on_cuda, {})
-    return {name: (row.kind, pytest.approx(row.seconds * 1e6)) for (name, _), row in found.items()}
+def read(recordings, kinds, metric="time_operator.v1"):
+    """Microseconds of every row, one a step."""
+    found = [m for m in operator_rows(recordings, kinds) if m.metric == metric]
+    return {m.scope: [round(v * 1e6, 6) for v in m.values] for m in found if m.scope.startswith("op:")}
 
 
 def test_own_time_goes_to_the_nearest_counted_operator_above():
-    linear = event("aten::linear", 2.0)
-    product = event("aten::addmm", 50.0, parent=linear)
-    copy = event("aten::copy_", 8.0, parent=event("aten::expand", 0.0, parent=product))
-    alone = event("aten::copy_", 3.0)
-    assert credited([linear, product, copy], {"aten::addmm": "matrix"}) == {
-        "aten::linear": ("wraps", 2.0),
-        "aten::addmm": ("matrix", 58.0),
-    }
-    assert credited([product, alone], {"aten::addmm": "matrix"}) == {
-        "aten::addmm": ("matrix", 50.0),
-        "aten::copy_": ("moves", 3.0),
-    }
-
-
-def test_ranges_backward_nodes_and_the_runtime_are_no_operators():
-    names = (
-        "ProfilerStep#1",
-        "speechmeter.module::net",
-        "autograd::engine::evaluate_function: AddBackward0",
-        "cudaLaunchKernel",
+    inner = (
+        event("aten::linear", 0, 60),
+        event("aten::addmm", 1, 59),
+        event("aten::expand", 10, 18),
+        event("aten::copy_", 10, 18),
+        event("aten::copy_", 70, 73),
     )
-    assert credited([event(name, 7.0) for name in names], {}) == {}
+    assert read([made(*inner)], {"aten::addmm": "matrix"}) == {
+        "op:aten::addmm": [58.0],
+        "op:aten::copy_": [3.0],
+        "op:aten::linear": [2.0],
+    }
 
 
-def test_the_same_operator_in_two_modules_has_two_rows_beside_the_sum():
-    events = [event("aten::mm", 4.0, id_=1), event("aten::mm", 6.0, id_=2), event("aten::mm", 1.0, id_=3)]
-    found = operators._rows(operators._credited(events, {"aten::mm": "matrix"}, False, {1: "a", 2: "b"}), calls=1)
-    assert {m.scope: m.values[0] for m in found if m.scope.startswith("op:")} == pytest.approx(
-        {"op:aten::mm": 11e-6, "op:aten::mm@b": 6e-6, "op:aten::mm@a": 4e-6}
+def test_ranges_and_backward_nodes_are_no_operators():
+    found = operator_rows(
+        [
+            made(
+                module("net", 0, 10),
+                event("theirs", 10, 20, scope=7),
+                event("autograd::engine::evaluate_function: AddBackward0", 20, 30),
+                event("AddBackward0", 21, 29, scope=BACKWARD_SCOPE),
+            )
+        ],
+        {},
     )
+    assert [m.unavailable for m in found] == ["the profiler saw no time in any operator"]
+
+
+def test_the_same_operator_in_two_modules_is_told_apart_in_its_notes():
+    recording = made(
+        event("aten::mm", 0, 1),
+        module("a", 10, 30),
+        event("aten::mm", 12, 16),
+        module("b", 40, 60),
+        event("aten::mm", 42, 48),
+    )
+    (row,) = own_rows([recording], {"aten::mm": "matrix"})
+    assert row.values == pytest.approx((11e-6,))
+    assert row.notes["inside"] == {"b": {"forward": [6e-6]}, "a": {"forward": [4e-6]}}
+
+
+def test_what_is_too_little_for_a_module_is_only_in_the_operators_own_row():
+    most, least = (
+        (module("a", 0, 2000), event("aten::mm", 0, 2000)),
+        (module("b", 2001, 2003), event("aten::mm", 2001, 2002)),
+    )
+    little = made(*most, *least, steps=((0, 3000),))
+    (row,) = own_rows([little], {})
+    assert row.values == pytest.approx((2001e-6,))
+    assert list(row.notes["inside"]) == ["a"]
+
+
+def test_every_step_has_a_value_and_what_is_outside_of_all_has_none():
+    one, two = made(event("aten::mm", 0, 5), steps=((0, 10), (20, 30))), made(event("aten::relu", 1, 3))
+    late = made(event("aten::mm", 22, 25), event("aten::mm", 40, 49), steps=((0, 10), (20, 30)))
+    assert read([one], {}) == {"op:aten::mm": [5.0, 0.0]}
+    assert read([late, two], {}) == {"op:aten::mm": [0.0, 3.0, 0.0], "op:aten::relu": [0.0, 0.0, 2.0]}
 
 
 def test_an_operator_of_a_library_that_is_not_loaded_is_unknown():
-    assert credited([event("absent_library::work", 7.0)], {}) == {"absent_library::work": ("unknown", 7.0)}
+    (row,) = own_rows([made(event("absent_library::work", 0, 7))], {})
+    assert (row.notes["kind"], row.values) == ("unknown", pytest.approx((7e-6,)))
 
 
-def test_on_a_gpu_the_time_is_that_of_the_kernels_and_kernels_are_not_counted_twice():
-    product = event("aten::mm", 4.0, kernel_us=90.0)
-    kernel = event("sgemm::kernel", 0.0, kernel_us=90.0, device="CUDA")
-    assert credited([product, kernel], {"aten::mm": "matrix"}, on_cuda=True) == {"aten::mm": ("matrix", 90.0)}
+def test_total_time_holds_what_is_inside_and_calls_are_counted():
+    steps = ((0, 100), (100, 200))
+    first = (
+        event("aten::linear", 0, 60),
+        event("aten::addmm", 1, 59),
+        event("aten::addmm", 2, 9),  # inside itself: its time counts once
+        event("aten::linear", 70, 80),
+        event("autograd::node", 85, 99),
+        event("aten::linear", 110, 115),
+    )
+    recording = made(*first, steps=steps)
+    assert read([recording], {}, "time_operator_total.v1") == {
+        "op:aten::linear": [70.0, 5.0],
+        "op:aten::addmm": [58.0, 0.0],
+    }
+    assert {m.scope: m.notes["calls"] for m in own_rows([recording], {})} == {
+        "op:aten::linear": 1.5,
+        "op:aten::addmm": 1.0,
+    }
+    twice = read([recording, recording], {}, "time_operator_total.v1")
+    assert twice["op:aten::linear"] == [70.0, 5.0, 70.0, 5.0]
 
 
-@pytest.mark.parametrize(
-    ("spans", "busy_us"),
-    [
-        ([(100, 110), (120, 150)], 40),
-        ([(100, 110), (105, 115)], 15),
-        ([(105, 115), (100, 110)], 15),
-        ([(100, 200), (120, 130), (190, 210)], 110),
-        ([(100, 110), (110, 120)], 20),
-        ([(100, 110), (100, 110)], 10),
-    ],
-)
-def test_kernels_that_overlap_are_busy_time_once(spans, busy_us):
-    kernels = [event("kernel", device="CUDA", span=span) for span in spans]
-    launches = [event("cudaLaunchKernel", 9.0, span=(0, 1000))]
-    (found,) = operators._gpu_time([*kernels, *launches], calls=2)
-    assert found.metric == "time_gpu.v1"
-    assert found.values == pytest.approx((busy_us * 1e-6 / 2,))
+def test_on_a_gpu_total_time_is_that_of_all_kernels_inside():
+    kernels = (kernel(10, 12, by=1), kernel(20, 60, by=2))
+    recording = made(event("aten::conv", 0, 9, id=1), event("aten::mm", 1, 5, id=2), kernels=kernels)
+    assert read([recording], {}, "time_operator_total.v1") == {"op:aten::conv": [42.0], "op:aten::mm": [40.0]}
 
 
-def test_without_a_kernel_there_is_no_busy_time():
-    (found,) = operators._gpu_time([event("aten::mm", 4.0, span=(0, 4))], calls=1)
-    assert (found.values, found.unavailable) == ((), "the profiler saw no kernel")
+def test_memory_is_that_of_torchs_own_table_and_recorded_apart_from_times(tmp_path, monkeypatch):
+    from torch.profiler import profile
+
+    from speechmeter.core.outputs import Keep
+
+    started = []
+    true_start = profile.__enter__
+    monkeypatch.setattr(profile, "__enter__", lambda self: started.append(self) or true_start(self))
+    net, x = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU()), torch.randn(64, 256)
+    found, calls = profiled(lambda: net(x).square().sum().backward(), keep=Keep(folder=tmp_path))
+    assert [one.profile_memory for one in started] == [False, True]
+    assert calls == 3 + 3 + 2  # one more call, after one that pays for the start
+    torchs = {row.key: row for row in started[1].key_averages()}
+    own, held = (
+        {scope.removeprefix("op:"): m.values for (metric, scope), m in found.items() if metric == name}
+        for name in ("memory_operator_own.v1", "memory_operator.v1")
+    )
+    assert held["aten::addmm"] == (64 * 256 * 4,)
+    assert held["aten::relu"] == (64 * 256 * 4,)
+    assert {name: values[0] for name, values in held.items()} == {
+        name: pytest.approx(torchs[name].cpu_memory_usage / 2)
+        for name in held  # of two calls: the first is left out
+    }
+    assert sum(values[0] for values in own.values()) == pytest.approx(
+        sum(row.self_cpu_memory_usage for row in torchs.values() if "::" in row.key and row.key[:4] == "aten") / 2
+    )
+    text = next(tmp_path.rglob("operators.txt")).read_text()
+    assert "CPU KiB a call" in text.splitlines()[0]
+    (line,) = [line.split() for line in text.splitlines() if line.endswith(" aten::addmm")]
+    assert line[5:7] == ["64.0", "64.0"]
+
+
+def test_a_later_round_records_no_memory():
+    found, calls = profiled(lambda: waits(torch.ones(4)))
+    assert calls == 3 + 3
+    assert not [metric for metric, _ in found if metric.startswith("memory")]
+
+
+def test_on_a_gpu_the_time_is_that_of_the_kernels_and_each_is_counted_once():
+    recording = made(
+        event("aten::linear", 0, 8, id=1),
+        event("aten::mm", 1, 5, id=2),
+        kernels=(kernel(10, 60, by=2), kernel(30, 70, by=2), kernel(80, 81, by=99)),
+    )
+    assert read([recording], {"aten::mm": "matrix"}) == {"op:aten::mm": [90.0]}
+
+
+@pytest.mark.parametrize("module_name", ["net", ""])
+def test_the_busy_time_of_the_gpu_is_one_value_whichever_meter_tells_it(module_name):
+    from speechmeter.meters.modules.measurements import gpu_busy
+    from speechmeter.meters.modules.meter import module_rows
+
+    around = (module(module_name, 0, 30),) if module_name else ()
+    spans = [(5, 25), (20, 40), (40, 41)]
+    recording = made(
+        *around, event("aten::mm", 1, 5, id=2), kernels=tuple(kernel(*span, by=2) for span in spans), calls=True
+    )
+    (total,) = [m for m in module_rows([recording]) if (m.metric, m.scope) == ("time_gpu.v1", "total")]
+    assert total == gpu_busy(recording.calls, {}, recording.notes)
+    assert total.values == pytest.approx((36e-6,))  # overlapping kernels count once
+
+
+def test_a_kind_is_known_of_an_operator_that_only_calls_others():
+    assert operators._kind("aten::linear") == "wraps"
+    assert operators._kind("aten::copy_") == "moves"
+    assert operators._kind("aten::mm") == "matrix"

@@ -1,5 +1,6 @@
 """Every refusal is one line with the place, the reason and the way out."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,11 @@ CASES = {
     "no models": ("models: []\n", ":1: ", "models is empty"),
     "models missing": ("seconds: [1]\n", "", "models is missing"),
     "value twice": (GOOD.replace("[1]", "[1, 1]"), ":2: ", "twice"),
+    "models misspelt": ("model: [log-mel]\n", ":1: ", "unknown key 'model'; did you mean 'models'?"),
+    "a Python file without its plug-in": ("models: [mine.py:make]\n", ":1: ", "write python:mine.py:make"),
+    "a Python file without plug-in and factory": ("models: [a/mine.py]\n", ":1: ", "write python:a/mine.py:FACTORY"),
+    "an ONNX file without its plug-in": ("models: [a/m.onnx]\n", ":1: ", "write onnx:a/m.onnx"),
+    "a hub id without its plug-in": ("models: [some/wav2vec2]\n", ":1: ", "write transformers:some/wav2vec2"),
     "model twice": ("models: [log-mel, log-mel]\n", ":1: ", "twice"),
     "key twice": (GOOD + "seconds: [2]\n", ":3: ", "twice"),
     "unknown model": ("models: [log-mle]\n", ":1: ", "did you mean 'log-mel'?"),
@@ -44,6 +50,9 @@ CASES = {
     "seed too large": (GOOD + "seed: 4294967296\n", ":3: ", "less than"),
     "kind of a device that is none": (GOOD + "kind: {tpu: v5}\n", ":3: ", "for example `kind: A100`"),
     "kind that is no word": (GOOD + "kind: {cuda: 5}\n", ":3: ", "for example `kind: A100`"),
+    "sound that is no switch": (GOOD + "save_speech: 5\n", ":3: ", "save_speech takes true or false"),
+    "unknown key of a switch": (GOOD + "save_speech: {rat: 8000}\n", ":3: ", "did you mean 'rate'?"),
+    "rate that no file has": (GOOD + "save_speech:\n  rate: 10\n", ":4: ", "save_speech.rate must be at least 1000"),
     "code in a plan": ("models:\n  - python:fakes.py:nothing\n", ":2: ", "--trust"),
 }
 
@@ -109,3 +118,15 @@ def test_code_named_by_a_flag_is_not_looked_up_beside_the_plan(tmp_path):
     (tmp_path / "fakes.py").write_text("def nothing(): 'code that nobody named'")
     study = study_from_file(plan, [from_flag("models", "python:fakes.py:nothing")])
     assert study.plan.models[0].load == "python:fakes.py:nothing"
+
+
+def test_a_plan_that_is_too_large_is_refused_before_it_is_held(tmp_path):
+    with (tmp_path / "plan.yaml").open("wb") as file:
+        file.truncate(64 << 20)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="too large for a plan"):
+            study_from_file(tmp_path / "plan.yaml")
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()

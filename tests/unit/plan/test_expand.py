@@ -41,6 +41,41 @@ def test_an_axis_reaches_only_the_subjects_that_declare_it():
     assert by_model == [("log-mel", None), ("wav2vec2", 4), ("wav2vec2", 8)]
 
 
+IDS = {
+    "hubert": "374a9fda2d64825e", "wav2vec2": "1604dab314988a1f", "mockingjay": "732da570874fd561",
+    "tera": "749dd1203a78e63e", "apc": "2da77f58d21d2ea7", "cpc": "b19dfca8eeddb793",
+    "conformer-ctc": "65ec7f66231519a2", "log-mel": "5d22aca53369e2ad",
+}  # fmt: skip
+"""As they were before these models could be quantised."""
+
+
+@pytest.mark.parametrize("model", IDS)
+def test_an_axis_that_came_late_does_not_change_the_ids_of_cases_without_it(model):
+    plan = {"models": model, "seconds": 1, "threads": 2, "cores": 2}
+    assert [case.id for case in study_from_python(plan).cells.cases] == [IDS[model]]
+
+
+def test_an_axis_that_came_late_makes_cases_where_it_is_set():
+    plan = {"models": ["log-mel", "tera"], "quantize": ["none", "int8-dynamic"], "threads": 2, "cores": 2, "seconds": 1}
+    cases = study_from_python(plan).cells.cases
+    assert [(c.subject.name, c.axes.get("quantize")) for c in cases] == [
+        ("log-mel", None), ("tera", None), ("tera", "int8-dynamic")]  # fmt: skip
+    assert cases[1].id == IDS["tera"]
+
+
+def test_in_a_cascade_an_axis_is_late_only_where_all_its_stages_have_it_so():
+    def stages(*loads):
+        return [{"name": f"s{place}", "load": load} for place, load in enumerate(loads)]
+
+    def axes(*loads):
+        plan = {"cascades": [{"name": "chain", "stages": stages(*loads)}], "threads": 2, "cores": 2}
+        return study_from_python(plan).cells.cases[0].axes
+
+    assert "quantize" not in axes("conformer-ctc", "conformer-ctc")
+    assert axes("conformer-ctc", "transformers:marian")["quantize"] == "none"
+    assert axes("transformers:marian", "conformer-ctc")["quantize"] == "none"
+
+
 def test_absent_cores_and_threads_become_numbers():
     case = study_from_python({"models": "log-mel"}).cells.cases[0]
     assert case.axes["cores"] == case.axes["threads"] == len(available_cores())

@@ -5,7 +5,7 @@ import yaml
 
 from speechmeter.core.errors import InputError, PlanError
 from speechmeter.plan.overrides import from_set
-from speechmeter.plan.study import study_from_file, study_from_python
+from speechmeter.plan.study import study_from_file, study_from_python, study_of_run
 
 PLAN = {"models": ["log-mel"], "audio": "sample", "meters": ["latency"]}
 
@@ -16,13 +16,14 @@ def protocol(**keys):
 
 
 def test_the_key_asks_for_the_meter_and_defaults_are_written_out():
-    basic = {"normaliser": "basic.v1", "scores": ["wer", "cer"]}
+    basic = {"normaliser": "basic.v2", "scores": ["wer", "cer"]}
     assert protocol() == (("latency",), None)
     assert protocol(meters=["quality"]) == (("quality",), basic)
     assert protocol(quality={"normaliser": "english"}) == (
         ("latency", "quality"),
-        {**basic, "normaliser": "english.v1"},
+        {**basic, "normaliser": "english.v2"},
     )
+    assert protocol(quality={"normaliser": "basic.v1"})[1] == {**basic, "normaliser": "basic.v1"}
     assert protocol(quality={"scores": "bleu"})[1]["scores"] == ["bleu"]
 
 
@@ -34,7 +35,7 @@ def test_text_is_scored_as_a_translation(tmp_path):
 @pytest.mark.parametrize(
     ("quality", "reason"),
     [
-        ({"normaliser": "klingon"}, "quality.normaliser takes 'english', 'basic' or 'none', not 'klingon'"),
+        ({"normaliser": "klingon"}, "quality.normaliser takes 'english', 'basic', 'none',"),
         ({"scores": ["wer", "mos"]}, "not 'mos'"),
         ({"scores": []}, "quality is empty"),
         ({"normalizer": "basic"}, "did you mean 'normaliser'"),
@@ -97,3 +98,23 @@ def test_rows_about_no_cell_of_the_plan_are_told(tmp_path):
     assert imported(tmp_path, "model,device,wer\nlog-mel,cpu,5\n").notes == ()
     (line,) = imported(tmp_path, "model,device,wer\nlog-mel,cpu,5\nlog-mel,cuda,6\nother,,7\n").notes
     assert line.endswith("2 of 3 rows are about no cell of the plan: log-mel, device cuda; other")
+
+
+@pytest.mark.parametrize(
+    ("kept", "meant"),
+    [(None, "basic.v1"), ({}, "basic.v1"), ({"normaliser": "english", "scores": None, "import": None}, "english.v1"),
+     ({"normaliser": "basic.v2"}, "basic.v2"), ({"normaliser": "basic.v1"}, "basic.v1")],
+)  # fmt: skip
+def test_a_plan_that_a_run_keeps_means_what_it_meant(tmp_path, kept, meant):
+    path = tmp_path / "plan.yaml"
+    path.write_text(yaml.safe_dump({**PLAN, "meters": ["latency", "quality"], "quality": kept}))
+    (case,) = study_of_run(path).cells.cases
+    assert case.protocol["quality"]["normaliser"] == meant
+
+
+def test_a_run_keeps_the_version_of_its_normaliser(tmp_path):
+    study = study_from_python({**PLAN, "meters": ["quality"]})
+    assert yaml.safe_load(study.plan_text())["quality"]["normaliser"] == "basic.v2"
+    (tmp_path / "plan.yaml").write_text(study.plan_text())
+    assert study_of_run(tmp_path / "plan.yaml").plan.quality == study.plan.quality
+    assert study_of_run(tmp_path / "plan.yaml").cells == study.cells

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from speechmeter.core.types import Case, Spec
-from speechmeter.plan.overrides import Override, from_flag, from_set
+from speechmeter.plan.overrides import Override, from_flag, from_models, from_set
 from speechmeter.plan.schema import Plan
 from speechmeter.plan.study import study_from_file, study_from_flags, study_from_python, tour
 from speechmeter.report.again import _STEADY, command
@@ -25,7 +25,7 @@ def cases_of(line):
         if key == "set":
             made.append(from_set(value))
         elif key == "model":
-            made.append(Override(path=("models",), value=[value], where=flag))
+            made.append(from_models([value]))
         elif key == "audio":
             made.append(Override(path=("audio",), value=value, where=flag))
         elif key == "rounds":
@@ -87,3 +87,8 @@ def test_a_case_that_was_never_measured_is_asked_for_once():
 def test_what_a_plan_says_of_modules_and_meters_is_made_again(key):
     plan = {"models": "log-mel", "meters": ["latency", "modules", "energy"], **key}
     assert_same_again(study_from_python(plan).cells.cases)
+
+
+def test_a_name_of_the_user_s_comes_before_its_model():
+    case = study_from_python({"models": [{"name": "mine", "load": "log-mel"}], "seconds": 2}).cells.cases[0]
+    assert command(case, 5).startswith("speechmeter run --model mine=log-mel --")

@@ -1,6 +1,7 @@
 """Golden files of the tables of FLOPs, operators, peaks, energy, cascades, and of the overviews, in every format."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -217,3 +218,51 @@ def test_a_rated_power_is_a_table_of_its_own_and_no_energy():
     assert [table.title for table in tables] == ["energy, GPU", "energy, processor", "energy at the rated power"]
     assert not any("rated" in column for table in tables[:-1] for column in table.columns)
     assert all(cell.word == "unavailable" for cell in tables[1].rows[0].cells)
+
+
+def test_after_a_timeout_rows_say_what_was_not_reached_and_nothing_else():
+    kept = ("latency.v1", "audio_seconds.v1", "tokens.v1", "audio_made_seconds.v1")
+    timed = [m for m in CASCADES[0].measurements if m.metric in kept]
+    late = replace(
+        CASCADES[0], measurements=tuple(timed), status="timeout", reason="memory pass: over the limit of 60 s"
+    )
+    (table,) = choose.tables([late], "cascades")
+    assert [row.labels[1] for row in table.rows] == ["total", "st", "st→tts", "tts"]
+    columns = zip(*([cell.text().partition(" (1 of 1")[0] for cell in row.cells] for row in table.rows), strict=True)
+    words = dict(zip(table.columns, columns, strict=True))
+    assert words["tokens"] == ("20.0", "20.0", "–", "–")
+    assert words["time per token"] == ("25.0 ms", "15.0 ms", "–", "–")
+    assert words["memory needed"] == ("timeout", "timeout", "–", "timeout")
+    assert words["FLOPs"][0] == "timeout"
+    below = "\n".join(table.notes)
+    assert "timeout: memory pass: over the limit of 60 s" in below
+    assert "torch module" not in below
+
+
+def test_parts_of_a_count_that_failed_have_the_reason_of_the_whole():
+    kept = [m for m in CASCADES[0].measurements if m.metric != "flops.v1"]
+    why = "shapes pass: timeout: over the limit of 60 s"
+    failed = replace(CASCADES[0], measurements=(*kept, Measurement.absent(metrics.FLOPS, why)))
+    (table,) = choose.tables([failed], "cascades")
+    column = table.columns.index("FLOPs")
+    assert [(row.cells[column].word, row.cells[column].reason) for row in table.rows] == [("unavailable", why)] * 4
+
+
+def test_features_of_a_case_that_failed_later_are_still_no_audio():
+    kept = [m for m in CASCADES[0].measurements if m.metric in ("latency.v1", "tokens.v1")]
+    timed = (*kept, Measurement.of(metrics.ITEMS, [1.0]))
+    late = replace(CASCADES[0], measurements=timed, status="timeout", reason="memory pass: over the limit of 60 s")
+    (table,) = choose.tables([late], "cascades")
+    column = table.columns.index("real-time factor")
+    assert {(row.cells[column].word, row.cells[column].reason) for row in table.rows} == {
+        ("unavailable", "the workload is not audio")
+    }
+
+
+def test_a_summary_of_another_statistic_says_which():
+    (table,) = choose.tables(MODELS, "summary", "mean-sd")
+    assert (
+        "latency and real-time factor: mean ± standard deviation of all samples; other figures as usual." in table.notes
+    )
+    (usual,) = choose.tables(MODELS, "summary")
+    assert not any("standard deviation" in note for note in usual.notes)

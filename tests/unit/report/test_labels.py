@@ -4,8 +4,9 @@ from conftest import make_case, make_record
 
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement, Spec
-from speechmeter.report.grids import case_labels, grids
+from speechmeter.report.grids import case_labels, grids, varying_axes
 from speechmeter.report.losses import losses
+from speechmeter.report.selecting import fits
 
 
 def fed(sha="a1b2c3d4e5", name="set.tsv", **axes):
@@ -61,3 +62,14 @@ def test_losses_in_batches_of_two_kinds_are_ranked_apart():
     records = [fed(part="loss", batch=30, max_frames=None), fed(part="loss", batch=30, max_frames=9000)]
     assert [table.title.rpartition(" · ")[2] for table in losses(records)] == ["batch 30", "max_frames 9000"]
     assert len(losses(records[:1])) == 1
+
+
+def test_a_case_without_a_late_axis_has_its_default():
+    """A model that was quantised beside the same one that was not: the second has no such axis in its record."""
+    plain, quantised = make_case("hubert"), make_case("hubert", quantize="int8-dynamic")
+    records = [make_record(case) for case in (plain, quantised, make_case("other", quantize="none"))]
+    labels = case_labels(records)
+    assert labels[plain.id] == "hubert · cpu · 1 s × 1"
+    assert labels[quantised.id] == "hubert · cpu · quantize int8-dynamic · 1 s × 1"
+    assert varying_axes([plain, records[2].case]) == []
+    assert [fits(record, {"quantize": "none"}) for record in records] == [True, False, True]

@@ -2,6 +2,7 @@
 
 import re
 import struct
+from dataclasses import replace
 
 import pytest
 import report_runs
@@ -10,7 +11,7 @@ pytest.importorskip("vl_convert", reason="vl-convert is not installed: pip insta
 
 from speechmeter.core.errors import InputError
 from speechmeter.report.charts.kinds import KINDS
-from speechmeter.report.plot import plot
+from speechmeter.report.plot import encoded, figures_of, plot, specification
 from speechmeter.report.sources import read_sources
 
 RUN_OF = {"front": 2, "losses": 3, "modules": 4, "memory": 4, "frontier": 5}
@@ -75,3 +76,38 @@ def test_a_single_record_gives_a_picture_or_says_what_is_needed(tmp_path):
 def test_an_unknown_kind_is_answered_with_the_nearest(runs):
     with pytest.raises(InputError, match="did you mean 'scaling'"):
         plot(sources(runs, "grid"), "scalling", ".png")
+
+
+def test_a_word_behind_a_kind_keeps_the_figures_of_that_metric(runs):
+    found = read_sources(runs[:1])
+    assert {figure.definitions[0].name for figure in figures_of(found, "grid:rtf")} == {"rtf"}
+    assert all("memory" in figure.title for figure in figures_of(found, "grid:memory"))
+    with pytest.raises(InputError, match=r"there is no figure of latncy; choose from: rtf, rtfx, memory_"):
+        figures_of(found, "grid:latncy")
+
+
+def test_a_plot_of_scaling_fits_a_page(runs):
+    _, height = struct.unpack(">II", plot(sources(runs, "scaling"), "scaling", ".png", 3.3)[16:24])
+    assert height < 5 * 300
+
+
+def test_what_all_figures_of_a_file_have_to_say_is_said_once(runs):
+    made = figures_of(sources(runs, "stages"), "stages")
+    twice = [replace(made[0], caveats=("random weights",))] * 2
+    assert encoded(twice, ".svg").count(b"random weights") == encoded(twice[:1], ".svg").count(b"random weights") > 0
+
+
+def test_the_command_prints_the_caption(runs, tmp_path, command):
+    done = command("plot", runs[1], "--kind", "scaling", "-o", tmp_path / "a.svg")
+    assert done.code == 0, done.err
+    written, caption = done.out.splitlines()
+    assert written == f"written: {tmp_path / 'a.svg'}"
+    assert caption.startswith("latency against seconds of audio") and "95 % intervals over 3 rounds" in caption
+
+
+@pytest.mark.parametrize(("names", "columns"), [(["a", "bb"], None), (["a", "mockingjay on the small board"], 1)])
+def test_names_that_do_not_fit_beside_each_other_are_below_each_other(runs, names, columns):
+    made = figures_of(sources(runs, "scaling"), "scaling")[0]
+    rows = [{**made.rows[0], "line": name} for name in names]
+    config = specification(replace(made, spec={**made.spec, "data": {"values": rows}}), 3.3)["config"]
+    assert config["legend"].get("columns", 2) == (columns or 2)

@@ -61,3 +61,8 @@ def test_in_latex_no_row_begins_with_a_bracket_and_no_character_is_special():
     assert [row[:8] for row in rows if "first" in row] == ["{}[first"]
     assert r"a\_b \textbar{} \textless{}c\textgreater{} [d]" in text
     assert "$-$2e" in text
+
+
+def test_numbers_that_json_does_not_have_are_null():
+    text = FORMATS["json"]("SELECT", ("a", "b"), ((float("nan"), [float("inf"), 1.0]),))
+    assert json.loads(text, parse_constant=pytest.fail) == [{"a": None, "b": [None, 1.0]}]

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -15,6 +16,7 @@ from rich.console import Console
 
 from speechmeter.analysis.compare import verdict
 from speechmeter.analysis.estimate import STATISTICS
+from speechmeter.analysis.family import alone
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Measurement
@@ -39,6 +41,8 @@ def measured(seconds, batch, round=0, scale=1.0, samples=3, **axes):
         Measurement.of(metrics.LATENCY, [0.001], scope="stage:copy", notes={"clocked": False}),
         Measurement.of(metrics.AUDIO_SECONDS, [seconds * batch]),
         Measurement.of(metrics.ITEMS, [batch]),
+        Measurement.of(metrics.MEMORY_CPU_TOTAL, [(560 + 34.1 * seconds * batch) * 2**20]),
+        Measurement.of(metrics.MEMORY_CPU_LOAD, [548 * 2**20]),
         Measurement.of(metrics.MEMORY_CPU_PEAK, [34.1 * 2**20 * seconds * batch]),
         Measurement.of(metrics.PARAMETERS, [94371712]),
         Measurement.of(metrics.PARAMETERS_TIED, [94371712]),
@@ -92,6 +96,15 @@ def test_all_formats_show_the_same_digits():
     assert digits(render("table", "rtf", sci=True)) == shown["csv"]
 
 
+def test_memory_leads_with_the_whole_process_and_shows_the_growth_second():
+    total, growth = choose.tables(RECORDS, "memory")
+    assert (total.metric, growth.metric) == (metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CPU_PEAK)
+    assert any("after loading, before the first call: 548 MiB." in note for note in total.notes)
+    shown = [table.metric for table in choose.tables(RECORDS, None)]
+    assert metrics.MEMORY_CPU_TOTAL in shown
+    assert metrics.MEMORY_CPU_PEAK not in shown
+
+
 def test_statistics_on_request():
     rows = list(csv.DictReader(io.StringIO(FORMATS["csv"](choose.tables(RECORDS, "latency", "mean-sd")))))
     samples_ms = [100 * scale * factor for scale in (1, 1.05, 0.98) for factor in (1, 1.1, 1.2)]
@@ -105,12 +118,13 @@ def test_statistics_on_request():
 def test_compare_shows_the_digits_of_show():
     base, new = [measured(1.0, 1, n, scale=1 + n / 50) for n in range(4)], [measured(1.0, 8, n) for n in range(4)]
     found = verdict(base, new, metrics.LATENCY, 0.05, together=False)
-    table = comparison_table([found], [], "5%")
+    family = alone([found])
+    table = comparison_table(family, [], "5%")
     shown = [choose.tables(records, "latency")[0].rows[0].cells[0].text() for records in (base, new)]
     assert [cell.text() for cell in table.rows[0].cells][1:3] == shown
-    data = json.loads(comparison_json([found], []))["verdicts"][0]
+    data = json.loads(comparison_json(family, []))["verdicts"][0]
     assert [data["base"]["text"], data["new"]["text"]] == shown
-    assert all(text in github(table, [found]) for text in shown)
+    assert all(text in github(table, family) for text in shown)
 
 
 def test_a_cell_that_failed_says_so():
@@ -180,13 +194,23 @@ def test_a_metric_measured_by_stage_only_has_a_grid_for_each():
     assert table.rows[0].cells[0].text() == "500 ms"
 
 
-def test_narrow_terminals_fold_cells_without_losing_digits():
-    wide, narrow = (Console(file=io.StringIO(), width=width) for width in (200, 44))
-    for console in (wide, narrow):
-        draw(choose.tables(RECORDS, "parameters"), console)
-    assert max(map(len, narrow.file.getvalue().split("parameters.v1")[0].splitlines())) <= 44
-    assert "94,371,712" in wide.file.getvalue()
-    assert "94,371,7" in narrow.file.getvalue()
+@pytest.mark.parametrize("width", [200, 44, 20])
+def test_narrow_terminals_fold_tables_without_breaking_a_number(width):
+    console = Console(file=io.StringIO(), width=width)
+    draw([replace(table, notes=(), caveats=()) for table in choose.tables(RECORDS, "parameters")], console)
+    assert max(map(len, console.file.getvalue().splitlines())) <= width
+    assert "94,371,712" in console.file.getvalue()
+
+
+def test_notes_are_one_line_in_a_file_and_wrapped_in_a_terminal():
+    (table,) = choose.tables(RECORDS, "parameters")
+    file, terminal = (Console(file=io.StringIO(), width=60, force_terminal=forced) for forced in (False, True))
+    for console in (file, terminal):
+        draw([table], console)
+    assert f"  {table.notes[0]}\n" in file.file.getvalue()
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.file.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 60
+    assert table.notes[0] in " ".join(line.strip() for line in lines)
 
 
 def test_rows_of_cases_that_differ_in_another_axis_are_told_apart():

@@ -48,6 +48,11 @@ def test_a_record_of_ours_is_read():
         ("measurements.0.metric", 1), ("measurements.0.scope", None), ("measurements.0.notes", []),
         ("measurements.0.notes.batches", 0), ("measurements.0.notes.batches", 3), ("measurements.0.notes.notes", "a"),
         ("measurements.0.notes.inside", {"x": {"forward": [1.0]}}), ("measurements.0.notes.forward", [1.0]),
+        ("measurements.0.notes.sampled", [0]), ("measurements.0.notes.sampled", [0, 0]),
+        ("measurements.0.notes.sampled", [0, 2]), ("measurements.0.notes.sampled", [0.0, 1.0]),
+        ("measurements.0.notes.labels", {}), ("measurements.0.notes.labels", [{"forward": [1.0, 2.0]}]),
+        ("measurements.0.notes.labels", [{"in": ["x"], "forward": [1.0]}]),
+        ("measurements.0.notes.labels", [{"in": ["x"], "module": 3}]),
     ],
 )  # fmt: skip
 def test_what_has_another_shape_is_refused_and_named(path, value):
@@ -55,6 +60,12 @@ def test_what_has_another_shape_is_refused_and_named(path, value):
         record_from_line(changed(path, value))
     assert path.split(".")[0] in str(caught.value)
     assert len(str(caught.value)) < 200
+
+
+def test_batches_out_of_turn_and_labels_around_a_row_are_read():
+    data = changed("measurements.0.notes.sampled", [1, 0])
+    data["measurements"][0]["notes"]["labels"] = [{"in": []}, {"in": ["x"], "module": "m", "forward": [1.0, 2.0]}]
+    assert record_from_line(data).find("latency.v1").notes["sampled"] == [1, 0]
 
 
 def test_a_count_is_one_number_for_a_module_and_may_be_several_elsewhere():
@@ -75,8 +86,23 @@ def test_notes_of_a_meter_that_is_not_ours_and_options_of_a_model_may_hold_anyth
 
 
 def test_large_numbers_are_numbers():
-    data = changed("measurements.0.values", [9e99, -9e99])
-    assert record_from_line(data).find("latency.v1").values == (9e99, -9e99)
+    data = changed("measurements.0.values", [9e99, 9e98])
+    assert record_from_line(data).find("latency.v1").values == (9e99, 9e98)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("measurements.0.values", [0.1, -0.1], "below 0"),
+        ("measurements.0.unit", "bytes", "unit is 'bytes', that of latency.v1 is 's'"),
+        ("measurements.0.scope", "", "scope is empty"),
+        ("measurements.0.metric", "", "metric or scope is empty"),
+        ("case.axes.batch", 10**40, "case.axes"),
+    ],
+)
+def test_what_a_figure_cannot_be_made_of_is_refused_and_named(path, value, said):
+    with pytest.raises(StoreError, match=said):
+        record_from_line(changed(path, value))
 
 
 def test_a_number_that_is_none_is_found_wherever_it_stands():

@@ -1,6 +1,8 @@
 """Runs put together: machines stay apart, duplicates are kept once, contradictions leave nothing behind."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 from conftest import make_case, make_record
@@ -232,3 +234,18 @@ def test_cases_of_two_machines_have_ids_of_their_own_and_remember_the_first():
     apart = hosts_apart(records)
     assert len({record.case.id for record in apart}) == 2
     assert {as_stored(record.case).id for record in apart} == {make_case().id}
+
+
+def test_what_a_killed_merge_left_is_removed_by_the_next_one(tmp_path):
+    a, b = two_machines(tmp_path)
+    code = """
+import os, sys
+from pathlib import Path
+from speechmeter.store import merge
+merge._write_plans = lambda target, runs: os.kill(os.getpid(), 9)
+merge.merge([Path("a"), Path("b")], Path("ab"))
+"""
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == -9
+    assert len([path for path in tmp_path.iterdir() if path.name.startswith(".")]) == 1
+    merge([a, b], tmp_path / "ab")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "ab", "b"]

@@ -73,14 +73,6 @@ RunWriter(Path({str(tmp_path)!r})).__enter__(); os.kill(os.getpid(), 9)"
         pass
 
 
-def test_a_broken_line_is_named(tmp_path):
-    write(tmp_path, make_record(make_case()))
-    with (tmp_path / "records.jsonl").open("a") as file:
-        file.write("{nonsense}\n")
-    with pytest.raises(StoreError, match=r"records\.jsonl:2"):
-        RunDir(tmp_path).records()
-
-
 @pytest.mark.parametrize("data", [[], 3, {}, {"schema": "x"}, {"schema": 1}, {"schema": 1, "case": 3}])
 def test_what_is_no_record_is_refused(data):
     with pytest.raises(StoreError):

@@ -8,7 +8,7 @@ from speechmeter.core.errors import SubjectError
 from speechmeter.core.outputs import Keep
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.stages import run_chain
-from speechmeter.core.types import Batch, Spec, Speech, Stage
+from speechmeter.core.types import Batch, Segments, Spec, Speech, Stage
 from speechmeter.engine.measure import measure
 from speechmeter.meters.latency import LatencyMeter
 from speechmeter.subjects.cascade import CascadeSubject, joined, stage_cases
@@ -107,6 +107,17 @@ def test_token_ids_and_segments_are_passed_on():
     batch = next_batch([[(0.25, 0.5), (0.75, 1.0)], []], FED, "vad")
     assert batch.ids == ("a-0", "a-1", "b-0")
     np.testing.assert_array_equal(batch.data[0, : RATE // 4], FED.data[0, RATE // 4 : RATE // 2])
+
+
+def test_a_model_that_writes_nothing_passes_on_an_empty_text():
+    batch = next_batch([[], [3]], FED, "asr")
+    assert (batch.data, batch.lengths) == (((), (3,)), (0, 1))
+    assert next_batch([[], []], FED, "asr").data == ((), ())
+
+
+def test_recordings_without_speech_keep_a_moment_of_themselves():
+    batch = next_batch([Segments(), Segments()], FED, "vad")
+    assert batch.data.shape == (2, RATE // 10)
 
 
 def test_an_output_that_nothing_takes_is_an_error_with_the_role():

@@ -46,7 +46,7 @@ def test_checking_builds_nothing(tmp_path):
         ("- 1\n", "holds no mapping"),
         (
             "type: EndToEndSLU\nasr_model_source: speechbrain/asr\nmodules: {slu_enc: 1, beam_searcher: 2}\n",
-            "nothing is downloaded",
+            "set asr_model_source to its folder",
         ),
     ],
 )

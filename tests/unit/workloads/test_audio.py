@@ -6,6 +6,7 @@ from conftest import make_case
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Spec
 from speechmeter.workloads.audio import RATE, AudioWorkload, read_audio, read_sample
+from speechmeter.workloads.dataset import DatasetWorkload
 
 
 def batch_of(source, **axes):
@@ -39,6 +40,125 @@ def test_short_audio_is_repeated_in_time(tmp_path):
 def test_long_audio_is_cut(tmp_path):
     soundfile.write(tmp_path / "a.flac", tone(2), RATE)
     assert batch_of(tmp_path / "a.flac", seconds=0.5).data.shape == (1, RATE // 2)
+
+
+def batches_of(source, options=None, **axes):
+    case = make_case(workload=Spec(plugin="audio", name=str(source), source=str(source), options=options or {}), **axes)
+    AudioWorkload().check(case)
+    return AudioWorkload().batches(case)
+
+
+@pytest.mark.parametrize(
+    ("lasts", "seconds", "note", "warned"),
+    [
+        (1.0, 1.0, None, False),
+        (2.0, 1.0, None, False),
+        (0.5, 1.0, "a.wav lasts 0.5 s and is repeated 2 times to fill 1 s", False),
+        (0.4, 1.2, "a.wav lasts 0.4 s and is repeated 3 times to fill 1.2 s", False),
+        (0.3, 1.0, "a.wav lasts 0.3 s and is repeated 3.33 times to fill 1 s", True),
+        (0.01, 5.0, "a.wav lasts 0.01 s and is repeated 500 times to fill 5 s", True),
+    ],
+)
+def test_a_file_that_is_repeated_is_noted_and_warned_of_where_that_is_often(tmp_path, lasts, seconds, note, warned):
+    soundfile.write(tmp_path / "a.wav", tone(lasts), RATE)
+    batches = batches_of(tmp_path / "a.wav", seconds=seconds)
+    assert batches.notes == (() if note is None else (note,))
+    assert [text.partition(": ")[0] for text in batches.warnings] == ([note] if warned else [])
+
+
+def test_the_sample_and_random_cuts_are_noted_where_they_are_repeated_and_noise_never_is(tmp_path):
+    assert batches_of("sample", seconds=32.0).notes == ("sample lasts 16.5 s and is repeated 1.94 times to fill 32 s",)
+    assert batches_of("noise", seconds=32.0).notes == ()
+    soundfile.write(tmp_path / "a.wav", tone(0.1), RATE)
+    cut = batches_of(tmp_path / "a.wav", {"count": 2, "shortest": 0.05, "longest": 1.0})
+    assert cut.notes == ("a.wav lasts 0.1 s and is repeated 10 times to fill 1 s",)
+    assert len(cut.warnings) == 1
+
+
+def test_what_was_done_to_a_file_is_noted(tmp_path):
+    soundfile.write(tmp_path / "a.wav", tone(1, rate=44_100, channels=2), 44_100, subtype="FLOAT")
+    assert batches_of(tmp_path / "a.wav", seconds=1.0).notes == (
+        "1 of 1 items resampled to 16000 Hz from 44100 Hz",
+        "1 of 1 items mixed to mono from 2 channels",
+    )
+
+
+def test_a_batch_that_is_loaded_again_is_the_same(tmp_path):
+    soundfile.write(tmp_path / "a.wav", tone(0.5), RATE)
+    for source in ("noise", "sample", tmp_path / "a.wav"):
+        batches = batches_of(source, seconds=1.0)
+        (first,), (again,) = batches, batches.again()
+        np.testing.assert_array_equal(first.data, again.data)
+
+
+def test_a_folder_is_read_by_the_rules_of_data(tmp_path):
+    """Rate, channels, length, numbers that are none, empty and broken files, foreign kinds: one rule for both."""
+    below = tmp_path / "below"
+    below.mkdir()
+    soundfile.write(tmp_path / "stereo.wav", tone(0.5, channels=2), RATE)
+    soundfile.write(tmp_path / "fast.wav", tone(0.5, rate=44_100), 44_100)
+    soundfile.write(below / "fine.flac", tone(0.25), RATE)
+    soundfile.write(tmp_path / "nan.wav", np.full(RATE, np.nan), RATE, subtype="FLOAT")
+    soundfile.write(tmp_path / "none.wav", tone(0), RATE)
+    with soundfile.SoundFile(tmp_path / "long.wav", "w", 100, 1, subtype="PCM_U8") as file:
+        file.write(np.zeros(3601 * 100, dtype=np.float32))
+    whole = (below / "fine.flac").read_bytes()
+    (tmp_path / "torn.flac").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "zero.wav").write_bytes(b"")
+    (tmp_path / "garbage.mp3").write_bytes(b"no sound in here" * 100)
+    (tmp_path / "phone.m4a").write_bytes(b"x")
+    options = {"manifest": str(tmp_path)}
+    data = make_case(workload=Spec(plugin="data", name="set", source=str(tmp_path), options=options), batch=2)
+    audio, listed = batches_of(tmp_path, batch=2), DatasetWorkload().batches(data)
+    assert [batch.ids for batch in audio] == [("fast", "stereo"), ("below/fine",)]
+    for one, other in zip(audio, listed, strict=True):
+        assert (one.ids, one.lengths, one.audio_s, one.padded_s) == (
+            other.ids,
+            other.lengths,
+            other.audio_s,
+            other.padded_s,
+        )
+        np.testing.assert_array_equal(one.data, other.data)
+    assert (audio.notes, audio.left_out) == (listed.notes, listed.left_out)
+    assert audio.notes == (
+        "1 of 3 items resampled to 16000 Hz from 44100 Hz",
+        "1 of 3 items mixed to mono from 2 channels",
+    )
+    assert {name for name, _ in audio.left_out.first} == {"nan", "none", "long", "torn", "zero", "garbage"}
+    assert audio.left_out.kinds == ((".m4a", 1),)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nan.wav", "holds NaN or infinite numbers"),
+        ("none.wav", "holds no sound"),
+        ("torn.flac", "truncated"),
+        ("zero.wav", "the file is empty"),
+        ("garbage.mp3", "convert it: ffmpeg -i garbage.mp3 garbage.wav"),
+        ("phone.m4a", "convert it: ffmpeg -i phone.m4a phone.wav"),
+    ],
+)
+def test_a_single_file_is_refused_for_the_reasons_of_data(tmp_path, name, said):
+    path = tmp_path / name
+    if name == "nan.wav":
+        soundfile.write(path, np.full(RATE, np.nan), RATE, subtype="FLOAT")
+    elif name == "none.wav":
+        soundfile.write(path, tone(0), RATE)
+    elif name == "torn.flac":
+        soundfile.write(path, tone(1), RATE)
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    else:
+        path.write_bytes(b"" if name == "zero.wav" else b"no sound in here" * 100)
+    with pytest.raises(InputError) as refused:
+        batches_of(path, seconds=1.0)
+    assert str(refused.value).startswith(f"audio: audio '{path}': ") and said in str(refused.value)
+
+
+def test_a_file_that_is_cut_may_last_longer_than_an_item_that_is_fed_whole(tmp_path):
+    with soundfile.SoundFile(tmp_path / "long.wav", "w", 100, 1, subtype="PCM_U8") as file:
+        file.write(np.zeros(3601 * 100, dtype=np.float32))
+    assert batches_of(tmp_path / "long.wav", seconds=1.0)[0].data.shape == (1, RATE)
 
 
 def test_another_rate_and_two_channels_become_mono_16_khz(tmp_path):
@@ -170,3 +290,12 @@ def test_the_whole_sample_comes_with_its_transcript_and_a_part_of_it_without():
     assert batch_of("sample", seconds=whole * 2).references == ()
     assert batch_of("sample", seconds=whole, batch=2).references == ()
     assert batch_of("noise", seconds=whole).references == ()
+
+
+def test_sound_that_decodes_to_more_than_fits_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
+    path = tmp_path / "silence.flac"
+    soundfile.write(path, np.zeros((RATE, 2), np.float32), RATE)
+    monkeypatch.setattr("speechmeter.workloads.sound._MOST_DECODED", 4 * RATE - 1)
+    monkeypatch.setattr("soundfile.SoundFile.read", lambda *a, **k: pytest.fail("it is decoded"))
+    with pytest.raises(InputError, match="decodes to"):
+        read_audio(path)

@@ -14,7 +14,7 @@ from speech_sets import RATE, nemo, npy, waves, write_sounds
 from speechmeter.core.errors import InputError
 from speechmeter.workloads.manifests import formats
 from speechmeter.workloads.manifests.utterance import Refused, Utterance
-from speechmeter.workloads.selection import Choice, choose, select
+from speechmeter.workloads.selection import Choice, check_some, choose, select
 from speechmeter.workloads.sound import Taste
 
 
@@ -46,14 +46,14 @@ def test_every_broken_item_has_its_reason_and_the_rest_is_read(folder):
     (folder / "truncated.wav").write_bytes(whole[: len(whole) // 2])
     (folder / "zero.wav").write_bytes(b"")
     (folder / "garbage.wav").write_bytes(b"no sound in here" * 100)
-    for name in ("short", "slow", "two", "fine", "hours"):
-        soundfile.write(folder / f"{name}.wav", np.stack([sound] * (2 if name == "two" else 1), axis=1), RATE)
+    for name in ("short", "slow", "fine", "hours"):
+        soundfile.write(folder / f"{name}.wav", sound, RATE)
     soundfile.write(folder / "none.wav", sound[:0], RATE)
     for name, value in (("nan", np.nan), ("infinite", np.inf)):
         soundfile.write(folder / f"{name}.wav", np.where(np.arange(RATE) == 5, value, 0.1), RATE, subtype="FLOAT")
     path = rows_of(
         folder, truncated={}, zero={}, garbage={}, none={}, nan={}, infinite={}, missing={}, short={"duration": 2.0},
-        slow={"sample_rate": 8000}, two={}, fine={"duration": 1.01}, hours={"duration": 36_000.0},
+        slow={"sample_rate": 8000}, fine={"duration": 1.01}, hours={"duration": 36_000.0},
         late={"audio_filepath": "fine.wav", "offset": 0.5, "duration": 3.0},
         beyond={"audio_filepath": "fine.wav", "offset": 5.0},
     )  # fmt: skip
@@ -63,7 +63,7 @@ def test_every_broken_item_has_its_reason_and_the_rest_is_read(folder):
         "truncated": "decoded", "zero": "empty", "garbage": "cannot be read", "none": "holds no sound",
         "nan": "NaN", "infinite": "NaN or infinite", "missing": "no such file",
         "short": "the list says 2.00 s, the file has 1.00 s", "slow": "the list says 8000 Hz, the file has 16000 Hz",
-        "two": "has 2 channels; set channel: mix", "hours": "lasts 36000 s, more than 3600 s",
+        "hours": "lasts 36000 s, more than 3600 s",
         "late": "the list says 3.00 s, from there on the file has 0.50 s", "beyond": "begins at 5.00 s",
     }  # fmt: skip
     told = reasons(found)
@@ -71,8 +71,8 @@ def test_every_broken_item_has_its_reason_and_the_rest_is_read(folder):
     for name, part in expected.items():
         assert part in told[name], name
         assert "\n" not in told[name]
-    assert (found.left_out.count, found.left_out.of) == (13, 17)
-    assert found.left_out.line().startswith("13 of 17 items left out: truncated: ")
+    assert (found.left_out.count, found.left_out.of) == (12, 16)
+    assert found.left_out.line().startswith("12 of 16 items left out: truncated: ")
 
 
 def test_a_file_of_ten_hours_is_refused_by_its_header_before_it_is_decoded(folder):
@@ -97,9 +97,65 @@ def test_a_channel_is_chosen_where_there_are_several(channel, value, tmp_path):
     np.testing.assert_allclose(seen[0], value)
 
 
+def test_several_channels_are_mixed_where_nothing_is_said_of_them_and_a_note_says_so(folder):
+    for name, channels in (("a", 2), ("b", 3)):
+        soundfile.write(folder / f"{name}.wav", np.tile(np.arange(channels) / 4, (RATE, 1)), RATE, subtype="FLOAT")
+    seen = {}
+    found = select(Choice(manifest=folder), keep=lambda place, data: seen.update({place: data}))
+    assert [item.utterance.id for item in found.items[:2]] == ["a", "b"]
+    np.testing.assert_allclose(seen[0], 0.125)
+    np.testing.assert_allclose(seen[1], 0.25)
+    assert found.notes == ("2 of 5 items mixed to mono from 2, 3 channels",)
+    assert chosen(folder, taste=Taste(channel=1)).notes == ()
+
+
 def test_a_channel_that_is_not_there_is_refused(folder):
     soundfile.write(folder / "a.wav", np.zeros((RATE, 2)), RATE)
     assert "channel 2 is none of them" in reasons(chosen(folder, taste=Taste(channel=2)))["a"]
+
+
+def test_sound_of_kinds_that_cannot_be_decoded_is_counted_by_kind_with_the_way_out(folder):
+    for number in range(30):
+        (folder / f"{number}.m4a").write_bytes(b"x")
+    (folder / "below").mkdir()
+    (folder / "below/a.WMA").write_bytes(b"x")
+    (folder / "gone.flac").write_bytes(b"")
+    (folder / "notes.txt").write_text("no sound, and nobody misses it")
+    found = chosen(folder)
+    assert [item.utterance.id for item in found.items] == ["utt00", "utt01", "utt02"]
+    assert found.left_out.kinds == ((".m4a", 30), (".wma", 1))
+    assert found.left_out.line() == (
+        "32 of 35 items left out: 30 .m4a, 1 .wma (cannot be decoded; convert them, for example: "
+        f"ffmpeg -i x.m4a x.wav); gone: {folder}/gone.flac: the file is empty"
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ([], "holds no sound file; it holds nothing; name a folder with sound in it"),
+        (
+            ["a.pdf", "b.pdf", "c.txt", "d"],
+            "holds no sound file; it holds 2 .pdf, 1 .txt, 1 file without an ending; name",
+        ),
+        (["a.m4a", "b.m4a"], "has no item that can be used: 2 .m4a (cannot be decoded; convert them, for example: ff"),
+    ],
+)
+def test_a_folder_without_a_readable_file_names_what_is_in_it(tmp_path, files, said):
+    for name in files:
+        (tmp_path / name).write_bytes(b"x")
+    for call in (check_some, select):
+        with pytest.raises(InputError) as refused:
+            call(Choice(manifest=tmp_path))
+        assert said in str(refused.value)
+
+
+def test_a_codec_that_libsndfile_lacks_names_the_conversion(folder):
+    (folder / "a b.mp3").write_bytes(b"\0" * 500)
+    (folder / "c.wav").write_bytes(b"no sound in here" * 100)
+    told = reasons(chosen(folder))
+    assert told["a b"].endswith("is not recognised as sound; convert it: ffmpeg -i 'a b.mp3' 'a b.wav'")
+    assert "ffmpeg" not in told["c"]
 
 
 def test_a_list_without_one_usable_item_is_refused_with_reasons(tmp_path):

@@ -3,6 +3,8 @@
 import io
 import os
 import pickle
+import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -202,3 +204,23 @@ def damaged_bytes():
     array = np.empty(2, dtype=object)
     array[:] = [item_of(np.ones((1, 20), np.float32)), item_of(torch.ones(1, 20))]
     return pickle.dumps(array)
+
+
+def test_a_large_number_of_an_object_takes_no_memory(tmp_path):
+    """Twenty millions here; a file of the same size may say four billions, for which pickle in C takes 64 GB."""
+    numbered = b"\x80\x02]r" + struct.pack("<I", 20_000_000) + b"."
+    tracemalloc.start()
+    try:
+        assert unpickle.load(io.BytesIO(numbered)) == []
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_list_that_would_not_fit_into_memory_is_refused(tmp_path):
+    path = tmp_path / "list.npy"
+    with path.open("wb") as file:
+        file.write(b"\x93NUMPY\x01\x00")
+        file.truncate(5 << 30)  # of which nothing is on the disk
+    with pytest.raises(InputError, match="over 4 GiB"):
+        chosen(path)

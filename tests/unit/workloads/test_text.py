@@ -43,9 +43,33 @@ def test_random_ids_are_the_same_for_a_seed_and_within_the_vocabulary():
     assert len(first[0].data[0]) == 20
 
 
+def listed(path, *arrays):
+    items = np.empty(len(arrays), dtype=object)
+    items[:] = [{"id": place, "net_input": {"src_tokens": array}} for place, array in enumerate(arrays)]
+    np.save(path, items, allow_pickle=True)
+    return str(path)
+
+
+def test_ids_of_a_list_are_fed_as_they_are(tmp_path):
+    path = listed(tmp_path / "ids.npy", np.array([[4, 5, 6]]), np.array([7, 8]), np.array([[9]]))
+    assert [batch.data for batch in batches(TextWorkload(), {"ids": path})] == [((4, 5, 6),), ((7, 8),), ((9,),)]
+    assert [batch.data for batch in batches(TextWorkload(), {"ids": path, "count": 2})] == [((4, 5, 6),), ((7, 8),)]
+    assert batches(TextWorkload(), {"ids": path, "count": 1}, length=5)[0].data == ((4, 5, 6, 4, 5),)
+
+
+def test_a_list_of_anything_but_ids_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"0 of 'sound.npy' holds float32 of the shape \(1, 9\), not token ids"):
+        batches(TextWorkload(), {"ids": listed(tmp_path / "sound.npy", np.ones((1, 9), np.float32))})
+    with pytest.raises(InputError, match="lists nothing"):
+        batches(TextWorkload(), {"ids": listed(tmp_path / "empty.npy")})
+    with pytest.raises(InputError, match="does not exist"):
+        batches(TextWorkload(), {"ids": str(tmp_path / "absent.npy")})
+
+
 @pytest.mark.parametrize(
     ("options", "what"),
     [
+        ({"ids": "x.npy", "lines": __file__}, "lines and ids exclude each other"),
         ({"lines": "nowhere.txt"}, "cannot be read"),
         ({"vocabulary": 3}, "from 5 on"),
         ({"count": 0}, "from 1 on"),

@@ -15,8 +15,8 @@ from speechmeter.meters.modules.ranges import module_ranges, named_modules
 class Discovery:
     """Ranges for the given modules, and for every other that is called from outside of known ones, by its class.
 
-    A context manager; afterwards no hook is left. `classes` is path → class of all that were named, `roots` the
-    outermost ones by name.
+    The first name that a module gets is its name, also inside another one. A context manager; afterwards no hook is
+    left. `classes` is path → class of all that were named, `roots` the outermost ones by name.
     """
 
     def __init__(self, roots: Mapping[str, Any]) -> None:
@@ -35,8 +35,9 @@ class Discovery:
         self._undo.close()
 
     def _follow(self, name: str, root: torch.nn.Module) -> None:
-        self._known |= {id(module) for module in named_modules({name: root}).values()}
-        self.classes.update(self._undo.enter_context(module_ranges({name: root})))
+        known = frozenset(self._known)
+        self._known |= {id(module) for module in named_modules({name: root}, known).values()}
+        self.classes.update(self._undo.enter_context(module_ranges({name: root}, known=known)))
 
     def _called(self, module: torch.nn.Module, inputs: Any) -> None:
         """Before a call of any module. Its own hooks were gathered already: its range of this call is opened here."""

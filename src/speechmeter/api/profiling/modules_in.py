@@ -7,41 +7,68 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
+from speechmeter.core.errors import InputError
+
+
+def module_type() -> Any:
+    """`torch.nn.Module`, or None where torch was not imported: then nothing is a module."""
+    torch = sys.modules.get("torch")
+    return None if torch is None else torch.nn.Module
+
+
+def given_modules(given: Any) -> dict[str, Any]:
+    """What the user names: a module, several by name, or an object that holds some. Raises InputError for anything
+    else."""
+    kind = module_type()
+    items = given if isinstance(given, Mapping) else _items(given)
+    if items is None:
+        found = modules_of(given)
+        if not found:
+            raise InputError(f"modules: {given!r} holds no torch module", fix="use modules={'encoder': encoder}")
+        return found
+    wrong = next((name for name, one in items.items() if kind is None or not isinstance(one, kind)), None)
+    if wrong is not None:
+        raise InputError(f"modules: {wrong!r} is not a torch module", fix="use modules={'encoder': encoder}")
+    return {str(name): one for name, one in items.items()}
+
 
 def modules_of(holder: Any) -> dict[str, Any]:
     """An object that is a module, under its class; else the modules among its attributes, one level into dicts."""
-    module_type = _module_type()
-    if module_type is None:
+    kind = module_type()
+    if kind is None:
         return {}
-    if isinstance(holder, module_type):
+    if isinstance(holder, kind):
         return {type(holder).__name__: holder}
     found: dict[str, Any] = {}
     for name, value in vars(holder).items() if hasattr(holder, "__dict__") else ():
-        found.update(_named(name, value, module_type))
+        found.update(_named(name, value, kind))
     return found
 
 
 def modules_in_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The modules among the arguments of a call, by the names of its parameters; of a method also its object's."""
-    module_type = _module_type()
-    if module_type is None:
+    kind = module_type()
+    if kind is None:
         return {}
     try:
         given = signature(function).bind_partial(*args, **kwargs).arguments
     except (TypeError, ValueError):  # the call itself will say what is wrong with it
         return {}
     own = modules_of(given.pop("self")) if "self" in given else {}
-    return {**own, **{name: value for name, value in given.items() if isinstance(value, module_type)}}
+    return {**own, **{name: value for name, value in given.items() if isinstance(value, kind)}}
 
 
-def _named(name: str, value: Any, module_type: type) -> dict[str, Any]:
-    """A module under its name; those of a dict or a ModuleDict, which is never called itself, under their own."""
-    torch = sys.modules["torch"]
-    if isinstance(value, dict | torch.nn.ModuleDict):
-        return {str(key): one for key, one in value.items() if isinstance(one, module_type)}
-    return {name: value} if isinstance(value, module_type) else {}
-
-
-def _module_type() -> Any:
+def _items(value: Any) -> Mapping[str, Any] | None:
+    """What a dict or a ModuleDict holds, which is never called itself; None for anything else."""
     torch = sys.modules.get("torch")
-    return None if torch is None else torch.nn.Module
+    if isinstance(value, dict) or (torch is not None and isinstance(value, torch.nn.ModuleDict)):
+        return dict(value.items())
+    return None
+
+
+def _named(name: str, value: Any, kind: type) -> dict[str, Any]:
+    """A module under its name; those of a dict or a ModuleDict under their own."""
+    items = _items(value)
+    if items is not None:
+        return {str(key): one for key, one in items.items() if isinstance(one, kind)}
+    return {name: value} if isinstance(value, kind) else {}

@@ -2,107 +2,91 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from speechmeter.api.profiling.discover import Discovery
-from speechmeter.api.profiling.options import Options, Phase
-from speechmeter.core.outputs import TraceOptions
-from speechmeter.core.traces import ANNOTATION, STEP, Event, Trace
+from speechmeter.api.profiling.options import Options
+from speechmeter.core.traces import STEP
 from speechmeter.meters.flops.count import Count, counting
-from speechmeter.meters.modules.events import Events, events_of
+from speechmeter.meters.modules.events import events_of
 from speechmeter.meters.modules.names import CALL
 from speechmeter.meters.modules.ranges import OPEN
-from speechmeter.meters.traces.record import finished_trace
+from speechmeter.meters.recording.needs import Needs
+from speechmeter.meters.recording.profiler import profiling
+from speechmeter.meters.recording.recording import Recording
 
 _one_at_a_time = threading.Lock()
 """Torch has one profiler in a process."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recording:
-    """A finished profile of consecutive steps, its raw events, and path → class of the modules in it."""
+class Found:
+    """A recording of steps of one kind. A cold one is of the very first step, which the schedule does not ask for."""
 
-    profile: Any
-    events: Events
-    steps: int
-    classes: Mapping[str, str]
-
-    @cached_property
-    def function_events(self) -> list[Any] | None:
-        """Torch's own list of what ran. None where it cannot tell it.
-
-        With Python's stacks a module that is imported meanwhile leaves a name behind that is no text any more.
-        """
-        try:
-            return list(self.profile.events())
-        except UnicodeDecodeError:
-            return None
-
-    @cached_property
-    def trace(self) -> Trace:
-        """The profile as a trace, without the mark of a step that was begun when there was no further one."""
-        whole = finished_trace(self.profile, self.events, most_events=TraceOptions().most_events)
-        marks = [event for event in whole.events if _is_mark(event)]
-        rest = {event["name"] for event in sorted(marks, key=lambda event: float(event["ts"]))[self.steps :]}
-        return replace(whole, events=[event for event in whole.events if event.get("name") not in rest])
-
-
-def _is_mark(event: Event) -> bool:
-    return event.get("cat") == ANNOTATION and str(event.get("name", "")).startswith(STEP)
+    kind: str
+    recording: Recording
+    cold: bool
 
 
 class Recorder:
     """Called at the edges of steps: `begin` and `end` of each, then `close`. Never raises for what it cannot record.
 
-    `refused` says why nothing is recorded; empty when it is. Steps that are `apart` are recorded each by itself: what
-    runs between them is nobody's business.
+    Steps are of kinds: those of each kind are counted and recorded by the schedule for themselves. `seen` says how
+    many there were of each, `refused` why a kind is not recorded. Steps that are `apart` are recorded each by itself:
+    what runs between them is nobody's business.
     """
 
-    def __init__(self, options: Options, roots: Mapping[str, Any], *, first: int = 0, apart: bool = False) -> None:
+    def __init__(self, options: Options, roots: Mapping[str, Any], *, seen: Mapping[str, int], apart: bool) -> None:
         self.options = options
         self.apart = apart
         self.roots = dict(roots)
-        self.recordings: list[Recording] = []
-        self.counted: Count | None = None
-        self.refused = ""
-        self._step = first
+        self.seen = dict(seen)
+        self.found: list[Found] = []
+        self.counted: dict[str, Count] = {}
+        self.refused: dict[str, str] = {}
+        self._kind = ""
         self._open = ExitStack()
         self._running: _Running | None = None
         self._step_open = ExitStack()
 
-    @property
-    def steps_seen(self) -> int:
-        """How many steps there were, recorded or not, with those before `first`."""
-        return self._step
-
-    def begin(self) -> None:
+    def begin(self, kind: str = "") -> None:
         """A step begins."""
-        phase = self.options.schedule.phase(self._step)
-        if phase == "active" and self._running is None:
-            self._start()
+        number = self.seen.setdefault(kind, 0)
+        phase = self.options.schedule.phase(number)
+        if self._running is not None and (self._kind != kind or phase != "active"):
+            self._stop()
+        self._kind = kind
+        last = phase == "warmup" and self.options.schedule.phase(number + 1) == "active"
+        counts = last and self.options.flops and kind not in self.counted
+        cold = phase == "warmup" and number == 0 and not counts
+        if (phase == "active" or cold) and self._running is None:
+            self._start(cold)
         if self._running is not None:
-            self._running.mark(self._step, self._step_open)
-        elif phase == "warmup":
-            self._warm_up()
+            self._running.mark(number, self._step_open)
+        elif counts:
+            self.counted[kind] = self._step_open.enter_context(counting(self.roots))
+        elif phase == "warmup" and not cold and self._take_turn(self._step_open):
+            self._step_open.enter_context(profiling(Needs(), cuda=self._on_gpu))
 
     def end(self) -> None:
         """It ended, well or not."""
         if self._running is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()  # its kernels belong to it
         self._step_open.close()
-        before = self.options.schedule.phase(self._step)
-        self._step += 1
+        number = self.seen[self._kind]
+        self.seen[self._kind] += 1
         if self._running is not None:
             self._running.steps += 1
-            if self.apart or self._leaves(before):
+            if self.apart or self._running.cold or self.options.schedule.ends(number):
                 self._stop()
 
     def close(self) -> None:
@@ -110,60 +94,64 @@ class Recorder:
         self._step_open.close()
         self._stop()
 
-    def _leaves(self, before: Phase) -> bool:
-        """Whether the steps that are kept together end here: others follow, or another cycle begins."""
-        schedule = self.options.schedule
-        ends = self._step % (schedule.wait + schedule.warmup + schedule.active) == 0
-        return before == "active" and (ends or schedule.phase(self._step) != "active")
+    @property
+    def _on_gpu(self) -> bool:
+        return self.options.gpu and torch.cuda.is_available()
 
-    def _start(self) -> None:
-        if not self._take_turn():
-            return
-        _pay_for_the_start()
-        self._running = self._open.enter_context(_Running(self.options, self.roots))
+    def _start(self, cold: bool) -> None:
+        if self._take_turn(self._open):
+            _pay_for_the_start(cuda=self._on_gpu)
+            self._running = self._open.enter_context(_Running(self.options, self.roots, cold=cold, cuda=self._on_gpu))
 
-    def _warm_up(self) -> None:
-        """A profiler whose findings nobody keeps; the first such step may be counted instead."""
-        if self.options.flops and self.counted is None:
-            self.counted = self._step_open.enter_context(counting(self.roots))
-        elif not torch.autograd._profiler_enabled():
-            self._step_open.enter_context(profile(activities=activities()))
+    def _take_turn(self, until: ExitStack) -> bool:
+        """Whether no other profiler is running. Torch sees one of its own thread alone; a second one is fatal."""
+        if torch.autograd._profiler_enabled() or not _one_at_a_time.acquire(blocking=False):
+            self.refused[self._kind] = "another profiler was running, and torch has one at a time"
+            return False
+        self.refused.pop(self._kind, None)
+        until.callback(_one_at_a_time.release)
+        return True
 
     def _stop(self) -> None:
         running, self._running = self._running, None
         self._open.close()
-        if running is not None and running.steps:
-            self.recordings.append(running.recording())
-
-    def _take_turn(self) -> bool:
-        if torch.autograd._profiler_enabled() or not _one_at_a_time.acquire(blocking=False):
-            self.refused = "another profiler was running, and torch has one at a time"
-            return False
-        self._open.callback(_one_at_a_time.release)
-        self.refused = ""
-        return True
+        if running is None or not running.steps:
+            return
+        recording = running.recording()
+        if self._kind and all(event.is_range for event in recording.events.cpu):
+            self.seen[self._kind] -= running.steps  # a method of an object that computes nothing: a getter, say
+        else:
+            self.found.append(Found(kind=self._kind, recording=recording, cold=running.cold))
 
 
 class _Running:
     """Torch's profiler and the ranges of modules while steps are recorded."""
 
-    def __init__(self, options: Options, roots: Mapping[str, Any]) -> None:
+    def __init__(self, options: Options, roots: Mapping[str, Any], *, cold: bool, cuda: bool) -> None:
+        self.cold = cold
+        self.steps = 0
         self._options = options
+        self._cuda = cuda
         self._modules = Discovery(roots)
         self._stack = ExitStack()
-        self.steps = 0
 
     def __enter__(self) -> _Running:
         self._stack.enter_context(self._modules)
-        self._profile = self._stack.enter_context(
-            profile(
-                activities=activities(),
-                record_shapes=self._options.memory,
-                profile_memory=self._options.memory,
-                with_stack=self._options.python_stacks,
-            )
-        )
+        self._profile = self._stack.enter_context(profiling(self._needs, cuda=self._cuda, kind=TorchProfile))
         return self
+
+    @property
+    def _needs(self) -> Needs:
+        """Every step may be looked at as a trace."""
+        options = self._options
+        return Needs(
+            modules=True,
+            memory=options.memory,
+            shapes=options.memory if options.shapes is None else options.shapes,
+            stacks=options.python_stacks,
+            means=True,
+            traced=max(1, self.steps),
+        )
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
@@ -175,20 +163,34 @@ class _Running:
 
     def recording(self) -> Recording:
         """What was found, once it is closed."""
+        events = events_of(self._profile)
         return Recording(
             profile=self._profile,
-            events=events_of(self._profile),
+            events=events,
             steps=self.steps,
             classes=dict(self._modules.classes),
+            needs=self._needs,
+            on_cuda=bool(events.kernels),
         )
 
 
-def activities() -> list[Any]:
-    """What is recorded here: the CPU, and the GPU where there is one."""
-    return [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if torch.cuda.is_available() else [])]
+class TorchProfile(torch.profiler.profile):  # type: ignore[misc]
+    """Torch's profiler, whose trace can be written more than once: by us and by whoever gets it from us."""
+
+    _written: bytes | None = None
+
+    def export_chrome_trace(self, path: str, *args: Any, **kwargs: Any) -> None:
+        """Write the trace, compressed where the name ends in .gz."""
+        if self._written is None:
+            self.events()  # read before: torch gives up what it recorded when it writes
+            with TemporaryDirectory() as folder:
+                file = Path(folder) / "trace.json"
+                super().export_chrome_trace(str(file), *args, **kwargs)
+                self._written = gzip.compress(file.read_bytes(), compresslevel=1)
+        Path(path).write_bytes(self._written if str(path).endswith(".gz") else gzip.decompress(self._written))
 
 
-def _pay_for_the_start() -> None:
+def _pay_for_the_start(*, cuda: bool) -> None:
     """The first operator of a process's first profile takes milliseconds: let it be this one."""
-    with profile(activities=activities()), torch.inference_mode():
+    with profiling(Needs(), cuda=cuda), torch.inference_mode():
         torch.zeros(1).add(1)

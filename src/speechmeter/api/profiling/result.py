@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,41 +12,67 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.machine import available_cores
 from speechmeter.core.memory_timeline import FILE, MemoryTimeline, write_timeline
+from speechmeter.core.outputs import TraceOptions
 from speechmeter.core.traces import FOLDER, SUFFIX, Trace
 from speechmeter.core.types import Case, Measurement, Record, Spec
 from speechmeter.report import choose, text
 
 if TYPE_CHECKING:
-    from speechmeter.api.profiling.options import Options
-    from speechmeter.api.profiling.recorder import Recorder, Recording
+    from speechmeter.api.profiling.options import Export, Options
+    from speechmeter.api.profiling.recorder import Found, Recorder
     from speechmeter.meters.flops.count import Count
+    from speechmeter.meters.recording.recording import Recording
 
-_NOTHING = "no step was recorded"
 TABLES_FILE = "tables.md"
+_COLD = "only the first step ran: its times include what happens once (memory, caches, libraries); run more steps"
 
 
 class Profile:
     """What was recorded of something that ran. `record` is what tables are made of; `failed` is what it raised.
 
-    Time is that of profiled steps: for shares, never for latency.
+    Of a class or an object, `methods` are the profiles of its methods, by name; `table` and `export` are of them all.
+    `cold` says that only the first step ran, which is left out as soon as another one is recorded. Time is that of
+    profiled steps: for shares, never for latency.
     """
 
     def __init__(self, name: str, options: Options) -> None:
         self.name = name
         self.options = options
+        self.methods: dict[str, Profile] = {}
         self.recordings: list[Recording] = []
         self.counted: Count | None = None
         self.refused = ""
         self.failed: BaseException | None = None
-
+        self.cold = False
+        self.seen = 0
         self._next: Callable[[], None] | None = None
 
-    def take(self, recorder: Recorder) -> None:
-        """Add what a recorder has found."""
-        self.recordings += recorder.recordings
-        self.counted = recorder.counted or self.counted
-        self.refused = recorder.refused
-        for made in ("_measurements", "_on_cuda"):
+    def of(self, method: str) -> Profile:
+        """The profile of a method; itself where the name is empty."""
+        if method and method not in self.methods:
+            self.methods[method] = Profile(f"{self.name}.{method}", self.options)
+        return self.methods[method] if method else self
+
+    def take(self, recorder: Recorder) -> list[Recording]:
+        """Add what a recorder has found; returns the recordings of it that are kept."""
+        for kind, seen in recorder.seen.items():
+            if seen:
+                self.of(kind).seen = seen
+        for kind, count in recorder.counted.items():
+            self.of(kind).counted = count
+        for kind, why in recorder.refused.items():
+            self.of(kind).refused = why
+        for found in recorder.found:
+            self.of(found.kind)._add(found)
+        kept = {id(recording) for recording in self._all_recordings}
+        return [found.recording for found in recorder.found if id(found.recording) in kept]
+
+    def _add(self, found: Found) -> None:
+        if self.cold:
+            self.recordings.clear()
+        self.recordings.append(found.recording)
+        self.cold, self.refused = found.cold, ""
+        for made in ("_read", "_on_cuda"):
             vars(self).pop(made, None)
 
     def step(self) -> None:
@@ -56,88 +83,178 @@ class Profile:
     @property
     def steps(self) -> int:
         """How many steps were recorded."""
-        return sum(recording.steps for recording in self.recordings)
+        return sum(recording.steps for recording in self._all_recordings)
+
+    @property
+    def records(self) -> list[Record]:
+        """A record of each method; of a function or a block, one."""
+        return [method.record for method in self.methods.values()] or [self.record]
 
     @property
     def record(self) -> Record:
-        """Everything as a record; its reason says why there is nothing, or what was raised."""
+        """Everything as a record; its reason says why there is nothing, or what was raised.
+
+        Raises InputError where several methods were recorded: each has its own.
+        """
+        if self.methods:
+            return self._only().record
         on_cuda = bool(self.recordings) and self._on_cuda
         failed = f"{type(self.failed).__name__}: {self.failed}" if self.failed is not None else ""
-        nothing = "" if self.recordings else self.refused or _NOTHING
+        nothing = "" if self.recordings else self._nothing
         return Record(
             case=_case(self.name, "cuda" if on_cuda else "cpu", self._meters),
             round=0,
             sequence=0,
             status="error" if failed else "ok",
             reason=failed or nothing,
-            measurements=tuple(self._measurements) if not nothing else (_absent(nothing),),
+            measurements=tuple(self._measurements),
+            warnings=(_COLD,) if self.cold else (),
         )
 
     def table(self, metric: str | None = None, format: str = "markdown") -> str:
         """The tables that `speechmeter show` prints, as text: `modules`, `operators`, `split`, `timeline`, …"""
-        if format not in text.FORMATS:
-            raise InputError(f"there is no format {format!r}", fix=f"choose from: {', '.join(text.FORMATS)}")
-        return text.FORMATS[format](choose.tables([self.record], metric))
+        records = self.records
+        warnings = {f"{record.case.subject.name}: {said}": None for record in records for said in record.warnings}
+        first, *others = choose.tables(records, metric)
+        return text.formatted([replace(first, caveats=(*first.caveats, *warnings)), *others], format)
 
     def __str__(self) -> str:
         return self.table()
 
     @property
     def trace(self) -> Trace:
-        """The first recording as a trace. Raises InputError when nothing was recorded."""
-        return self._first().trace
+        """All recorded steps as a trace. Raises InputError when nothing was recorded, or several methods were."""
+        from speechmeter.meters.traces.tidy import joined
+
+        own = self._only()
+        own._first()
+        return joined([recording.trace for recording in own.recordings])
 
     @property
     def timeline(self) -> MemoryTimeline | None:
         """Memory through the first recorded step; None where it was not asked for or nothing was allocated."""
         from speechmeter.meters.timeline.follow import followed
 
-        if not self.options.memory or not self.recordings:
+        own = self._only()
+        if not own.options.memory or not own.recordings:
             return None
-        return followed(self.trace.events, "cuda" if self._on_cuda else "cpu")
+        return followed(own._first().trace.events, "cuda" if own._on_cuda else "cpu")
 
-    def export(self, folder: str | Path) -> Path:
-        """Write traces, stacks, tables of operators, memory over time and the tables into a folder; returns it.
+    @property
+    def profilers(self) -> list[Any]:
+        """Torch's own profilers (`torch.profiler.profile`), one a recording."""
+        return [recording.profile for recording in self._all_recordings]
 
-        Raises InputError when nothing was recorded.
+    def events(self) -> Any:
+        """Torch's events (an `EventList`) of all recorded steps. Raises InputError when nothing was recorded."""
+        from torch.autograd.profiler_util import EventList
+
+        if not self._all_recordings:
+            self._first()
+        parts = [profiler.events() for profiler in self.profilers]
+        together = EventList(event for part in parts for event in part)
+        vars(together).update(vars(parts[0]))  # which columns there are, and that events know what is inside them
+        return together
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> Any:
+        """Torch's sums by operator over all recorded steps: `key_averages().table(sort_by=…, row_limit=…)`."""
+        return self.events().key_averages(group_by_input_shape, group_by_stack_n)
+
+    def export(self, folder: str | Path, *, worker_name: str | None = None, use_gzip: bool = True) -> Path:
+        """Write a trace, stacks, tables of operators, memory over time and the tables into a folder; returns it.
+
+        All are of all recorded steps, but memory, which is of the first. Methods have a folder each. The trace is
+        named after `worker_name`, else the profile. Raises InputError when nothing was recorded.
         """
         from speechmeter.meters.operator_texts import write_texts
         from speechmeter.meters.traces.meter import file_name, write_files
 
-        first, path = self._first(), Path(folder)
-        for place, recording in enumerate(self.recordings):
-            name = file_name(self.name) + (f"-{place + 1}" if place else "")
-            write_files(path / FOLDER / f"{name}{SUFFIX}", recording.trace)
-        write_texts(path, first.profile if first.function_events is not None else None, first.trace)
+        path = Path(folder)
+        if any(method.recordings for method in self.methods.values()):
+            for name, method in self.methods.items():
+                if method.recordings:
+                    method.export(path / file_name(name), worker_name=worker_name, use_gzip=use_gzip)
+            return path
+        self._first()
+        traces = [recording.trace for recording in self.recordings]
+        trace_name = f"{file_name(worker_name or self.name)}{SUFFIX if use_gzip else SUFFIX.removesuffix('.gz')}"
+        write_files(path / FOLDER / trace_name, traces, TraceOptions().most_events)
+        write_texts(path, *self.recordings, memory=self.recordings[0] if self.options.memory else None)
         timeline = self.timeline
         if timeline is not None:
             write_timeline(path / FILE, timeline)
         (path / TABLES_FILE).write_text(self.table(), encoding="utf-8")
         return path
 
+    def write(self, asked: Export) -> Path:
+        """Export as it was asked for; without a folder, into `profiles/<name>`."""
+        from speechmeter.meters.traces.meter import file_name
+
+        folder = asked.folder or Path("profiles") / file_name(self.name)
+        return self.export(folder, worker_name=asked.worker_name, use_gzip=asked.use_gzip)
+
+    @property
+    def seen_by_kind(self) -> dict[str, int]:
+        """How many steps there were of each method, recorded or not; those of a function are under the empty name."""
+        return {"": self.seen, **{name: method.seen for name, method in self.methods.items()}}
+
+    @property
+    def counted_by_kind(self) -> dict[str, Count]:
+        """The counts of FLOPs that there are, by the same names."""
+        every = {"": self, **self.methods}
+        return {name: one.counted for name, one in every.items() if one.counted is not None}
+
+    @property
+    def _all_recordings(self) -> list[Recording]:
+        return [*self.recordings, *(one for method in self.methods.values() for one in method.recordings)]
+
     def _first(self) -> Recording:
         if not self.recordings:
-            raise InputError(self.refused or _NOTHING, where=self.name, fix="record a step, or change the schedule")
+            raise InputError(self._nothing, where=self.name, fix="record a step, or change the schedule")
         return self.recordings[0]
+
+    def _only(self) -> Profile:
+        if len(self.methods) > 1:
+            names = list(self.methods)
+            raise InputError(
+                f"{self.name} has profiles of {', '.join(names)}", fix=f"choose one: .profile.methods[{names[0]!r}]"
+            )
+        return next(iter(self.methods.values()), self)
+
+    @property
+    def _nothing(self) -> str:
+        """Why nothing was recorded."""
+        if self.methods:
+            return "; ".join(f"{name}: {method._nothing}" for name, method in self.methods.items())
+        if self.refused or not self.seen:
+            return self.refused or "no step was recorded"
+        counted = ", one of them to count FLOPs" if self.counted is not None else ""
+        ran = "1 step" if self.seen == 1 else f"{self.seen} steps"
+        return f"no step was recorded: {ran} ran{counted}, and the schedule records later ones"
 
     @cached_property
     def _on_cuda(self) -> bool:
-        return any(recording.events.kernels for recording in self.recordings)
+        return any(recording.on_cuda for recording in self.recordings)
 
     @property
     def _meters(self) -> tuple[str, ...]:
         asked = {"timeline": self.options.memory, "flops": self.options.flops}
         return ("modules", "operators", "split", *(name for name, wanted in asked.items() if wanted))
 
-    @cached_property
+    @property
     def _measurements(self) -> list[Measurement]:
+        rows = self._read if self.recordings else [Measurement.absent(metrics.TIME_MODULE, self._nothing)]
+        if not self.options.flops:
+            return rows
+        from speechmeter.api.profiling.readings import flop_readings
+
+        return [*rows, *flop_readings(self.counted)]
+
+    @cached_property
+    def _read(self) -> list[Measurement]:
         from speechmeter.api.profiling.readings import readings
 
-        return readings(self, on_cuda=self._on_cuda)
-
-
-def _absent(reason: str) -> Measurement:
-    return Measurement.absent(metrics.TIME_MODULE, reason)
+        return readings(self)
 
 
 def _case(name: str, device: str, meters: Sequence[str]) -> Case:

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 
 class Taking:
-    """`run` holds steps that belong together, `step` is one of them; a step outside of a run is a run of its own."""
+    """`run` holds steps that belong together, `step` is one of them; a step outside of a run is a run of its own.
+
+    Steps of an object are of kinds, by the method they are calls of; those of a function are of one kind, unnamed.
+    """
 
     def __init__(self, name: str, options: Options) -> None:
-        self.profile = Profile(name, options)
+        self.profile = Profile(options.name or name, options)
         self._recorder: Recorder | None = None
-        self._steps_done = 0
         self._depth = 0
 
     @property
@@ -33,8 +35,8 @@ class Taking:
 
     @property
     def satisfied(self) -> bool:
-        """Whether no further step is wanted."""
-        seen = self._steps_done if self._recorder is None else self._recorder.steps_seen
+        """Whether no further step is wanted, of those that are of one kind."""
+        seen = self.profile.seen if self._recorder is None else self._recorder.seen.get("", 0)
         return self.options.schedule.phase(seen) == "done"
 
     @contextmanager
@@ -53,15 +55,18 @@ class Taking:
             self.close()
 
     @contextmanager
-    def step(self, roots: Mapping[str, Any]) -> Iterator[None]:
+    def step(self, roots: Mapping[str, Any], kind: str = "") -> Iterator[None]:
         """One step, a run of its own where none is open; a step inside another is part of it."""
         if self._depth > 1:
             yield
             return
         with self.run(roots, apart=True):
-            self.begin()
+            self.begin(kind)
             try:
                 yield
+            except BaseException as error:
+                self.profile.of(kind).failed = error
+                raise
             finally:
                 self.end()
 
@@ -73,15 +78,16 @@ class Taking:
     def _open(self, roots: Mapping[str, Any], apart: bool) -> None:
         from speechmeter.api.profiling.recorder import Recorder
 
-        self._recorder = Recorder(self.options, roots, first=self._steps_done, apart=apart)
-        self._recorder.counted = self.profile.counted
+        named = {**self.options.modules, **{k: v for k, v in roots.items() if k not in self.options.modules}}
+        self._recorder = Recorder(self.options, named, seen=self.profile.seen_by_kind, apart=apart)
+        self._recorder.counted = self.profile.counted_by_kind
         self._depth = 1
 
-    def begin(self) -> None:
+    def begin(self, kind: str = "") -> None:
         """A step begins. Without a run nothing happens."""
         if self._recorder is not None:
             self._depth = 2
-            self._recorder.begin()
+            self._recorder.begin(kind)
 
     def end(self) -> None:
         """It ended."""
@@ -89,13 +95,19 @@ class Taking:
             self._depth = 1
             self._recorder.end()
 
-    def close(self) -> None:
-        """The run ended; write the files if there are new findings."""
+    def close(self, *, one_step: bool = False) -> None:
+        """The run ended: take what was found, write the files, and call who waits for it.
+
+        A run that is `one_step` by intention is not called cold: whoever wrote it knows what ran before.
+        """
         recorder, self._recorder, self._depth = self._recorder, None, 0
         if recorder is None:
             return
         recorder.close()
-        self._steps_done = recorder.steps_seen
-        self.profile.take(recorder)
-        if recorder.recordings and self.options.folder is not None:
-            self.profile.export(self.options.folder)
+        kept = self.profile.take(recorder)
+        self.profile.cold = self.profile.cold and not one_step
+        if kept and self.options.export is not None:
+            self.profile.write(self.options.export)
+        for recording in kept:
+            for handler in self.options.on_trace_ready:
+                handler(recording.profile)

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from speechmeter.api.profiling.modules_in import modules_in_call, modules_of
+from speechmeter.api.profiling.modules_in import module_type, modules_in_call, modules_of
 from speechmeter.api.profiling.options import Options
 from speechmeter.api.profiling.result import Profile
 from speechmeter.api.profiling.taking import Taking
 from speechmeter.core.errors import InputError
+from speechmeter.core.plugins import nearest
 
 TAKING = "_speechmeter_taking"
 """Where a wrapped function or class keeps what it records with."""
 METHODS = ("fit", "evaluate", "generate")
-"""Methods whose calls are recorded; of a torch module also the call itself, of anything else `forward`."""
-STEPS = ("fit_batch", "evaluate_batch")
-"""Methods that the ones above may call, as SpeechBrain's do: each call is then a step, and the rest is none."""
+"""Methods of a class whose calls are recorded; of a torch module also the call itself, of anything else `forward`."""
+LOOPS, STEPS = ("fit", "evaluate"), ("fit_batch", "evaluate_batch")
+"""Methods that go through batches, and those they call for each, as SpeechBrain's do: each batch is then a step."""
+FORWARD = "forward"
+"""What calls of a model are listed under."""
 
 
 def profiled_function(function: Callable[..., Any], options: Options) -> Callable[..., Any]:
     """The same function; every call is a step. Raises InputError for what returns before its work is done."""
-    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+    if _returns_early(function):
         raise InputError(
             f"{function.__qualname__} returns before its work is done", fix="use `with speechmeter.profile()` inside it"
         )
-    taking = Taking(_name(function), options)
+    taking = Taking(function.__qualname__.rpartition("<locals>.")[2], options)
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -40,8 +43,9 @@ def profiled_function(function: Callable[..., Any], options: Options) -> Callabl
     return wrapper
 
 
-def _name(function: Callable[..., Any]) -> str:
-    return function.__qualname__.rpartition("<locals>.")[2]
+def _returns_early(function: Any) -> bool:
+    kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    return any(is_kind(function) for is_kind in kinds)
 
 
 def profiled_class(kind: type, options: Options) -> type:
@@ -49,13 +53,19 @@ def profiled_class(kind: type, options: Options) -> type:
     if hasattr(kind, "profile"):
         raise InputError(f"{kind.__qualname__} has a `profile` of its own", fix="profile an object of it: profile(it)")
     taking = Taking(kind.__name__, options)
-    methods = {name: _method(kind, name, taking) for name in _recorded(kind)}
-    if not methods:
+    if options.class_hooks is None:
+        names = [name for name in (*METHODS, FORWARD) if callable(getattr(kind, name, None))]
+    else:
+        names = _checked(kind, options.class_hooks, kind.__qualname__)
+    if not names:
         raise InputError(
-            f"{kind.__qualname__} has none of {', '.join((*METHODS, 'forward'))}", fix="profile one of its methods"
+            f"{kind.__qualname__} has none of {', '.join((*METHODS, FORWARD))}",
+            fix="name its methods: class_hooks=['transcribe_batch']",
         )
+    # hooks of a module run around `forward`, not in it
+    attributes = {name: "__call__" if name == FORWARD and _is_module(kind) else name for name in names}
     body = {
-        **methods,
+        **{attribute: _method(kind, attribute, name, taking) for name, attribute in attributes.items()},
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
         "__doc__": kind.__doc__,
@@ -65,31 +75,42 @@ def profiled_class(kind: type, options: Options) -> type:
     return type(kind)(kind.__name__, (kind,), body)
 
 
-def _recorded(kind: type) -> list[str]:
-    call = "__call__" if _is_module(kind) else "forward"
-    return [name for name in (*METHODS, call) if callable(getattr(kind, name, None))]
+def _checked(owner: Any, hooks: Sequence[str], name: str) -> list[str]:
+    for hook in hooks:
+        if not callable(getattr(owner, hook, None)):
+            public = [one for one in dir(owner) if not one.startswith("_")]
+            methods = [one for one in public if inspect.isroutine(inspect.getattr_static(owner, one, None))]
+            raise InputError(f"class_hooks: {name} has no method {hook!r}", fix=nearest(hook, methods))
+        if _returns_early(getattr(owner, hook)):
+            raise InputError(f"class_hooks: {name}.{hook} returns before its work is done", fix="leave it out")
+    return list(hooks)
 
 
 def _is_module(kind: type) -> bool:
     return any(base.__module__.startswith("torch.nn.modules") for base in kind.__mro__)
 
 
-def _method(kind: type, name: str, taking: Taking) -> Callable[..., Any]:
-    original = getattr(kind, name)
+def _method(kind: type, attribute: str, name: str, taking: Taking) -> Callable[..., Any]:
+    original = getattr(kind, attribute)
 
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with recorded(self, taking):
+        with recorded(self, name, taking):
             return original(self, *args, **kwargs)
 
     return method
 
 
 class ProfiledObject:
-    """A live object whose calls are recorded; everything else is the object's own, and it is left as it is."""
+    """A live object whose public methods are recorded; everything else is the object's own, and it is left as it is."""
 
     def __init__(self, target: Any, options: Options) -> None:
-        vars(self)[TAKING] = Taking(type(target).__name__, options)
+        name = type(target).__name__
+        if options.class_hooks is not None:
+            _checked(target, options.class_hooks, name)
+        elif not callable(target) and not any(_is_public_method(target, one) for one in dir(target)):
+            raise InputError(f"{target!r} is nothing that runs", fix="profile a function, a class or a model")
+        vars(self)[TAKING] = Taking(name, options)
         vars(self)["target"] = target
 
     @property
@@ -100,21 +121,28 @@ class ProfiledObject:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the object."""
-        with recorded(self.target, vars(self)[TAKING]):
+        taking: Taking = vars(self)[TAKING]
+        if taking.options.class_hooks is not None and FORWARD not in taking.options.class_hooks:
+            return self.target(*args, **kwargs)
+        with recorded(self.target, FORWARD, taking):
             return self.target(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self.target, name)
-        if name not in (*METHODS, "forward") or not callable(value):
+        value, taking = getattr(self.target, name), vars(self)[TAKING]
+        hooks = taking.options.class_hooks
+        if not (_is_public_method(self.target, name) if hooks is None else name in hooks):
             return value
-        called = self.target if name == "forward" and _is_module(type(self.target)) else value
+        called = self.target if name == FORWARD and _is_module(type(self.target)) else value
 
         @functools.wraps(value)
         def method(*args: Any, **kwargs: Any) -> Any:
-            with recorded(self.target, vars(self)[TAKING]):
+            with recorded(self.target, name, taking):
                 return called(*args, **kwargs)
 
         return method
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self.target)})
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self.target, name, value)
@@ -123,39 +151,57 @@ class ProfiledObject:
         return f"profiled {self.target!r}"
 
 
+def _is_public_method(target: Any, name: str) -> bool:
+    """Whether calls of it are recorded unless others were named. What every torch module has (`eval`, `to`) is not."""
+    if name.startswith("_") or name == TAKING:
+        return False
+    base = module_type()
+    if base is not None and isinstance(target, base) and name != FORWARD and hasattr(base, name):
+        return False
+    method = inspect.getattr_static(target, name, None)  # a property is not evaluated
+    return inspect.isfunction(method) and name not in getattr(target, "__dict__", {}) and not _returns_early(method)
+
+
 @contextmanager
-def recorded(target: Any, taking: Taking) -> Iterator[None]:
-    """One call of an object: its batches are the steps where it has methods for them, else it is one itself."""
+def recorded(target: Any, method: str, taking: Taking) -> Iterator[None]:
+    """One call of a method: its batches are the steps where the object has methods for them, else it is one itself."""
     roots = modules_of(target)
-    names = [name for name in STEPS if callable(getattr(target, name, None))]
-    if not names or _is_module(type(target)):
-        with taking.step(roots):
+    batches = [name for name in STEPS if callable(getattr(target, name, None))]
+    if method not in LOOPS or not batches or _is_module(type(target)):
+        with taking.step(roots, method):
             yield
         return
-    with taking.run(roots), _stepping(target, names, taking):
+    with taking.run(roots), _stepping(target, {name: _kind(method, name) for name in batches}, taking):
         yield
+    if not any(taking.profile.seen_by_kind.values()):
+        taking.profile.of(method).refused = f"{method} called none of {', '.join(batches)}, which are its steps"
+
+
+def _kind(method: str, batch: str) -> str:
+    """What steps are listed under: those of `fit_batch` in `fit` under `fit`, its `evaluate_batch` for itself."""
+    return method if batch.startswith(method) else f"{method}.{batch}"
 
 
 @contextmanager
-def _stepping(target: Any, names: list[str], taking: Taking) -> Iterator[None]:
-    """While this is open these methods of the object are steps."""
-    before = {name: vars(target)[name] for name in names if name in vars(target)}
-    for name in names:
-        setattr(target, name, _step(getattr(target, name), taking))
+def _stepping(target: Any, kinds: Mapping[str, str], taking: Taking) -> Iterator[None]:
+    """While this is open these methods of the object are steps of these kinds."""
+    before = {name: vars(target)[name] for name in kinds if name in vars(target)}
+    for name, kind in kinds.items():
+        setattr(target, name, _step(getattr(target, name), kind, taking))
     try:
         yield
     finally:
-        for name in names:
+        for name in kinds:
             if name in before:
                 setattr(target, name, before[name])
             else:
                 delattr(target, name)
 
 
-def _step(method: Callable[..., Any], taking: Taking) -> Callable[..., Any]:
+def _step(method: Callable[..., Any], kind: str, taking: Taking) -> Callable[..., Any]:
     @functools.wraps(method)
     def step(*args: Any, **kwargs: Any) -> Any:
-        with taking.step({}):
+        with taking.step({}, kind):
             return method(*args, **kwargs)
 
     return step

@@ -44,7 +44,8 @@ class Finding:
 
 def of_verdict(found: Verdict) -> Finding:
     """A comparison with the baseline: a regression fails, what cannot be told is undecided."""
-    outcome: Outcome = "failed" if found.regression else "undecided" if found.word == "CANNOT TELL" else "passed"
+    open_ = found.word == "CANNOT TELL" or (found.corrected and found.tails is not None and found.tails[0] < 0.5)
+    outcome: Outcome = "failed" if found.regression else "undecided" if open_ else "passed"
     bounds = f" ({found.low:.3f} to {found.high:.3f})" if found.low is not None and found.high is not None else ""
     return Finding(
         case=found.case.label,
@@ -52,7 +53,7 @@ def of_verdict(found: Verdict) -> Finding:
         figure=figure(found.new) if found.new else "–",
         against=(figure(found.base) if found.base else "–")
         + (f", ratio {found.ratio:.3f}{bounds}" if found.ratio is not None else ""),
-        word=found.word,
+        word=found.text,
         outcome=outcome,
         reason=found.reason,
     )

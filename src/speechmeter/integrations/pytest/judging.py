@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import median
 
 from speechmeter.analysis.estimate import estimate
-from speechmeter.api.comparing import Selection, compare, metric_named, select
-from speechmeter.core import metrics
+from speechmeter.analysis.metric_names import find_metric, metric_named
+from speechmeter.api.comparing import Selection, compare, select
 from speechmeter.core.errors import SpeechmeterError
 from speechmeter.core.hosts import HOST
 from speechmeter.core.metrics import OTHER_BUSY
@@ -35,7 +35,7 @@ def figures_of(part: Path, settings: Settings, asked: Asked) -> Iterator[Finding
             yield failure
         else:
             names = dict.fromkeys([*asked.metrics, *group[0].case.meters])
-            known = (metric_named(name, group) for name in names if name == "memory" or metrics.find(name))
+            known = dict.fromkeys(filter(None, (find_metric(name, group) for name in names)))
             yield from (of_figure(group, metric, "MEASURED") for metric in known if estimate(group, metric) is not None)
 
 
@@ -64,7 +64,7 @@ def _against_baseline(part: Path, new: Selection, settings: Settings, asked: Ask
         return
     try:
         base = _baseline(part, new, settings)
-        found = compare(base, new, dict.fromkeys(asked.metrics, asked.min_effect))
+        found = compare(base, new, dict.fromkeys(asked.metrics, asked.min_effect), allow_missing=True)
     except SpeechmeterError as error:
         rows = _unjudged(group, asked, "NOT COMPARED")
         yield from (replace(row, outcome="undecided", reason=told(error)) for row in rows)

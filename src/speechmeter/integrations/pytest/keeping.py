@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+from speechmeter.core.drafts import draft_folder
 from speechmeter.core.errors import RunDirError, SpeechmeterError
 from speechmeter.core.types import Record
 from speechmeter.integrations.pytest.settings import Settings
@@ -82,8 +82,10 @@ def _write(baseline: RunDir, records: Iterable[Record], environments: Iterable[M
     """Environments first: those of old records are among them, so that the folder is whole at any moment."""
     try:
         baseline.path.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=".", dir=baseline.path) as name:
-            draft = RunDir(Path(name))
+        for skipped in baseline.skipped:  # what is written anew is without them
+            shutil.copyfile(skipped.path, skipped.path.with_name(f"{skipped.path.name}.damaged"))
+        with draft_folder(baseline.path) as folder:
+            draft = RunDir(folder)
             write_lines(draft.environments_path, environments)
             write_lines(draft.records_path, (record.to_json() for record in records))
             draft.environments_path.replace(baseline.environments_path)

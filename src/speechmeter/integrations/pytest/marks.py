@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from speechmeter.analysis.limits import Limit, limit_named
-from speechmeter.api.comparing import known_metric, share
+from speechmeter.analysis.metric_names import metric_named
+from speechmeter.api.comparing import share
 from speechmeter.core import plugins
 from speechmeter.core.errors import InputError
 
@@ -40,7 +41,7 @@ class Asked:
     def check_metrics(self) -> None:
         """Raise InputError for a metric that no meter has; only a study that is made knows those of all its meters."""
         for name in self.metrics:
-            known_metric(name, where=f"{_WHERE} metric")
+            metric_named(name, where=f"{_WHERE} metric")
 
 
 def asked_by(marks: Iterable[pytest.Mark]) -> Asked:

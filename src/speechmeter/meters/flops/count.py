@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal
+from threading import Lock
+from typing import Any
 
 import torch
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils.flop_counter import FlopCounterMode, flop_registry
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
-from speechmeter.meters.flops import kinds
-from speechmeter.meters.flops.formulas import mappings
+from speechmeter.meters.flops import kinds, nested
+from speechmeter.meters.flops.formulas import REAL_OPERATIONS, mappings, tensors_of
+from speechmeter.meters.flops.running import OUTSIDE, Phase, RunningPath, followed, in_new_threads, unseen_threads
 
-Phase = Literal["forward", "backward", "recompute"]
-OUTSIDE = ""
-"""The module of operators that run outside every module."""
+__all__ = ["OUTSIDE", "Count", "Phase", "RunningPath", "Tally", "count", "counting", "has_formula", "together"]
+_COMPLEX = 4
+"""A complex multiply-accumulate is four real ones."""
 
 
 @dataclass(kw_only=True)
@@ -47,9 +49,13 @@ class Tally:
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """All operators of a call: (phase, module path, operator) → tally. Modules are exclusive: the innermost one."""
+    """All operators of a call: (phase, module path, operator) → tally. Modules are exclusive: the innermost one.
+
+    `unseen` are operators, with their calls, that ran in threads which could not be followed.
+    """
 
     tallies: Mapping[tuple[Phase, str, str], Tally] = field(default_factory=dict)
+    unseen: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def forward(self) -> float:
@@ -120,10 +126,12 @@ def _rolled_up(exclusive: Mapping[str, Tally]) -> dict[str, Tally]:
 def together(counts: Iterable[Count]) -> Count:
     """One count of several pieces of work: two of them may run the same operator in the same module."""
     tallies: dict[tuple[Phase, str, str], Tally] = {}
-    for part in counts:
+    parts = list(counts)
+    for part in parts:
         for key, tally in part.tallies.items():
             tallies.setdefault(key, Tally(kind=tally.kind)).merge(tally)
-    return Count(tallies=tallies)
+    unseen = {name: calls for part in parts for name, calls in part.unseen.items()}
+    return Count(tallies=tallies, unseen=unseen)
 
 
 def count(call: Callable[[], Any], modules: Mapping[str, Any] | None = None, path: RunningPath | None = None) -> Count:
@@ -139,84 +147,100 @@ def count(call: Callable[[], Any], modules: Mapping[str, Any] | None = None, pat
 @contextmanager
 def counting(modules: Mapping[str, Any], path: RunningPath | None = None) -> Iterator[Count]:
     """The same for what runs while this is open; the count is whole when it is closed."""
-    counter = _Counter(path or RunningPath())
-    with _following(counter.path, modules), counter:
-        yield Count(tallies=counter.tallies)
+    path = path or RunningPath()
+    book = _Book()
+
+    @contextmanager
+    def in_thread(module: str) -> Iterator[None]:
+        with path.continued(module), followed(), _Counter(path, book):
+            yield
+
+    with ExitStack() as stack:
+        unseen = stack.enter_context(unseen_threads())
+        stack.enter_context(path.following(modules))
+        stack.enter_context(in_new_threads(lambda: in_thread(path.inner)))
+        stack.enter_context(followed())
+        stack.enter_context(_Counter(path, book))
+        yield Count(tallies=book.tallies, unseen=unseen)
 
 
-class RunningPath:
-    """Which module is running, and which ran when an autograd node was made."""
+class _Book:
+    """The tallies that all threads of a call write."""
 
     def __init__(self) -> None:
-        self.names: dict[int, str] = {}
-        self.stack: list[str] = []
-        self.by_node: dict[int, str] = {}
-
-    def enter(self, module: Any, inputs: Any) -> None:
-        """The hook before a module's call."""
-        self.stack.append(self.names.get(id(module), self.stack[-1] if self.stack else OUTSIDE))
-
-    def leave(self, module: Any, inputs: Any, output: Any) -> None:
-        """The hook after it."""
-        self.stack.pop()
-
-    def now(self) -> tuple[Phase, str]:
-        """The phase and module of the operator that runs."""
-        inner = self.stack[-1] if self.stack else OUTSIDE
-        if torch._C._current_graph_task_id() < 0:
-            if torch.is_grad_enabled():
-                self.by_node[torch.autograd._get_sequence_nr() - 1] = inner  # its node was made just before
-            return "forward", inner
-        if self.stack:
-            return "recompute", inner
-        node = torch._C._current_autograd_node()
-        return "backward", self.by_node.get(node._sequence_nr(), OUTSIDE) if node is not None else OUTSIDE
-
-
-class _Tracker:
-    """What torch's counter asks for the running modules. Its own breaks in inference mode on parametrised weights."""
-
-    parents = frozenset({"Global"})
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *error: object) -> None:
-        return None
-
-
-class _Counter(FlopCounterMode):  # type: ignore[misc]
-    """Torch's counter with our formulas, which also keeps what it has no formula for."""
-
-    def __init__(self, path: RunningPath) -> None:
-        super().__init__(display=False, custom_mapping=_formulas())
-        self.mod_tracker = _Tracker()
-        self.path = path
         self.tallies: dict[tuple[Phase, str, str], Tally] = {}
+        self._lock = Lock()
 
-    def _count_flops(self, func_packet: Any, out: Any, args: Any, kwargs: Any) -> Any:
-        if str(func_packet).startswith("prim."):  # a question about a tensor, no work
-            return out
-        formula = self.flop_registry.get(func_packet)
-        flops = int(formula(*args, **kwargs, out_val=out)) if formula is not None else 0
-        kind, element_ops = (kinds.MATRIX, 0) if formula is not None else _element_ops(func_packet, args, out)
-        phase, module = self.path.now()
-        key = (phase, module, str(func_packet).replace(".", "::", 1))
-        tally = self.tallies.get(key)
-        if tally is None:
-            tally = self.tallies[key] = Tally(kind=kind)
-        tally.add(flops, element_ops, 0 if _free(func_packet) else _bytes(args) + _bytes((out,)))
+    def add(self, key: tuple[Phase, str, str], kind: str, flops: int, element_ops: int, moved_bytes: int) -> None:
+        with self._lock:
+            self.tallies.setdefault(key, Tally(kind=kind)).add(flops, element_ops, moved_bytes)
+
+
+class _Counter(TorchDispatchMode):  # type: ignore[misc]
+    """Counts every operator of one thread by its formula, and keeps those that it has no formula for."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, path: RunningPath, book: _Book) -> None:
+        super().__init__()
+        self._path = path
+        self._book = book
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operator, taken apart where that is how torch runs it, and count it."""
+        kwargs = kwargs or {}
+        if isinstance(func, torch._ops.HigherOrderOperator):
+            return self._higher_order(func, args, kwargs)
+        if nested.is_jagged(types):
+            return NotImplemented  # its own dispatch follows, on plain tensors, and comes back here for each of them
+        strided = any(map(nested.is_strided, tensors_of((*args, *kwargs.values()))))
+        if func not in _registry() and not strided and func is not torch.ops.prim.device.default:
+            with self:
+                whole = func.decompose(*args, **kwargs)
+            if whole is not NotImplemented:
+                return whole
+        out = func(*args, **kwargs)
+        if func.namespace != "prim":  # a question about a tensor, no work
+            self._count(func._overloadpacket, out, args, kwargs, strided)
         return out
+
+    def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Of a condition the branch that is taken; other operators of this kind are unknown."""
+        if func is torch.ops.higher_order.cond:
+            condition, if_true, if_false, operands = args
+            with self:
+                return (if_true if bool(condition) else if_false)(*operands)
+        out = func(*args, **kwargs)
+        self._book.add((*self._path.now(), f"higher_order::{func}"), kinds.UNKNOWN, 0, 0, 0)
+        return out
+
+    def _count(self, packet: Any, out: Any, args: Any, kwargs: Any, strided: bool) -> None:
+        flops = (nested.flops_of if strided else _flops)(_registry(), packet, args, kwargs, out)
+        kind, element_ops = (kinds.MATRIX, 0) if flops is not None else _element_ops(packet, args, out)
+        moved = 0 if _free(packet) else _bytes(args) + _bytes((out,))
+        name = str(packet).replace(".", "::", 1)
+        self._book.add((*self._path.now(), name), kind, flops or 0, element_ops, moved)
 
 
 def has_formula(packet: Any) -> bool:
     """Whether the FLOPs of an operator are known: it is matrix arithmetic."""
-    return packet in _formulas() or packet in flop_registry
+    return packet in _registry()
 
 
 @cache
-def _formulas() -> dict[Any, Any]:
-    return mappings()
+def _registry() -> dict[Any, Any]:
+    """Torch's formulas and ours; of the tensors they are given, most ask for the shapes alone."""
+    return dict(FlopCounterMode(display=False, custom_mapping=mappings()).flop_registry)
+
+
+def _flops(registry: Mapping[Any, Any], packet: Any, args: Any, kwargs: Any, out: Any) -> int | None:
+    """FLOPs of an operator by its formula; None where it has none."""
+    formula = registry.get(packet)
+    if formula is None:
+        return None
+    flops = int(formula(*args, **kwargs, out_val=out))
+    is_complex = packet not in REAL_OPERATIONS and any(tensor.is_complex() for tensor in tensors_of(args))
+    return flops * _COMPLEX if is_complex else flops
 
 
 def _element_ops(packet: Any, args: Any, out: Any) -> tuple[str, int]:
@@ -228,22 +252,11 @@ def _element_ops(packet: Any, args: Any, out: Any) -> tuple[str, int]:
 
 def _elements(values: Any) -> int:
     """Elements of the first tensor found."""
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            return int(value.numel())
-        if isinstance(value, list | tuple) and (found := _elements(value)):
-            return found
-    return 0
+    return next((int(tensor.numel()) for tensor in tensors_of(values)), 0)
 
 
 def _bytes(values: Any) -> int:
-    total = 0
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            total += value.numel() * value.element_size()
-        elif isinstance(value, list | tuple):
-            total += _bytes(value)
-    return total
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors_of(values))
 
 
 @cache
@@ -253,17 +266,3 @@ def _free(packet: Any) -> bool:
         return True
     empties = packet.__name__.startswith(("empty", "new_empty", "_local_scalar", "detach", "lift_fresh", "alias"))
     return empties or any(getattr(packet, overload).is_view for overload in packet.overloads())
-
-
-@contextmanager
-def _following(path: RunningPath, modules: Mapping[str, Any]) -> Iterator[None]:
-    for root, module in modules.items():
-        for name, part in module.named_modules() if hasattr(module, "named_modules") else ():
-            path.names.setdefault(id(part), f"{root}.{name}" if name else root)
-    before = register_module_forward_pre_hook(path.enter)
-    after = register_module_forward_hook(path.leave, always_call=True)
-    try:
-        yield
-    finally:
-        before.remove()
-        after.remove()

@@ -1,12 +1,13 @@
-"""FLOP formulas that torch's counter lacks or has wrong, 2 per multiply-accumulate. Imports torch.
+"""FLOP formulas that torch's counter lacks or has wrong, 2 per real multiply-accumulate. Imports torch.
 
 A formula gets the operator's arguments with shapes in place of tensors, and the output's shape as `out_shape`. Biases,
-activations and normalisations are not matrix arithmetic: they are in `kinds.py`.
+activations and normalisations are not matrix arithmetic: they are in `kinds.py`. A formula knows no dtype: whoever asks
+it counts a complex multiply-accumulate as four real ones, except for what is in `REAL_OPERATIONS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import log2, prod
 from typing import Any
 
@@ -148,6 +149,24 @@ def _distances(left: Shape, right: Shape, *_: Any, out_shape: Shape = (), **__: 
     return 2 * prod(out_shape) * left[-1]
 
 
+def _product(left: Shape, right: Shape, *_: Any, out_shape: Shape = (), **__: Any) -> int:
+    return 2 * prod(out_shape) * left[-1]
+
+
+def _linear_backward(data: Shape, grad: Shape, _weight: Shape, wanted: Sequence[bool], *_: Any, **__: Any) -> int:
+    return 2 * prod(grad) * data[-1] * (int(wanted[0]) + int(wanted[1]))
+
+
+def _matmul_backward(grad: Shape, left: Shape, _right: Shape, wanted: Sequence[bool], *_: Any, **__: Any) -> int:
+    return 2 * prod(grad) * left[-1] * (int(wanted[0]) + int(wanted[1]))
+
+
+def _grouped(left: Shape, right: Shape, *_: Any, **__: Any) -> int:
+    """Rows, columns or sums that are split into groups: each meets one group, so how they are split is no matter."""
+    groups = left[0] if len(left) == len(right) == 3 else 1
+    return 2 * groups * left[-2] * left[-1] * right[-1]
+
+
 def _encoder_layer(
     data: Shape, width: int, _heads: int, qkv: Shape, _qkv_bias: Any, out: Shape, *rest: Any, **__: Any
 ) -> int:
@@ -213,6 +232,8 @@ _FORMULAS: dict[str, Formula] = {
     "aten::_weight_int4pack_mm_for_cpu": _pack_mm,
     "aten::_dyn_quant_matmul_4bit": _pack_mm,
     "aten::_int_mm": _pack_mm,
+    "aten::_grouped_mm": _grouped,
+    "aten::_scaled_grouped_mm": _grouped,
     "aten::mv": _matrix_vector,
     "aten::addmv": _add_matrix_vector,
     "aten::addmv_": _add_matrix_vector,
@@ -230,6 +251,14 @@ _FORMULAS: dict[str, Formula] = {
     "aten::_transformer_encoder_layer_fwd": _encoder_layer,
     "aten::_native_multi_head_attention": _self_attention,
 }
+NESTED_FORMULAS: dict[Any, Formula] = {
+    torch.ops.aten.linear: _packed_linear,
+    torch.ops.aten.matmul: _product,
+    torch.ops.aten.scaled_dot_product_attention: _attention,
+    torch.ops.aten.linear_backward: _linear_backward,
+    torch.ops.aten.matmul_backward: _matmul_backward,
+}
+"""Operators that torch takes apart, except on nested tensors."""
 _RAW_FORMULAS: dict[str, Formula] = {
     "quantized::conv1d": _packed_convolution,
     "quantized::conv1d_relu": _packed_convolution,
@@ -239,8 +268,19 @@ _RAW_FORMULAS: dict[str, Formula] = {
     "aten::quantized_lstm": _quantized_rnn,
     "aten::quantized_gru": _quantized_rnn,
 }
+REAL_OPERATIONS = frozenset({torch.ops.aten._fft_r2c, torch.ops.aten._fft_c2r, torch.ops.aten._fft_c2c})
+"""Operators on complex numbers whose formula says real operations already."""
 _WHOLE = ("lstm", "gru", "rnn_tanh", "rnn_relu", "quantized_lstm", "quantized_gru")
 """Counted as they are asked for: taken apart, a thousand frames become ten thousand small products."""
+
+
+def tensors_of(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """The tensors among an operator's arguments, those in lists included."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from tensors_of(value)
 
 
 def mappings() -> dict[Any, Formula]:

@@ -27,7 +27,7 @@ _OF_INPUT = {
     "_adaptive_avg_pool2d": 1, "native_dropout": 2, "_thnn_fused_lstm_cell": 8, "_thnn_fused_gru_cell": 8,
     "count_nonzero": 1, "mode": 1, "nanmedian": 1, "_aminmax": 2,
     "trace": 1, "dist": 3, "unique_consecutive": 1, "batch_norm_stats": 3, "_logcumsumexp": 3, "_cummin_helper": 1,
-    "segment_reduce": 1, "searchsorted": 1, "_foreach_norm": 2, "trapezoid": 2, "max_pool1d": 1,
+    "segment_reduce": 1, "searchsorted": 1, "allclose": 4, "_foreach_norm": 2, "trapezoid": 2, "max_pool1d": 1,
 }  # fmt: skip
 """Operations for each element of the first tensor: stated conventions, not hardware truth."""
 
@@ -73,6 +73,7 @@ _MOVES = frozenset({
     "unsafe_split_with_sizes", "unsafe_chunk", "_unsafe_view", "_stack", "take", "put", "rot90", "pixel_unshuffle",
     "diag_embed", "block_diag", "nonzero_static", "masked_scatter_backward", "int_repr", "_is_any_true",
     "_is_all_true", "is_set_to", "_copy_from", "_lazy_clone", "transpose", "t", "squeeze", "unsqueeze", "swapdims",
+    "to_padded_tensor",
 })  # fmt: skip
 
 _MOVING = ("_nested", "reflection_pad", "replication_pad", "_fused_sdp_choice", "q_", "_assert", "_functional_")

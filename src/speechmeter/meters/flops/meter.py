@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import NeedsValuesError
 from speechmeter.core.metrics import Metric
+from speechmeter.core.other_content import other_content
 from speechmeter.core.protocols import Session
 from speechmeter.core.stages import made_by, step
 from speechmeter.core.types import Batch, Case, Measurement, Stage
@@ -21,8 +24,19 @@ if TYPE_CHECKING:
 
 _DEEPEST_MODULE = 5
 """Levels of modules that get a row: `model.wav2vec2.encoder.layers.0` is the fifth."""
-_NOT_TORCH = "torch computed nothing in it: what runs outside torch cannot be counted"
-_UNKNOWN = "nobody here knows what this operator computes"
+_NOT_TORCH = "torch computed nothing in it: what runs outside torch, or comes from a cache, cannot be counted"
+_UNKNOWN = "there is no formula for this operator"
+_UNSEEN = (
+    "torch operators ran in a thread that cannot be followed ({operators}): start the thread inside the call, or use a "
+    "ThreadPoolExecutor"
+)
+
+
+COUNTED_ON, BECAUSE, CHECKED, ANOTHER = "counted on", "because", "checked", "another input"
+"""Notes of the total: how the count was taken, why not otherwise, how it was checked, and what another call took."""
+_LONG_S = 5.0
+SHAPES_ALONE, REAL_RUN = "shapes alone", "a real run"
+_CHECKED = (metrics.FLOPS.id, metrics.FLOPS_BACKWARD.id)
 
 
 class FlopsMeter:
@@ -42,26 +56,48 @@ class FlopsMeter:
         return None if find_spec("torch") else "FLOPs are counted by torch operators, and torch is not installed"
 
     def measure(self, session: Session) -> list[Measurement]:
-        """One count of every batch: values are per call, in the order of the batches."""
+        """One count of every batch, after a call that is not counted: values are per call, in the batches' order."""
         how = _how(session)
+        started = perf_counter()
         counts = [_count_stages(session, batch) for batch in session.batches]
-        _check_tokens(session, [outputs for _, outputs in counts])
         stages = [counted for counted, _ in counts]
+        made = made_by(session.stages, [outputs for _, outputs in counts])
+        unseen = dict.fromkeys(operator for row in stages for count in row for operator in count.unseen)
+        if unseen:
+            return [Measurement.absent(metrics.FLOPS, _UNSEEN.format(operators=", ".join(unseen))), *made]
+        how |= _with_another_input(session, stages[0], started)
         return [
-            *_totals(session.stages, stages, how),
+            *_compared(_totals(session.stages, stages, how), session.earlier),
             *_stages(session.stages, stages),
             *_module_rows(metrics.FLOPS, [_modules(_clocked(session.stages, s)) for s in stages]),
             *_module_rows(metrics.FLOPS_BACKWARD, [_modules_backward(_clocked(session.stages, s)) for s in stages]),
             *_operator_rows([_operators(_clocked(session.stages, s)) for s in stages]),
-            *made_by(session.stages, [outputs for _, outputs in counts]),
+            *made,
         ]
+
+
+def _with_another_input(session: Session, counted: Sequence[Count], started: float) -> dict[str, str]:
+    """A note where an input of the same size and other content takes another count: a cache, or values that decide.
+
+    Left out where the counts took long, or where no other input can be made.
+    """
+    batch = session.batches[0]
+    data = other_content(batch.data) if perf_counter() - started < _LONG_S else None
+    if data is None:
+        return {}
+    try:
+        again, _ = _count_stages(session, replace(batch, data=data))
+    except Exception:  # what is wrong with made-up content says nothing of the model
+        return {}
+    usual, other = (sum(c.forward for c in _clocked(session.stages, row)) for row in (counted, again))
+    return {} if usual == other else {ANOTHER: f"another input of the same size took {other:,.0f} FLOP"}
 
 
 def count_rows(counted: Count) -> list[Measurement]:
     """What the meter would record of one call that somebody else has counted."""
     stage = Stage(name="call", fn=lambda state: state)
     return [
-        *_totals((stage,), [[counted]], {"counted on": "a real run"}),
+        *_totals((stage,), [[counted]], {COUNTED_ON: REAL_RUN}),
         *_module_rows(metrics.FLOPS, [_modules([counted])]),
         *_module_rows(metrics.FLOPS_BACKWARD, [_modules_backward([counted])]),
         *_operator_rows([_operators([counted])]),
@@ -69,45 +105,68 @@ def count_rows(counted: Count) -> list[Measurement]:
 
 
 def _how(session: Session) -> dict[str, Any]:
-    """How the count was taken, for the notes; on shapes, whether decisions may be made on invented values."""
+    """How the count is taken, for the notes. On shapes alone it also makes the first call, which is not counted."""
     from speechmeter.meters.flops.shapes_only import active
 
     mode = active()
     if mode is None:
-        return {"counted on": "a real run", **({"because": session.refused} if session.refused else {})}
+        return {COUNTED_ON: REAL_RUN, **({BECAUSE: session.refused} if session.refused else {})}
     if session.prepared.data_dependent:
         raise NeedsValuesError("how long its output gets depends on what it hears")
     mode.building = False
     mode.pinned = any(stage.pinned_tokens is not None for stage in session.stages)
-    return {"counted on": "shapes alone"}
+    _count_stages(session, session.batches[0])  # as everywhere: what a model keeps from its first call is done once
+    return {COUNTED_ON: SHAPES_ALONE}
+
+
+def _compared(totals: list[Measurement], earlier: Sequence[Measurement]) -> list[Measurement]:
+    """The totals of a real run, with a note on how the count on shapes alone compares, where there is one."""
+    before = {m.metric: m for m in earlier if m.scope == "total"}
+    if metrics.FLOPS.id not in before:
+        return totals
+    differing = [m for m in totals if m.metric in _CHECKED and m.values != before.get(m.metric, m).values]
+    if not differing:
+        note = {COUNTED_ON: SHAPES_ALONE, CHECKED: "a real run gave the same count"}
+    else:
+        on_shapes, really = (sum(m.values) for m in (before[differing[0].metric], differing[0]))
+        note = {BECAUSE: f"the count on shapes alone is another one ({on_shapes:,.0f} instead of {really:,.0f} FLOP)"}
+    return [replace(m, notes={**m.notes, **note}) if m.metric == metrics.FLOPS.id else m for m in totals]
 
 
 def _count_stages(session: Session, batch: Batch) -> tuple[list[Count], list[Any]]:
     from speechmeter.meters.flops.count import RunningPath, count
+    from speechmeter.meters.flops.shapes_only import active
 
+    mode = active()
     counts: list[Count] = []
     path = RunningPath()  # of all stages: backward is one, and forward another
     outputs: list[Any] = [batch]
+    if mode is not None:
+        mode.decided = ""
     for stage in session.stages:
         session.progress(f"flops: {stage.name}")
+        if mode is not None:
+            mode.writing = _only_writes(stage)
         counts.append(count(partial(step, stage, outputs), session.prepared.modules, path))
+        if mode is not None:
+            _check_tokens(stage, outputs[-1], batch.items)
     session.sync()
     return counts, outputs[1:]
 
 
-def _check_tokens(session: Session, outputs: Sequence[Sequence[Any]]) -> None:
-    """On shapes alone a decoder is steered by invented values: it must still have made what it was pinned to."""
-    from speechmeter.meters.flops.shapes_only import active
+def _only_writes(stage: Stage) -> bool:
+    """Whether a stage turns what a model found into text, and has no weights to compute anything with."""
+    return stage.name.rpartition(".")[2] == "decode" and not stage.modules
 
-    if active() is None:
+
+def _check_tokens(stage: Stage, output: Any, items: int) -> None:
+    """On shapes alone a decoder is steered by invented values: it must still have made what it was pinned to."""
+    if stage.tokens is None or stage.pinned_tokens is None:
         return
-    for batch, made in zip(session.batches, outputs, strict=True):
-        for stage, output in zip(session.stages, made, strict=True):
-            if stage.tokens is None or stage.pinned_tokens is None:
-                continue
-            tokens, pinned = stage.tokens(output), stage.pinned_tokens * batch.items
-            if tokens != pinned:
-                raise NeedsValuesError(f"{tokens} tokens were made on shapes alone where {pinned} are pinned")
+    each = stage.pinned_tokens if isinstance(stage.pinned_tokens, int) else stage.pinned_tokens()
+    tokens, pinned = stage.tokens(output), each * items
+    if tokens != pinned:
+        raise NeedsValuesError(f"{tokens} tokens were made on shapes alone where {pinned} are pinned")
 
 
 def _totals(stages: Sequence[Stage], counts: Sequence[Sequence[Count]], how: Mapping[str, Any]) -> list[Measurement]:

@@ -6,14 +6,14 @@ in. What a device did goes to whoever gave the order. Rows of a call add up to i
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from speechmeter.meters.modules.events import CpuEvent, Events, Kernel, events_of
 from speechmeter.meters.modules.names import OURS, STAGE
-from speechmeter.meters.modules.spans import Span, gaps, merged, shared_out
+from speechmeter.meters.modules.spans import Span, merged, overlap, shared_out
 from speechmeter.meters.modules.tree import (
     BACKWARD,
     FORWARD,
@@ -22,8 +22,7 @@ from speechmeter.meters.modules.tree import (
     Node,
     Place,
     calls_among,
-    nested,
-    settle,
+    settled_nodes,
 )
 
 _NANOSECOND = 1e-9
@@ -58,11 +57,14 @@ def attribute(profile: Any) -> list[Attributed]:
 
 def attribute_events(events: Events) -> list[Attributed]:
     """The same of events that are at hand."""
-    nodes = nested(events.cpu)
-    settle(nodes)
+    return attribute_nodes(settled_nodes(events), events.kernels)
+
+
+def attribute_nodes(nodes: Sequence[Node], kernels: Sequence[Kernel]) -> list[Attributed]:
+    """The same of events that have their places, and of what a device did."""
     calls = _Calls(calls_among(nodes))
     cpu_ns, entered = _on_cpu(nodes, calls)
-    gpu_ns = _on_device(events.kernels, nodes, calls)
+    gpu_ns = _on_device(kernels, nodes, calls)
     return [calls.attributed(number, cpu_ns, gpu_ns, entered) for number in range(calls.count)]
 
 
@@ -123,15 +125,15 @@ def _on_cpu(nodes: Sequence[Node], calls: _Calls) -> tuple[dict[Key, float], dic
 def _owner(node: Node, elsewhere: _Elsewhere) -> tuple[Place, Direction]:
     """Between its nodes, the time of a backward pass is the engine's and not the stage's that started it."""
     if node.event.name.startswith(STAGE) and elsewhere.backward_within(node):
-        return NOWHERE, BACKWARD
+        return NOWHERE.held_by(node.place.labels), BACKWARD
     return node.place, node.direction
 
 
 def _own_ns(node: Node, elsewhere: _Elsewhere) -> int:
     event = node.event
-    if not node.children and not event.name.startswith(OURS):
+    if not node.children and not event.name.startswith(OURS) and not event.is_label:
         return event.end_ns - event.start_ns
-    own = gaps((event.start_ns, event.end_ns), [(c.event.start_ns, c.event.end_ns) for c in node.children])
+    own = node.own_spans()
     return sum(end - start for start, end in own) - elsewhere.waited_ns(node, own)
 
 
@@ -148,35 +150,30 @@ class _Elsewhere:
             thread: merged(span for other, spans in by_thread.items() if other != thread for span in spans)
             for thread in {node.event.thread for node in nodes}
         }
+        self.callers = {node.event.forward_thread for node in nodes if node.event.is_node and node.event.sequence >= 0}
 
     def backward_within(self, node: Node) -> bool:
         """Whether any node of the backward pass ran while this range was open, in any thread."""
         whole = (node.event.start_ns, node.event.end_ns)
-        return _overlap(whole, self.all) > 0
+        return overlap(whole, self.all) > 0
 
     def waited_ns(self, node: Node, own: Sequence[Span]) -> int:
-        """How much of a range's own time was a wait for the backward pass in another thread."""
-        if not node.event.name.startswith(OURS) and not node.event.is_label:
+        """How much of a range's own time was a wait for the backward pass in another thread.
+
+        A label of a thread that had no forward pass, such as one that loads data, waits for nothing.
+        """
+        is_label = node.event.is_label and node.event.thread in self.callers
+        if not node.event.name.startswith(OURS) and not is_label:
             return 0
         busy = self.outside[node.event.thread]
-        return sum(_overlap(span, busy) for span in own)
-
-
-def _overlap(whole: Span, spans: Sequence[Span]) -> int:
-    """How much of a span lies inside others, which are in order and apart."""
-    total = 0
-    for start, end in spans[max(0, bisect_left(spans, (whole[0], 0)) - 1) :]:
-        if start >= whole[1]:
-            break
-        total += max(0, min(end, whole[1]) - max(start, whole[0]))
-    return total
+        return sum(overlap(span, busy) for span in own)
 
 
 def _on_device(kernels: Sequence[Kernel], nodes: Sequence[Node], calls: _Calls) -> dict[Key, float]:
     by_id = {node.event.id: node for node in nodes}
     spans: list[tuple[int, int, Key]] = []
     for kernel in kernels:
-        node = by_id.get(kernel.launched_by)
+        node = by_id.get(kernel.launched_by) if kernel.launched_by > 0 else None
         number = calls.number(kernel.start_ns if node is None else node.event.start_ns)
         if number is not None:
             key = (number, NOWHERE, FORWARD) if node is None else (number, node.place, node.direction)

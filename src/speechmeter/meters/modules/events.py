@@ -1,4 +1,7 @@
-"""The raw events of a finished profile as plain values: what ran on the CPU, and what ran on the device."""
+"""The raw events of a finished profile as plain values: what ran on the CPU, and what ran on the device.
+
+They are read once; every meter that looks at a recording works on these.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from speechmeter.core.traces import STEP
 from speechmeter.meters.modules.names import OURS
+from speechmeter.meters.modules.spans import Span
 
 BACKWARD_SCOPE, USER_SCOPE = 1, 7
 """Of torch's record scopes: a node of the backward pass, and `record_function`."""
@@ -15,11 +20,13 @@ _NODE = "autograd::engine::evaluate_function"
 _RUNTIME = re.compile(r"(cuda|hip)[A-Z]|cu[A-Z]")
 """Calls of the device's runtime: their time is their operator's."""
 _WAITS = frozenset({"Context Sync", "Stream Sync", "Event Sync", "Stream Wait Event"})
+_MEMORY = "[memory]"
+_COPIES = ("Memcpy", "Memset")
 _NOT_LABELS = re.compile(r"ProfilerStep|Torch-Compiled Region|TorchDynamo|AOTDispatcher|Pregraph|## ")
 """Ranges that torch opens by itself and that name no part of a model."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CpuEvent:
     """An operator, a node of the backward pass, or a range. `sequence` joins a node with its forward operator."""
 
@@ -42,22 +49,48 @@ class CpuEvent:
         """Whether somebody else's `record_function` opened it, to name something."""
         return self.scope == USER_SCOPE and not self.name.startswith(OURS) and not _NOT_LABELS.match(self.name)
 
+    @property
+    def is_range(self) -> bool:
+        """Whether it only names a stretch of time, in which others do the work."""
+        return self.scope == USER_SCOPE or self.name.startswith((*OURS, STEP))
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Kernel:
-    """What a device did, by order of the CPU event with that id."""
+    """What a device did, by order of the CPU event with that id: computed, or copied or set memory."""
 
     start_ns: int
     end_ns: int
     launched_by: int
+    copies: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Allocation:
+    """Bytes that a thread took from torch's allocator of the CPU or of a GPU; negative where it gave them back."""
+
+    at_ns: int
+    thread: int
+    bytes: int
+    on_gpu: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Events:
-    """Of one profile."""
+    """Of one profile. `runtime` are the spans of calls of the device's runtime; `memory` is empty unless asked for."""
 
     cpu: tuple[CpuEvent, ...]
     kernels: tuple[Kernel, ...] = ()
+    runtime: tuple[Span, ...] = ()
+    memory: tuple[Allocation, ...] = ()
+
+    def kernel_ns(self) -> dict[int, int]:
+        """How long kernels ran by order of each CPU event, by its id; those that overlap are added up."""
+        found: dict[int, int] = {}
+        for kernel in self.kernels:
+            if kernel.launched_by > 0:  # 0: the profiler does not know who gave the order
+                found[kernel.launched_by] = found.get(kernel.launched_by, 0) + kernel.end_ns - kernel.start_ns
+        return found
 
 
 def events_of(profile: Any) -> Events:
@@ -71,18 +104,34 @@ def sorted_out(raw: Iterable[Any]) -> Events:
 
     cpu: list[CpuEvent] = []
     kernels: list[Kernel] = []
+    runtime: list[Span] = []
+    memory: list[Allocation] = []
     for event in raw:
         if _is_python(event):
             continue
         name = event.name()
-        if event.device_type() != DeviceType.CPU:
+        on_gpu = event.device_type() != DeviceType.CPU
+        if name == _MEMORY:
+            start, thread = event.start_ns(), event.start_thread_id()
+            memory.append(Allocation(at_ns=start, thread=thread, bytes=event.nbytes(), on_gpu=on_gpu))
+        elif on_gpu:
             if not event.is_user_annotation() and name not in _WAITS and not name.startswith(OURS):
-                start = event.start_ns()
-                end = start + event.duration_ns()
-                kernels.append(Kernel(start_ns=start, end_ns=end, launched_by=event.linked_correlation_id()))
-        elif not event.is_async() and not _RUNTIME.match(name) and not name.startswith("[memory]"):
+                kernels.append(_kernel(event, name))
+        elif _RUNTIME.match(name):
+            runtime.append((event.start_ns(), event.start_ns() + event.duration_ns()))
+        elif not event.is_async():
             cpu.append(_cpu_event(event, name))
-    return Events(cpu=tuple(cpu), kernels=tuple(kernels))
+    return Events(cpu=tuple(cpu), kernels=tuple(kernels), runtime=tuple(runtime), memory=tuple(memory))
+
+
+def _kernel(event: Any, name: str) -> Kernel:
+    start = event.start_ns()
+    return Kernel(
+        start_ns=start,
+        end_ns=start + event.duration_ns(),
+        launched_by=event.linked_correlation_id(),
+        copies=name.startswith(_COPIES),
+    )
 
 
 def _is_python(event: Any) -> bool:

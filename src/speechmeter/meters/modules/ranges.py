@@ -7,7 +7,7 @@ Imports torch.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
@@ -22,13 +22,14 @@ OPEN: Range = getattr(torch._C._profiler, "_RecordFunctionFast", record_function
 """Opens a range. The fast one is private to torch and halves what the hooks cost; the public one does the same."""
 
 
-def named_modules(roots: Mapping[str, Any]) -> dict[str, torch.nn.Module]:
+def named_modules(roots: Mapping[str, Any], known: Collection[int] = ()) -> dict[str, torch.nn.Module]:
     """Path → module, of the roots and all that is inside them; one that has several paths is under the first.
 
-    What is inside a compiled module has no path: hooks there would change what was compiled, or be ignored.
+    What is inside a compiled module has no path: hooks there would change what was compiled, or be ignored. Modules
+    whose ids are `known` are left out, with what is inside them.
     """
     found: dict[str, torch.nn.Module] = {}
-    seen: set[int] = set()
+    seen = set(known)
     for name, root in roots.items():
         if isinstance(root, torch.nn.Module):
             _walk(name, root, found, seen)
@@ -57,14 +58,15 @@ def class_name(module: Any) -> str:
 
 @contextmanager
 def module_ranges(
-    roots: Mapping[str, Any], patterns: Sequence[str] = (), open_range: Range = OPEN
+    roots: Mapping[str, Any], patterns: Sequence[str] = (), open_range: Range = OPEN, known: Collection[int] = ()
 ) -> Iterator[dict[str, str]]:
     """Ranges for every module while this is open; gives path → class. Hooks that are there keep working.
 
     With patterns only for modules that fit one of them, `*` standing for anything; the time of the others is that of
-    the module around them. Afterwards the tables of hooks are as they were, whatever was raised.
+    the module around them. Modules with `known` ids have ranges already. Afterwards the tables of hooks are as they
+    were, whatever was raised.
     """
-    everything = named_modules(roots)
+    everything = named_modules(roots, known)
     modules = {path: module for path, module in everything.items() if _wanted(path, patterns)}
     opened = _Opened(open_range)
     with ExitStack() as undo:

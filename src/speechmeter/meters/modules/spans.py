@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
@@ -30,6 +31,16 @@ def gaps(whole: Span, inner: Iterable[Span]) -> list[Span]:
     if whole[1] > until:
         left.append((until, whole[1]))
     return left
+
+
+def overlap(whole: Span, spans: Sequence[Span]) -> int:
+    """How much of a span lies inside others, which are in order and apart, as `merged` gives them."""
+    total = 0
+    for start, end in spans[max(0, bisect_left(spans, (whole[0], 0)) - 1) :]:
+        if start >= whole[1]:
+            break
+        total += max(0, min(end, whole[1]) - max(start, whole[0]))
+    return total
 
 
 def shared_out(spans: Sequence[tuple[int, int, Who]]) -> dict[Who, float]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from speechmeter.core.quality import NORMALISERS
-from speechmeter.meters.normalise.basic import basic
-from speechmeter.meters.normalise.english import english
+from speechmeter.meters.normalise.basic import basic, basic_v1
+from speechmeter.meters.normalise.english import english, english_v1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,9 +22,11 @@ def _as_it_is(text: str) -> str:
 
 
 _RULES: dict[str, Callable[[str], str]] = {
-    NORMALISERS["none"]: _as_it_is,
-    NORMALISERS["basic"]: basic,
-    NORMALISERS["english"]: english,
+    "none.v1": _as_it_is,
+    "basic.v1": basic_v1,
+    "basic.v2": basic,
+    "english.v1": english_v1,
+    "english.v2": english,
 }
 
 

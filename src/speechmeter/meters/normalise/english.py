@@ -1,13 +1,15 @@
-"""`english.v1`: `basic.v1`, and one form for what English writes in several.
+"""`english`: `basic`, and one form for what English writes in several.
 
 Contractions, titles, spelling and numbers get one form each; hesitations and tags such as [noise] are left out.
+History: `english.v1` is made on `basic.v1`, `english.v2` on `basic.v2`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from speechmeter.meters.normalise.basic import basic
+from speechmeter.meters.normalise.basic import basic, basic_v1, visible
 from speechmeter.meters.normalise.numbers import in_digits
 from speechmeter.meters.normalise.words import (
     CURRENCIES,
@@ -28,11 +30,20 @@ _APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ", "'"))
 _WORD = re.compile(r"[\w']+")
 
 
-def english(text: str) -> str:
+def english_v1(text: str) -> str:
     """English text in one form, in lower case, with one space between words."""
+    return _one_form(text, basic_v1)
+
+
+def english(text: str) -> str:
+    """The same, in which what is invisible does not split words."""
+    return _one_form(visible(text), basic)
+
+
+def _one_form(text: str, plain: Callable[[str], str]) -> str:
     lowered = text.lower().translate(_APOSTROPHES)
     spoken = _symbols(_TAG.sub(" ", lowered))
-    words = basic(_WORD.sub(lambda found: _spelt_out(found[0]), spoken)).split()
+    words = plain(_WORD.sub(lambda found: _spelt_out(found[0]), spoken)).split()
     one_form = " ".join(ONE_FORM.get(word, american(word)) for word in words if word not in HESITATIONS)
     return " ".join(in_digits(one_form.replace("per cent", "percent").split()))
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from types import MappingProxyType
+from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.memory_timeline import FILE, Held, MemoryTimeline, write_timeline
 from speechmeter.core.protocols import ORDINARY, PROFILED, Session
 from speechmeter.core.types import Case, Measurement
+from speechmeter.meters.recording.needs import Needs
+from speechmeter.meters.recording.session import recording_of
 
 _OUTSIDE = "(outside)"
 """The row of what was allocated outside of all modules."""
@@ -31,24 +34,26 @@ class TimelineMeter:
         """Needs torch, whose allocators tell the profiler what they do."""
         return "allocations are torch's, and torch is not installed" if find_spec("torch") is None else None
 
-    def measure(self, session: Session) -> list[Measurement]:
-        """Record one step with its allocations; add them up."""
-        from speechmeter.meters.modules.meter import chosen_roots
-        from speechmeter.meters.timeline.follow import followed
-        from speechmeter.meters.traces.record import on_cuda, record, steps_of
+    def needs(self, session: Session) -> Needs:
+        """One step with its allocations, and the modules that made them."""
+        return Needs(modules=True, memory=True, traced=1)
 
-        trace = record(steps_of(session, 1), chosen_roots(session), cuda=on_cuda(session))
-        timeline = followed(trace.events, str(session.case.axes["device"]))
+    def measure(self, session: Session) -> list[Measurement]:
+        """Add up the allocations of the first step that was recorded."""
+        from speechmeter.meters.timeline.follow import followed
+
+        recording = recording_of(session, self.needs(session))
+        timeline = followed(recording.trace.events, str(session.case.axes["device"]))
         if timeline is None:
             return [Measurement.absent(metrics.MEMORY_TENSORS_PEAK, "no tensor was allocated")]
         if session.keep.folder is not None:
             write_timeline(session.keep.folder / FILE, timeline)
-        return rows(timeline)
+        return rows(timeline, recording.notes)
 
 
-def rows(timeline: MemoryTimeline) -> list[Measurement]:
+def rows(timeline: MemoryTimeline, recorded: Mapping[str, Any] = MappingProxyType({})) -> list[Measurement]:
     """The peak, and what each module held then."""
-    notes = {"start_bytes": timeline.start_bytes, "operators": _costliest(timeline.held)}
+    notes = {"start_bytes": timeline.start_bytes, "operators": _costliest(timeline.held), **recorded}
     return [
         Measurement.of(
             metrics.MEMORY_TENSORS_PEAK, [float(timeline.growth_bytes)], source="torch.profiler", notes=notes

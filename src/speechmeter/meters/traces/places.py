@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from speechmeter.core.traces import DIRECTION, MODULE, Event, Trace
-from speechmeter.meters.modules.events import Events
-from speechmeter.meters.modules.tree import Direction, nested, settle
+from speechmeter.meters.modules.tree import Direction, Node
 
-_ID = "External id"
+ID = "External id"
 """What torch calls the number of an event of the CPU, in the event itself and in what a device did for it."""
 
 
 Homes = Mapping[int, tuple[str, Direction]]
 
 
-def homes_of(events: Events) -> Homes:
+def homes_of(nodes: Sequence[Node]) -> Homes:
     """(module, direction) by the id of an event of the CPU, where it does the work of a module."""
-    nodes = nested(events.cpu)
-    settle(nodes)
     return {node.event.id: (node.place.module, node.direction) for node in nodes if node.place.module}
 
 
@@ -29,5 +26,5 @@ def placed(trace: Trace, homes: Homes) -> Trace:
 
 def _at_home(event: Event, homes: Homes) -> Event:
     args = event.get("args") or {}
-    home = homes.get(args.get(_ID, -1)) if event.get("ph") == "X" else None
+    home = homes.get(args.get(ID, -1)) if event.get("ph") == "X" else None
     return event if home is None else {**event, "args": {**args, MODULE: home[0], DIRECTION: home[1]}}

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from speechmeter.core.traces import ANNOTATION, DIRECTION, MODULE, OPERATOR, Event, Slice, nested
+from speechmeter.core.traces import ANNOTATION, COPIES, DIRECTION, KERNEL, MODULE, OPERATOR, Event, Slice, nested
+from speechmeter.meters.traces.places import ID
 
 REST = "(shorter stacks)"
-_FRAMES = (OPERATOR, ANNOTATION, "python_function", "cuda_runtime", "cuda_driver")
+UNKNOWN = "(launched by unknown code)"
+"""In the place of a stack, where the profiler does not say which code launched a kernel."""
+_RUNTIME = ("cuda_runtime", "cuda_driver")
+_FRAMES = (OPERATOR, ANNOTATION, "python_function", *_RUNTIME)
+_ON_GPU = (KERNEL, *COPIES)
+_LAUNCH = "correlation"
+"""What torch calls the number that a call of the runtime and the kernels it launched have in common."""
 
 
 def stacks(events: Iterable[Event]) -> dict[str, float]:
@@ -17,6 +24,30 @@ def stacks(events: Iterable[Event]) -> dict[str, float]:
         if one.own_us > 0:
             line = ";".join(frames(one))
             found[line] = found.get(line, 0.0) + one.own_us
+    return found
+
+
+def gpu_stacks(events: Sequence[Event]) -> dict[str, float]:
+    """`step;module;operator;kernel` → microseconds of the GPU: of a kernel, a copy or a fill, by the code it was
+    launched from. Those that overlap are added up. Empty where nothing ran on a GPU."""
+    on_gpu = [event for event in events if event.get("cat") in _ON_GPU and event.get("ph") == "X"]
+    launches: dict[int, Slice] = {}
+    by_id: dict[int, Slice] = {}
+    for one in nested(event for event in events if event.get("cat") in _FRAMES) if on_gpu else ():
+        args = one.event.get("args") or {}
+        if one.category in _RUNTIME and _LAUNCH in args:
+            launches[args[_LAUNCH]] = one
+        elif one.category in (OPERATOR, ANNOTATION) and ID in args:
+            by_id[args[ID]] = one
+    found: dict[str, float] = {}
+    for event in on_gpu:
+        args = event.get("args") or {}
+        launch = launches.get(args.get(_LAUNCH, -1))
+        around = launch.parent if launch is not None else None
+        around = around or by_id.get(args.get(ID, -1))  # a trace without calls of the runtime
+        stack = [UNKNOWN] if around is None else frames(around)
+        line = ";".join([*stack, str(event.get("name", "")).replace(";", ",")])
+        found[line] = found.get(line, 0.0) + float(event["dur"])
     return found
 
 

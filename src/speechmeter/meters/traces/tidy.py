@@ -2,27 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from speechmeter.core.traces import ANNOTATION, MODULE, OPERATOR, Event, Slice, Trace, nested
 from speechmeter.meters.modules import names
+from speechmeter.meters.traces.places import ID
 
 OURS = "speechmeter"
 """The key beside the events under which we say what was done to them."""
 _FLOW = ("s", "t", "f")
+_BASE = "baseTimeNanoseconds"
+"""The key beside the events: the moment that their times are counted from."""
+_NUMBERS = (ID, "correlation", "Ev Idx")
+"""Arguments that number events within one recording."""
 _PYTHON = "python_function"
 _FINE = (OPERATOR, _PYTHON, "cpu_instant_event")
 """What is left out first of a trace that is too long, the shortest before the longer."""
 _PLAIN = {names.MODULE: MODULE, names.LABEL: "label", names.STAGE: "stage", names.CALL: "call"}
 
 
-def tidied(trace: Trace, *, most_events: int | None = None) -> Trace:
-    """The trace as it is kept. Left-out events are counted in its facts, with the length below which they fell."""
+def tidied(trace: Trace) -> Trace:
+    """The trace with plain names, slices nested and arrows whole."""
     events = [_plainly(event) for event in trace.events if not _is_mark(event)]
-    events, facts = _bounded(events, most_events)
     _clip(events)
+    return replace(trace, events=_whole_flows(events))
+
+
+def joined(traces: Sequence[Trace]) -> Trace:
+    """Recordings of one process, one after another, as one trace on the same lanes, each at its own time."""
+    events: list[Event] = []
+    lanes: dict[str, Event] = {}
+    base_ns, numbered = float(traces[0].facts.get(_BASE, 0)), 0
+    for trace in traces:
+        shift_us = (float(trace.facts.get(_BASE, 0)) - base_ns) / 1000
+        highest = max((_highest(event) for event in trace.events), default=0)
+        for event in trace.events:
+            if event.get("ph") == "M":
+                lanes.setdefault(repr(sorted(event.items(), key=str)), event)
+            else:
+                events.append(_renumbered(event, numbered, shift_us))
+        numbered += highest + 1
+    return replace(traces[0], events=[*lanes.values(), *events])
+
+
+def _numbers(event: Event) -> Mapping[str, Any]:
+    return {key: value for key, value in (event.get("args") or {}).items() if key in _NUMBERS and _counts(value)}
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, int) and value > 0  # 0 and -1: the profiler does not know
+
+
+def _highest(event: Event) -> int:
+    flow = [event["id"]] if event.get("ph") in _FLOW and _counts(event.get("id")) else []
+    return max([*_numbers(event).values(), *flow], default=0)
+
+
+def _renumbered(event: Event, by: int, shift_us: float) -> Event:
+    """The event of a later recording: its numbers must not be those of an earlier one."""
+    moved = {**event, "ts": event["ts"] + shift_us} if shift_us and "ts" in event else event
+    numbers = {key: value + by for key, value in _numbers(event).items()} if by else {}
+    if numbers:
+        moved = {**moved, "args": {**event["args"], **numbers}}
+    if by and event.get("ph") in _FLOW and _counts(event.get("id")):
+        moved = {**moved, "id": event["id"] + by}
+    return moved
+
+
+def shortened(trace: Trace, most_events: int) -> Trace:
+    """A tidied trace as it is kept. Left-out events are counted in its facts, with the length below which they fell."""
+    events, facts = _bounded(list(trace.events), most_events)
     return replace(trace, events=_whole_flows(events), facts={**trace.facts, OURS: facts})
 
 
@@ -41,8 +92,8 @@ def _plainly(event: Event) -> Event:
     return event if name else {**event, "name": "(no name)"}
 
 
-def _bounded(events: list[Event], most: int | None) -> tuple[list[Event], dict[str, Any]]:
-    over = 0 if most is None else len(events) - most
+def _bounded(events: list[Event], most: int) -> tuple[list[Event], dict[str, Any]]:
+    over = len(events) - most
     if over <= 0:
         return events, {"left_out": 0}
     fine = sorted(

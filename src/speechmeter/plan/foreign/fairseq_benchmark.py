@@ -1,7 +1,8 @@
 """The YAML of fairseq's speech-to-speech benchmark: `general`, and up to three stages of a chain.
 
-A stage's word counts before that of `general`, and both before a flag's: so it is in the original. Checkpoints and
-pickled data are not read. A stage's architecture is built from its configuration, with random weights.
+A stage's word counts before that of `general`, and both before a flag's: so it is in the original. Checkpoints are not
+read, which takes fairseq itself. A stage's architecture is built from its configuration, with random weights, and the
+plan keeps which files it is a stand-in for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from speechmeter.core.errors import PlanError
 from speechmeter.core.plugins import nearest
 from speechmeter.plan.foreign.draft import Draft, Translation
 from speechmeter.plan.foreign.fairseq_data import put_data, whole
-from speechmeter.plan.foreign.fairseq_models import GENERAL, GENERATION, NOT_READ, ForeignStage, put_models
+from speechmeter.plan.foreign.fairseq_models import EOS, GENERAL, GENERATION, NOT_READ, ForeignStage, put_models
 from speechmeter.plan.foreign.fairseq_tasks import SIZES, TASKS, stand_in
 from speechmeter.plan.overrides import Override
 from speechmeter.plan.source import KeyPath, parse_plan
@@ -27,9 +28,11 @@ KEYS = frozenset({GENERAL, *_STAGES})
 _TYPES = {"S2S": 1, "TTS": 1, "S2UT": 1, "MT": 1, "S2T": 1, "2StageS2ST": 2, "3StageS2ST": 3}
 """Model types, and how many stages each needs at least; S2UT may have a vocoder as its second."""
 _VOCODER = ("vocoder", "vocoder_cfg", "dur_prediction")
+_DUMP, _DUMP_OPTIONS = "dump_speech_waveforms_dir", {"dump_waveform_file_prefix": "prefix", "target_sr": "rate"}
+"""Where sound is written, and how: keys of the original and of `save_speech`."""
 _USED = frozenset(
     {"task", "model_type", "cpu", "fp16", "target_is_code", *SIZES}
-    | {"dataset_path", "dataset_type", "dataset_size", "read_using_sf", "dump_speech_waveforms_dir"}
+    | {"dataset_path", "dataset_type", "dataset_size", "read_using_sf", EOS, _DUMP, *_DUMP_OPTIONS}
     | {*GENERATION, *NOT_READ, *_VOCODER}
 )
 
@@ -48,8 +51,7 @@ def translate(text: str, path: Path, overrides: Sequence[Override]) -> Translati
     put_data(draft, general, stages[0].model if stages else None)
     draft.put("boundary", "model")
     draft.put("meters", ["latency", "memory", "flops"])
-    if general.get("dump_speech_waveforms_dir"):
-        _put_dump(draft, bool(stages) and stages[-1].model.speaks)
+    _put_dump(draft, general, bool(stages) and stages[-1].model.speaks)
     _left_over(draft)
     return draft.translation()
 
@@ -154,11 +156,19 @@ def _put_devices(draft: Draft, general: Mapping[str, Any]) -> None:
         draft.overrule(ours, (GENERAL, key))
 
 
-def _put_dump(draft: Draft, speaks: bool) -> None:
-    origin: KeyPath = (GENERAL, "dump_speech_waveforms_dir")
+def _put_dump(draft: Draft, general: Mapping[str, Any], speaks: bool) -> None:
+    asked = {ours: general[key] for key, ours in _DUMP_OPTIONS.items() if general.get(key) not in (None, "")}
+    if not general.get(_DUMP):
+        for key in _DUMP_OPTIONS:
+            if key in general:
+                draft.note(f"{key}: nothing is written without {_DUMP}", (GENERAL, key))
+        return
+    origin: KeyPath = (GENERAL, _DUMP)
     what = "sound is written to artifacts/ of the run" if speaks else "no stage that is left makes sound"
-    draft.put("save_speech", True, origin)
-    draft.note(f"dump_speech_waveforms_dir: {what}", origin)
+    draft.put("save_speech", asked or True, origin)
+    for key, ours in _DUMP_OPTIONS.items():
+        draft.trace(("save_speech", ours), (GENERAL, key))
+    draft.note(f"{_DUMP}: {what}", origin)
 
 
 def _left_over(draft: Draft) -> None:

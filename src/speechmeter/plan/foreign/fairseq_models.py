@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from speechmeter.core.errors import PlanError
 from speechmeter.plan.foreign.draft import Draft
 from speechmeter.plan.foreign.fairseq_tasks import StandIn
 from speechmeter.plan.source import KeyPath
 
 GENERAL = "general"
 NOT_READ = ("path", "data", "config_yaml", "vocoder", "vocoder_cfg")
-"""Keys of a stage that name files of the original: nothing here can read them, or needs them."""
+"""Keys of a stage that name files of the original, which only fairseq can read. The plan keeps what they say."""
+EOS = "eos_prob_threshold"
 _BEAM, _BOUNDS, _LENGTH = "beam", ("max_len_a", "max_len_b"), "max_new_tokens"
 GENERATION = (_BEAM, *_BOUNDS)
 """Keys of a stage that are axes of ours."""
@@ -33,17 +35,32 @@ class ForeignStage:
         """Where the file says it."""
         return (self.key if key in self.own else GENERAL, key)
 
+    @property
+    def files(self) -> dict[str, str]:
+        """The files of the original that this stage names, by their keys."""
+        return {key: str(self.merged[key]) for key in NOT_READ if self.merged.get(key) not in (None, "")}
+
+    def options(self) -> dict[str, Any]:
+        """Options of the model in the plan."""
+        handed = {"threshold": self.merged[EOS]} if self.model.threshold and EOS in self.merged else {}
+        return {
+            **self.model.options,
+            **({"generate": handed} if handed else {}),
+            **({"stand_in_for": self.files} if self.files else {}),
+        }
+
 
 def put_models(draft: Draft, stages: Sequence[ForeignStage], name: str) -> None:
     """Put the model or the cascade, with a note for each stage on what stands in for it."""
     for stage in stages:
-        not_read = [key for key in NOT_READ if key in stage.own]
+        files = ", ".join(f"{key} {name}" for key, name in stage.files.items())
         draft.note(
-            f"{stage.key}: {stage.model.load} in the size of {stage.model.like}: the checkpoint's architecture from "
-            f"configuration, random weights" + (f"; not read: {', '.join(not_read)}" if not_read else ""),
+            f"{stage.key}: {stage.model.load} in the size of {stage.model.like}, random weights"
+            + (f"; it is a stand-in for {files}, which only fairseq can read" if files else ""),
             (stage.key,),
         )
     _note_lengths(draft, stages)
+    _check_threshold(draft, stages)
     if len(stages) == 1:
         _put_one(draft, stages[0], name)
         return
@@ -51,7 +68,7 @@ def put_models(draft: Draft, stages: Sequence[ForeignStage], name: str) -> None:
     for place, stage in enumerate(stages):
         path: KeyPath = ("models", 0, "stages", place)
         draft.trace(path, (stage.key,))
-        entry = {"name": stage.model.role, "load": stage.model.load, **stage.model.options}
+        entry = {"name": stage.model.role, "load": stage.model.load, **stage.options()}
         for key, value in _generation(draft, stage).items():
             entry[key] = value
             draft.trace((*path, key), stage.origin(key))
@@ -65,7 +82,7 @@ def put_models(draft: Draft, stages: Sequence[ForeignStage], name: str) -> None:
 
 
 def _put_one(draft: Draft, stage: ForeignStage, name: str) -> None:
-    draft.put("models", [{"name": name, "load": stage.model.load, **stage.model.options}])
+    draft.put("models", [{"name": name, "load": stage.model.load, **stage.options()}])
     draft.trace(("models", 0), (stage.key,))
     for key, value in _generation(draft, stage).items():
         draft.put(key, value, stage.origin(key))
@@ -83,6 +100,21 @@ def _generation(draft: Draft, stage: ForeignStage) -> dict[str, Any]:
     elif isinstance(most := found.get("max_len_b"), int):  # fairseq, too, ends where a model's positions end
         found["max_len_b"] = min(most, stage.merged.get("max_target_positions", _DEFAULT_POSITIONS) - 1)
     return found if _BEAM in found or draft.flagged(_BEAM) else {_BEAM: _DEFAULT_BEAM, **found}
+
+
+def _check_threshold(draft: Draft, stages: Sequence[ForeignStage]) -> None:
+    """The probability of an end must be one, and a stage must have a use for it."""
+    for stage in stages:
+        value = stage.merged.get(EOS, 0.5)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+            raise PlanError(
+                f"{EOS} takes a number from 0 to 1, not {value!r}",
+                where=draft.foreign.place(stage.origin(EOS)),
+                fix=f"for example {EOS}: 0.5",
+            )
+    asking = [stage for stage in stages if EOS in stage.merged]
+    if asking and not any(stage.model.threshold for stage in asking):
+        draft.note(f"{EOS}: no stage decides at every step whether its speech has ended", asking[0].origin(EOS))
 
 
 def _note_lengths(draft: Draft, stages: Sequence[ForeignStage]) -> None:

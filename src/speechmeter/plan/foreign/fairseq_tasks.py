@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-Fed = Literal["sound", "text"]
+Fed = Literal["sound", "features", "text"]
 
 _SPECIAL = 4
 """Begin, padding, end and unknown stand before the units of a fairseq dictionary."""
+_BANDS = 80
 _UNITS = 100
 """Of the published model."""
 SIZES = ("target_code_size", "max_target_positions", "feat_dim")
@@ -20,7 +21,9 @@ SIZES = ("target_code_size", "max_target_positions", "feat_dim")
 class StandIn:
     """A model of ours for a task: its role in a cascade, where its architecture comes from, and what it is fed.
 
-    One that `speaks` makes sound; the others decode tokens, so that beam and length bounds mean something.
+    One that is fed `features` hears sound too, through its own front-end. One that `speaks` makes sound; the others
+    decode tokens, so that beam and length bounds mean something. One with a `threshold` decides at every step whether
+    its speech has ended.
     """
 
     role: str
@@ -28,11 +31,17 @@ class StandIn:
     like: str
     fed: Fed
     speaks: bool = False
+    threshold: bool = False
     vocabulary: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def bands(self) -> int:
+        """Bands of the features that a model is fed."""
+        return int(self.options.get("config", {}).get("input_feat_per_channel", _BANDS))
 
-_RECOGNISER = StandIn(role="s2t", load="transformers:speech_to_text", like="s2t_transformer_s", fed="sound")
+
+_RECOGNISER = StandIn(role="s2t", load="transformers:speech_to_text", like="s2t_transformer_s", fed="features")
 _TRANSLATOR = StandIn(
     role="mt",
     load="transformers:marian",
@@ -66,6 +75,7 @@ _SYNTHESISER = StandIn(
     like="tts_transformer",
     fed="text",
     speaks=True,
+    threshold=True,
     vocabulary=81,
     options={
         "head": "tts",
@@ -79,6 +89,7 @@ _CONVERTER = StandIn(
     like="s2spect_transformer",
     fed="sound",
     speaks=True,
+    threshold=True,
     options={
         "head": "s2st",
         "vocoder": "random",

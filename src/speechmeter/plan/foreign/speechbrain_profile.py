@@ -98,17 +98,12 @@ class _Recipe:
         return self._values.get(flat), flat
 
     def _load(self, source: str, origin: KeyPath) -> str:
-        if self._found(source) is not None:
-            return f"speechbrain:{source}"
+        """A folder, the recipe's own download, or else a model of the hub, which the plug-in looks for."""
         saved = f"{_SAVED}/{source}"
-        if self._found(saved) is None:
-            raise PlanError(
-                f"{source!r} is no directory here, and nothing is downloaded",
-                where=self._draft.foreign.place(origin),
-                fix="set source to the model's directory, or add --model speechbrain:DIR",
-            )
-        self._draft.note(f"{source!r} is taken from {saved!r}, where the recipe keeps it", origin)
-        return f"speechbrain:{saved}"
+        if self._found(source) is None and self._found(saved) is not None:
+            self._draft.note(f"{source!r} is taken from {saved!r}, where the recipe keeps it", origin)
+            return f"speechbrain:{saved}"
+        return f"speechbrain:{source}"
 
     def _device(self) -> None:
         value, origin = self._dimension("device")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
 from speechmeter.report.charts.dots import SERIES, cut, dots
-from speechmeter.report.charts.figure import Figure, bounds, reading, shortened, unit_of
+from speechmeter.report.charts.figure import Figure, bounds, interval_words, reading, sentence, shortened, unit_of
 from speechmeter.report.sources import Source
 
 _PHASES = {"load": metrics.LATENCY_LOAD, "first call": metrics.LATENCY_FIRST, "steady call": metrics.LATENCY}
@@ -25,7 +25,11 @@ def figures(source: Source) -> list[Figure]:
     return [
         Figure(
             title="from nothing to steady calls",
-            caption=f"Loading, the first call and a steady call of each case, with intervals over rounds.{left_out}",
+            caption=sentence(
+                "loading, the first call and a steady call of each case",
+                interval_words(rows, "with 95 % intervals over rounds"),
+            )
+            + left_out,
             spec=dots(rows, unit_of(metrics.LATENCY, bounds(rows), "time"), series="phase", ordered=tuple(_PHASES)),
             columns=(("label", "case"), (SERIES, "phase"), ("text", "time")),
             definitions=tuple(_PHASES.values()),

@@ -9,7 +9,7 @@ from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.report.charts.dots import SERIES, cut, dots
-from speechmeter.report.charts.figure import Figure, Rows, bounds, reading, shortened, unit_of
+from speechmeter.report.charts.figure import Figure, Rows, bounds, interval_words, reading, sentence, shortened, unit_of
 from speechmeter.report.sources import Source
 
 _DOMAINS = {
@@ -51,7 +51,7 @@ def _rows(source: Source, gross: Metric, net: Metric) -> Iterator[dict[str, Any]
 def _figure(title: str, rows: Rows, pair: tuple[Metric, Metric], left_out: str) -> Figure:
     return Figure(
         title=title,
-        caption=f"Read by sensors, with intervals over rounds.{left_out}",
+        caption=sentence("read by sensors", interval_words(rows, "with 95 % intervals over rounds")) + left_out,
         spec=dots(rows, unit_of(pair[0], bounds(rows)), series="energy", ordered=(_GROSS, _NET)),
         columns=(("label", "case"), (SERIES, "energy"), ("text", "figure")),
         definitions=pair,

@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from speechmeter.analysis.estimate import Estimate
+from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.core.metrics import Metric
-from speechmeter.report.numbers import figure
+from speechmeter.core.printable import one_line
+from speechmeter.core.types import Record
+from speechmeter.report.caveats import rounds_of, study_notes
+from speechmeter.report.numbers import counted, figure
 
 if TYPE_CHECKING:
     import altair as alt
@@ -17,24 +20,37 @@ if TYPE_CHECKING:
 Rows = list[dict[str, Any]]
 STEP = 24
 """Height of a line of a list, in pixels."""
+_MOST_NOTES = 2
+"""So many notes are shown at a figure; the run has all of them."""
 MOST_LINES = 40
 """A list longer than this is cut, and says so: it would not be read."""
 
 _MEMORY = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _SUFFIX = {"s": "s", "flop": "FLOP", "J": "J", "W": "W", "flop/s": "FLOP/s", "op": "op"}
+SHAPES = ("circle", "square", "triangle-up", "cross", "diamond", "triangle-down", "triangle-right")
+"""Of marks. Seven, beside eight colours: the first pair comes again after 56 lines."""
+_SPACED = "replace(format(datum.value, '.3~s'), regexp('([^0-9]?)$'), ' $1') + '{suffix}'"
+"""An axis label with a space before its unit: `100 ms`."""
 _LOG_FROM = 8.0
 _TICKS = 5
+_INTERVAL, _SPREAD = "interval", "spread"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One chart. `columns` name the fields of its rows that a reader sees as a table, with their headings."""
+    """One chart. `columns` name the fields of its rows that a reader sees as a table, with their headings.
+
+    `sampled` figures vary between rounds. `caveats` are what a reader must know before a figure is quoted: they are
+    part of the caption on a page, and below the title of a plot. None: those of all records of its source.
+    """
 
     title: str
     caption: str
     spec: Mapping[str, Any]
     columns: tuple[tuple[str, str], ...]
     definitions: tuple[Metric, ...] = ()
+    sampled: bool = True
+    caveats: tuple[str, ...] | None = None
 
     @property
     def rows(self) -> Rows:
@@ -50,16 +66,73 @@ def drawn(chart: alt.Chart | alt.LayerChart, rows: Rows, height: int) -> dict[st
     spec.pop("$schema", None)  # it changes with the installed Altair; readers are told the language
     for layer in spec.get("layer", ()):
         layer.pop("data", None)  # an empty one, which would hide the rows
-    return {**spec, "height": height, "data": {"values": rows}}
+    return {**_in_lines(spec), "height": height, "data": {"values": _in_lines(rows)}}
 
 
-def reading(estimate: Estimate, factor: float = 1.0) -> dict[str, Any]:
+def _in_lines(value: Any) -> Any:
+    """The same with every text in one line: Vega writes names into expressions, in which a line end is an error."""
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, list | tuple):
+        return [_in_lines(inner) for inner in value]
+    return {key: _in_lines(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+
+
+def reading(found: Estimate, factor: float = 1.0) -> dict[str, Any]:
     """The fields of a row that hold one figure; six digits are more than any eye tells apart."""
-    bounds = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    bounds = {"value": found.value, "low": found.low, "high": found.high}
     return {
         **{name: None if bound is None else six(bound / factor) for name, bound in bounds.items()},
-        "text": figure(estimate),
+        "text": figure(found),
     }
+
+
+def spread_reading(records: Sequence[Record], metric: Metric, factor: float = 1.0) -> dict[str, Any] | None:
+    """As `reading`, of a case, and what its bar is; None where there is no figure.
+
+    From two rounds on it is the interval over rounds. Of one round there is none: the figure is then the mean of its
+    samples, and the bar one standard deviation either side.
+    """
+    found = estimate(records, metric)
+    if found is None:
+        return None
+    bar = _INTERVAL if found.low is not None else ""
+    if not bar and found.rounds == 1 and not metric.exact:
+        spread = estimate(records, metric, statistic="mean-sd")
+        found, bar = (spread, _SPREAD) if spread is not None else (found, bar)
+    return {**reading(found, factor), "bar": bar, "rounds": found.rounds, "samples": found.samples_per_round}
+
+
+def bars_words(rows: Rows, *, drawn: bool = True) -> str:
+    """What the points and bars of rows by `spread_reading` are, for a caption; empty where there are no bars."""
+    parts = [
+        f"{with_bars if drawn else without} {_span([row[of] for row in rows if row.get('bar') == bar], unit)}"
+        for bar, with_bars, without, of, unit in (
+            (_INTERVAL, "bars are 95 % intervals over", "points are geometric means over", "rounds", "round"),
+            (_SPREAD, "one round: points and bars are mean ± standard deviation of",
+             "one round: points are means of", "samples", "sample"),
+        )
+        if any(row.get("bar") == bar for row in rows)
+    ]  # fmt: skip
+    bare = any(row["value"] is not None and not row.get("bar") for row in rows) and parts and drawn
+    return "; ".join([*parts, *(["a point without a bar has a single sample"] if bare else [])])
+
+
+def above_zero(rows: Rows) -> tuple[Rows, str]:
+    """(rows for a logarithmic axis, what to say of them): a bar that reaches zero ends below all that is drawn."""
+    positive = [value for value in bounds(rows) if value > 0]
+    values = [row["value"] for row in rows if row["value"] is not None]
+    below = [row["low"] is not None and row["low"] <= 0 for row in rows]
+    if not any(below) or not far_apart(values):
+        return rows, ""
+    bottom = six(min(positive) / 1.5)
+    made = [{**row, "low": bottom} if cut else row for row, cut in zip(rows, below, strict=True)]
+    return made, "a bar that ends at the bottom reaches 0 or less"
+
+
+def _span(counts: Sequence[int], unit: str) -> str:
+    low, high = min(counts), max(counts)
+    return counted(high, unit) if low == high else f"{low} to {high} {unit}s"
 
 
 def six(value: float) -> float:
@@ -91,7 +164,7 @@ def unit_of(metric: Metric, values: Sequence[float], title: str = "") -> Unit:
         factor, name = next((step for step in _MEMORY if largest >= step[0]), _MEMORY[-1])
         return Unit(factor=float(factor), heading=f"{heading} [{name}]", labels="'' + datum.value")
     if metric.unit in _SUFFIX:
-        return Unit(factor=1.0, heading=heading, labels=f"format(datum.value, '.3~s') + '{_SUFFIX[metric.unit]}'")
+        return Unit(factor=1.0, heading=heading, labels=_SPACED.format(suffix=_SUFFIX[metric.unit]))
     unit = "" if metric.unit == "1" else f" [{metric.unit}]"
     large = max(map(abs, values), default=0.0) >= 1e4
     labels = "format(datum.value, '.3~s')" if large else "'' + datum.value"
@@ -105,6 +178,12 @@ def scale_of(values: Sequence[float], **changes: Any) -> Any:
     if far_apart(values):
         return alt.Scale(type="log", nice=False, padding=8, **changes)
     return alt.Scale(zero=True, **changes)
+
+
+def with_zero(values: Sequence[float]) -> float | None:
+    """Where some values are zero and the others far apart: from where on an axis is logarithmic. None otherwise."""
+    positive = [value for value in values if value > 0]
+    return min(positive) if min(values, default=1.0) == 0 and far_apart(positive) else None
 
 
 def far_apart(values: Sequence[float]) -> bool:
@@ -124,6 +203,26 @@ def ticks(values: Sequence[float]) -> list[float]:
 def bounds(rows: Rows) -> list[float]:
     """Every value and bound of some rows, for a scale to hold."""
     return [row[name] for row in rows for name in ("value", "low", "high") if row.get(name) is not None]
+
+
+def caveats_of(records: Sequence[Record], *, sampled: bool = True) -> tuple[str, ...]:
+    """What is to be said of a figure made of these records: that they are of one round, and their first notes."""
+    rounds = ("one round: no interval",) if sampled and rounds_of(records)[1] == 1 else ()
+    return (*rounds, *study_notes(records, _MOST_NOTES)[:_MOST_NOTES])
+
+
+def interval_words(rows: Rows, words: str, low: str = "low") -> str:
+    """What a caption says of intervals where some are drawn: `words`, and which figures have none. Else empty."""
+    shown = [row.get(low) in (None, "") for row in rows if row.get("value") is not None]
+    if not shown or all(shown):
+        return ""
+    return f"{words}; a figure without one is of a single round" if any(shown) else words
+
+
+def sentence(*parts: str) -> str:
+    """Parts of a caption as one sentence; empty ones are left out."""
+    text = "; ".join(part for part in parts if part)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def shortened(labels: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from speechmeter.report.charts.figure import (
     intervals,
     reading,
     scale_of,
+    sentence,
     shortened,
     unit_of,
 )
@@ -25,6 +26,10 @@ from speechmeter.report.sources import Source
 MOST_SYSTEMS = 40
 """Every two systems are compared over all utterances: beyond this many that takes minutes."""
 _HEIGHT = 300
+_JUDGED = (
+    "A system is dominated where another is better in one and no worse in the other; where intervals overlap or are "
+    "missing, nothing is claimed."
+)
 _WORDS = {"yes": "on the front", "no": "dominated", "not resolvable": "not resolvable"}
 _UNJUDGED: Standing | None = Standing(word="not resolvable", others=(f"not compared: over {MOST_SYSTEMS} systems",))
 _SHAPES = {"on the front": "circle", "dominated": "cross", "not resolvable": "diamond"}
@@ -75,8 +80,7 @@ def _rows(
 def _figure(rows: Rows, score: Metric, cost: Metric, *, unjudged: bool) -> Figure:
     return Figure(
         title=f"{score.title} against {cost.title}",
-        caption="Both intervals are drawn: over utterances for the score, over rounds for the cost. A system is "
-        "dominated where another is better in one and no worse in the other; where they overlap nothing is claimed."
+        caption=" ".join(filter(None, [_intervals_drawn(rows), _JUDGED]))
         + (f" There are over {MOST_SYSTEMS} systems, which are drawn and not compared." if unjudged else ""),
         spec=drawn(_chart(rows, score, cost), rows, _HEIGHT),
         columns=(
@@ -88,6 +92,16 @@ def _figure(rows: Rows, score: Metric, cost: Metric, *, unjudged: bool) -> Figur
         ),
         definitions=(score, cost),
     )
+
+
+def _intervals_drawn(rows: Rows) -> str:
+    """Which of the two intervals there are."""
+    parts = [
+        "over utterances for the score" if any(row["low"] is not None for row in rows) else "",
+        "over rounds for the cost" if any(row["cost_low"] is not None for row in rows) else "",
+    ]
+    drawn_ones = ", ".join(filter(None, parts))
+    return sentence(f"95 % intervals {drawn_ones}") if drawn_ones else ""
 
 
 def _chart(rows: Rows, score: Metric, cost: Metric) -> Any:

@@ -10,14 +10,14 @@ from speechmeter.analysis.frontier import Edge
 from speechmeter.core import metrics
 from speechmeter.report.charts.curves import curves
 from speechmeter.report.charts.dots import SERIES, cut, dots
-from speechmeter.report.charts.figure import Figure, Rows, bounds, drawn, shortened, unit_of
+from speechmeter.report.charts.figure import Figure, Rows, bounds, drawn, sentence, shortened, unit_of
 from speechmeter.report.frontier import other_axis, place_of, titled_edges
 from speechmeter.report.numbers import figure as written
 from speechmeter.report.sources import Source
 
 _HEIGHT = 260
 _AXES = {"seconds": "seconds of audio", "batch": "batch"}
-_OPEN = "; an arrow says that nothing above the dot ran out of memory"
+_OPEN = "an arrow says that nothing above the dot ran out of memory"
 Lines = list[tuple[str, Edge]]
 
 
@@ -53,6 +53,10 @@ def _some_open(rows: Rows) -> bool:
     return any(row.get("open") for row in rows)
 
 
+def _some_closed(rows: Rows) -> bool:
+    return any(row["low"] is not None for row in rows)
+
+
 def _only(names: dict[str, str]) -> str:
     """The name of a single line, for a title: there is no legend."""
     return f": {next(iter(names.values()))}" if len(names) == 1 else ""
@@ -66,7 +70,12 @@ def _list(axis: str, lines: Lines) -> Figure:
     where = place_of(lines[0][1])
     return Figure(
         title=f"largest {axis} that fits{f' at {where}' if where else ''}",
-        caption=f"The line reaches to the smallest that does not fit{_OPEN if _some_open(rows) else ''}.{left_out}",
+        caption=sentence(
+            "the line reaches to the smallest that does not fit" if _some_closed(rows) else "",
+            _OPEN if _some_open(rows) else "",
+        )
+        + left_out,
+        sampled=False,
         spec=dots(rows, unit, series=series),
         columns=(("label", "line"), *([(SERIES, series)] if series else []), ("text", f"largest {axis}")),
         definitions=(metrics.LARGEST_FITTING,),
@@ -90,7 +99,12 @@ def _curves(axis: str, other: str, lines: Lines) -> Figure:
     unit = unit_of(metrics.LARGEST_FITTING, bounds(rows), f"largest {axis} that fits")
     return Figure(
         title=f"largest {axis} that fits against {other}{_only(names)}",
-        caption=f"Dots fit; a line above one reaches to the smallest that does not{_OPEN if _some_open(rows) else ''}.",
+        caption=sentence(
+            "dots fit",
+            "a line above one reaches to the smallest that does not" if _some_closed(rows) else "",
+            _OPEN if _some_open(rows) else "",
+        ),
+        sampled=False,
         spec=drawn(curves(rows, other, _AXES[other], unit, f"largest {axis}"), rows, _HEIGHT),
         columns=(("line", "line"), (other, _AXES[other]), ("text", f"largest {axis}")),
         definitions=(metrics.LARGEST_FITTING,),

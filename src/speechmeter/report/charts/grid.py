@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+from speechmeter.analysis.metric_names import memory_metric
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
-from speechmeter.report.charts.figure import Figure, Rows, drawn, six
+from speechmeter.report.charts.figure import Figure, Rows, caveats_of, drawn, interval_words, sentence, six
 from speechmeter.report.charts.style import BLACK, RAMP, RAMP_TURN, WHITE
 from speechmeter.report.grids import grid_groups, grid_table
 from speechmeter.report.sources import Source
@@ -25,14 +27,14 @@ def figures(source: Source) -> Iterator[Figure]:
         for metric in _metrics(group):
             table = grid_table(title, group, metric)
             if any(cell.estimate is not None for row in table.rows for cell in row.cells):
-                yield _figure(table, metric)
+                records = [record for rounds in group for record in rounds]
+                yield replace(_figure(table, metric), caveats=caveats_of(records))
 
 
 def _metrics(group: Sequence[Sequence[Record]]) -> list[Metric]:
     """Times first; memory as the device has it."""
     heard = any(record.find(metrics.AUDIO_SECONDS.id) for records in group for record in records)
-    on_gpu = str(group[0][0].case.axes.get("device", "")).startswith("cuda")
-    memory = metrics.MEMORY_CUDA_ALLOCATED if on_gpu else metrics.MEMORY_CPU_PEAK
+    memory = memory_metric([record for records in group for record in records])
     return [*((metrics.RTF, metrics.RTFX) if heard else (metrics.LATENCY,)), memory]
 
 
@@ -40,7 +42,10 @@ def _figure(table: Table, metric: Metric) -> Figure:
     rows = _rows(table)
     return Figure(
         title=table.title,
-        caption="Each cell with its 95 % interval over rounds; dashed cells have no figure.",
+        caption=sentence(
+            interval_words(rows, "each cell with its 95 % interval over rounds", "interval"),
+            "dashed cells have no figure" if any("value" not in row for row in rows) else "",
+        ),
         spec=drawn(_chart(table, metric), rows, _ROW_HEIGHT * len(table.rows)),
         columns=_COLUMNS,
         definitions=(metric,),

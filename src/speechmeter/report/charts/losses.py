@@ -5,7 +5,7 @@ from __future__ import annotations
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.report.charts.dots import cut, dots
-from speechmeter.report.charts.figure import Figure, Rows, bounds, reading, unit_of
+from speechmeter.report.charts.figure import Figure, Rows, bounds, interval_words, reading, sentence, unit_of
 from speechmeter.report.losses import losses
 from speechmeter.report.sources import Source
 from speechmeter.report.tables import Table
@@ -47,7 +47,12 @@ def _figure(table: Table, metric: Metric, rows: Rows) -> Figure:
     values = [value for _, value in _estimated(table, metric)]
     return Figure(
         title=f"{table.title}: {metric.title}",
-        caption=f"Fastest first, with intervals over rounds. What disagrees with the oracle has no rank.{left_out}",
+        caption=sentence(
+            "fastest first",
+            interval_words(kept, "with 95 % intervals over rounds"),
+            "a loss without a figure is listed last" if any(row.get("word") for row in kept) else "",
+        )
+        + left_out,
         spec=dots(kept, unit_of(metric, values)),
         columns=(("label", "loss"), ("text", metric.title)),
         definitions=(metric,),

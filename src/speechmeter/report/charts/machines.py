@@ -9,7 +9,7 @@ from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.machines import SharedCell, shared_cells
 from speechmeter.core import metrics
 from speechmeter.report.charts.dots import SERIES, cut, dots
-from speechmeter.report.charts.figure import Figure, Rows, bounds, reading, unit_of
+from speechmeter.report.charts.figure import Figure, Rows, bounds, interval_words, reading, sentence, unit_of
 from speechmeter.report.grids import cell_names
 from speechmeter.report.sources import Source, by_machine
 
@@ -53,7 +53,12 @@ def _figure(model: str, rows: Rows, machines: list[str]) -> Figure:
     seen = tuple(machine for machine in machines if any(row[SERIES] == machine for row in kept))
     return Figure(
         title=f"{model}: latency by machine",
-        caption=f"Cells that machines share, with intervals over rounds; the table has ratios to {seen[0]}.{left_out}",
+        caption=sentence(
+            "cells that machines share",
+            interval_words(kept, "with 95 % intervals over rounds"),
+            f"the table has ratios to {seen[0]}",
+        )
+        + left_out,
         spec=dots(kept, unit_of(metrics.LATENCY, bounds(kept)), series="machine", ordered=seen),
         columns=(("label", "cell"), (SERIES, "machine"), ("text", "latency"), ("ratio", f"ratio to {seen[0]}")),
         definitions=(metrics.LATENCY,),

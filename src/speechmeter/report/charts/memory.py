@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.memory_timeline import FILE, MemoryTimeline, read_timeline
 from speechmeter.report.charts.dots import dots
-from speechmeter.report.charts.figure import Figure, Rows, Unit, drawn, six, unit_of
+from speechmeter.report.charts.figure import Figure, Rows, Unit, caveats_of, drawn, six, unit_of
 from speechmeter.report.numbers import number
 from speechmeter.report.sources import Source
 from speechmeter.store.artifacts import artifact
@@ -27,9 +28,10 @@ def figures(source: Source) -> Iterator[Figure]:
         if timeline is None or not timeline.time_s:
             continue
         unit = unit_of(metrics.MEMORY_CPU_PEAK, [*timeline.allocated_bytes, *timeline.reserved_bytes], "memory")
-        yield _line(label, timeline, unit)
+        caveats = caveats_of(source.cases[key], sampled=False)
+        yield replace(_line(label, timeline, unit), caveats=caveats)
         if timeline.held:
-            yield _held(label, timeline)
+            yield replace(_held(label, timeline), caveats=caveats)
 
 
 def _read(source: Source, key: str) -> MemoryTimeline | None:
@@ -56,6 +58,7 @@ def _line(label: str, timeline: MemoryTimeline, unit: Unit) -> Figure:
     return Figure(
         title=f"{label}: memory over the step, {timeline.device}",
         caption=f"One step under a profiler; the peak is {peak}.",
+        sampled=False,
         spec=drawn(_chart(rows, unit), rows, _HEIGHT),
         columns=(("time", "time [s]"), ("kind", "memory"), ("text", "size")),
     )
@@ -96,6 +99,7 @@ def _held(label: str, timeline: MemoryTimeline) -> Figure:
     return Figure(
         title=f"{label}: what holds the peak",
         caption="Allocated in the step and alive at its peak, by module and operator, the largest first.",
+        sampled=False,
         spec=dots(rows, unit),
         columns=(("label", "operator"), ("module", "module"), ("count", "allocations"), ("text", "size")),
     )

@@ -7,10 +7,10 @@ from typing import Any
 
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.module_tree import Line, tree
-from speechmeter.analysis.modules import DIRECTIONS, EVERYTHING, LABEL
+from speechmeter.analysis.modules import DIRECTIONS, EVERYTHING
 from speechmeter.core import metrics
 from speechmeter.core.types import Record
-from speechmeter.report.charts.figure import Figure, Rows, drawn, six
+from speechmeter.report.charts.figure import Figure, Rows, caveats_of, drawn, sentence, six
 from speechmeter.report.charts.style import TINTS
 from speechmeter.report.lists import measured
 from speechmeter.report.numbers import figure
@@ -28,17 +28,25 @@ _OTHER, _WAY = "other", "direction"
 def figures(source: Source) -> Iterator[Figure]:
     """One figure for each case whose modules were timed, forward and backward side by side."""
     for key, group in source.cases.items() if measured(source.records, metrics.TIME_MODULE) else ():
-        lines = [line for line in tree(group) if not line.scope.startswith(LABEL)]
+        lines = [line for line in tree(group) if not line.is_label]
         rows = _grouped([row for way in _blocks(group, lines) for row in way])
         if rows:
             yield Figure(
                 title=f"{source.labels[key]}: shares of the call",
-                caption="Forward, backward and recomputed parts of a call from left to right; repeated layers are one "
-                "block. A block without text is too narrow for its name: point at it, or read the table.",
+                caption=_caption(rows),
+                caveats=caveats_of(group),
                 spec=drawn(_chart(rows), rows, _ROW_HEIGHT * (max(row["depth"] for row in rows) + 1)),
                 columns=(("name", "module"), ("way", "direction"), ("kind", "class"), ("text", "share of the call")),
                 definitions=(metrics.MODULE_SHARE,),
             )
+
+
+def _caption(rows: Rows) -> str:
+    ways = list(dict.fromkeys(row["way"] for row in rows))
+    across = f"{' and '.join([', '.join(ways[:-1]), ways[-1]]) if len(ways) > 1 else ways[0]} parts of a call"
+    narrow = " A block without text is too narrow for its name: point at it, or read the table."
+    order = f"{across}{' from left to right' if len(ways) > 1 else ''}"
+    return sentence(order, "repeated layers are one block") + (narrow if any(not row["label"] for row in rows) else "")
 
 
 def _blocks(group: Sequence[Record], lines: Sequence[Line]) -> Iterator[Rows]:

@@ -10,7 +10,17 @@ from speechmeter.analysis.parts import PART, part_names
 from speechmeter.core import metrics
 from speechmeter.core.types import Record
 from speechmeter.report.charts.dots import SERIES, cut
-from speechmeter.report.charts.figure import STEP, Figure, Rows, drawn, reading, shortened, unit_of
+from speechmeter.report.charts.figure import (
+    STEP,
+    Figure,
+    Rows,
+    drawn,
+    interval_words,
+    reading,
+    sentence,
+    shortened,
+    unit_of,
+)
 from speechmeter.report.sources import Source
 
 _STAGE = "stage:"
@@ -30,7 +40,11 @@ def figures(source: Source) -> list[Figure]:
     return [
         Figure(
             title="time of a call by stage",
-            caption=f"Stages inside the clock, in the order of the chain; their intervals are in the table.{left_out}",
+            caption=sentence(
+                "stages inside the clock, in the order of the chain",
+                interval_words(rows, "their intervals are in the table"),
+            )
+            + left_out,
             spec=drawn(_chart(rows), rows, STEP * len({row["label"] for row in rows})),
             columns=(("label", "case"), (SERIES, "stage"), ("text", "latency")),
             definitions=(metrics.LATENCY,),

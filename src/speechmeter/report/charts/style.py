@@ -30,10 +30,14 @@ def theme(ink: str, quiet: str, line: str, ground: str | None, categories: tuple
         "legend": {
             "labelColor": ink, "titleColor": ink, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
             "orient": "bottom", "labelLimit": 260, "columns": 2, "symbolStrokeWidth": 2,
+            "symbolOpacity": 1,
             "symbolBaseFillColor": ink, "symbolBaseStrokeColor": ink,
             "layout": {"bottom": {"direction": "vertical", "anchor": "start"}},
         },
-        "title": {"color": ink, "fontSize": 12, "fontWeight": "bold", "anchor": "start"},
+        "title": {
+            "color": ink, "fontSize": 12, "fontWeight": "bold", "anchor": "start",
+            "subtitleColor": quiet, "subtitleFontSize": 10,
+        },
         "view": {"stroke": None},
         "mark": {"color": categories[0]},
         "text": {"color": ink, "fontSize": 11},

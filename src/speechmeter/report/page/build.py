@@ -11,11 +11,13 @@ from string import Template
 from typing import Any
 
 from speechmeter.core.metrics import Metric
+from speechmeter.report.caveats import ONE_ROUND, rounds_of, study_notes
 from speechmeter.report.charts.samples import strip
 from speechmeter.report.charts.style import PAGE
+from speechmeter.report.numbers import counted
 from speechmeter.report.page.cases import Shared, case_data, raw_metrics
 from speechmeter.report.page.sections import definition_data, section_data
-from speechmeter.report.page.table import Labels, row_data, shown_metrics
+from speechmeter.report.page.table import Labels, row_data, shown_metrics, table_words
 from speechmeter.report.sources import Source
 
 Watch = Callable[[int, int], None]
@@ -74,7 +76,12 @@ def page_data(sources: Sequence[Source], version: str, watch: Watch = lambda don
     return {
         "version": version,
         "runs": [_run(source) for source in sources],
-        "table": {"labels": labels.headings, "columns": [_column(metric) for metric in shown], "rows": rows},
+        "table": {
+            "labels": labels.headings,
+            "columns": [_column(metric) for metric in shown],
+            "rows": rows,
+            "text": table_words([cell for _, cells in rows for cell in cells]),
+        },
         "cases": cases,
         "sections": list(section_data(sources, defined)),
         "definitions": definition_data(defined.values()),
@@ -100,7 +107,19 @@ def _run(source: Source) -> dict[str, Any]:
         "started": started[:16].replace("T", " "),
         "cases": len(source.cases),
         "counts": counts,
+        "rounds": _rounds(source),
+        "notes": [
+            *source.notes,
+            *([ONE_ROUND] if rounds_of(source.records)[1] == 1 else []),
+            *study_notes(source.records),
+        ],
     }
+
+
+def _rounds(source: Source) -> str:
+    """`1 round`, `3 rounds`, `3 to 5 rounds`; empty where nothing was measured."""
+    least, most = rounds_of(source.records)
+    return "" if not most else counted(most, "round") if least == most else f"{least} to {most} rounds"
 
 
 def _part(name: str) -> str:

@@ -12,6 +12,7 @@ from speechmeter.analysis.warnings import case_warnings
 from speechmeter.core.metrics import LATENCY, Metric
 from speechmeter.core.types import Measurement, Record
 from speechmeter.report.again import command
+from speechmeter.report.caveats import record_notes
 from speechmeter.report.charts.figure import six
 from speechmeter.report.sources import Source
 
@@ -54,6 +55,7 @@ def case_data(source: Source, key: str, raw: Sequence[Metric], shared: Shared) -
         "workload": shared.place(case.workload.to_json()),
         "rounds": [_round(source, record, shared) for record in group],
         "warnings": [shared.place(text) for text in warnings_of(group)],
+        "notes": [shared.place(text) for text in notes_of(group)],
         "steady": _steady(group),
         "samples": {metric.id: found for metric in raw if any(found := _samples(group, metric))},
     }
@@ -70,6 +72,11 @@ def _steady(group: Sequence[Record]) -> list[float] | None:
 def warnings_of(group: Sequence[Record]) -> list[str]:
     """Warnings of the records and of their samples, each once."""
     return list(dict.fromkeys([*(text for record in group for text in record.warnings), *case_warnings(group)]))
+
+
+def notes_of(group: Sequence[Record]) -> list[str]:
+    """What model and input of a case say of its figures, each once."""
+    return list(dict.fromkeys(note for record in group for note in record_notes(record)))
 
 
 def _round(source: Source, record: Record, shared: Shared) -> list[Any]:

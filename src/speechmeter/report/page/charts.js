@@ -47,10 +47,11 @@ function valuesOf(one) {
 }
 
 function figureOf(one) {
-  const holder = make("div", { class: "chart", role: "img", "aria-label": `${one.title}. ${one.caption}` });
+  const said = [one.caption, ...one.caveats.map((caveat) => `${caveat[0].toUpperCase()}${caveat.slice(1)}.`)].filter(Boolean).join(" ");
+  const holder = make("div", { class: "chart", role: "img", "aria-label": `${one.title}. ${said}` });
   const saver = make("button", { type: "button", onclick: () => save(holder, one.title) }, "save as SVG");
   queue.push(() => draw(holder, one.spec));
-  return make("figure", null, make("h3", { title: one.title }, one.title), holder, make("figcaption", null, one.caption),
+  return make("figure", null, make("h3", { title: one.title }, one.title), holder, make("figcaption", null, said),
     make("div", { class: "tools" }, valuesOf(one), saver));
 }
 

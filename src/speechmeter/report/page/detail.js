@@ -10,7 +10,7 @@ function showDetail(place, column) {
   dialog.replaceChildren(
     make("div", { class: "top" }, make("h2", { id: "detail-title" }, `${item.label}: ${metric.title}`), close),
     make("p", { class: "value" }, cell[0]), make("p", { class: "quiet" }, meaning(cell)),
-    ...warningLines(item), ...commandOf(item),
+    ...warningLines(item), ...noteLines(item), ...commandOf(item),
     make("h3", null, "Protocol"), facts(shared(item.protocol)),
     make("h3", null, "Axes"), facts(shared(item.axes)),
     make("h3", null, "Model and input"), facts(specWords("model", shared(item.subject))), facts(specWords("input", shared(item.workload))),
@@ -24,11 +24,15 @@ function showDetail(place, column) {
 function meaning(cell) {
   if (cell[1] === null) return cell[2] || "not measured";
   const rounds = `${cell[3]} ${cell[3] === 1 ? "round" : "rounds"}, at least ${cell[4]} ${cell[4] === 1 ? "value" : "values"} in each`;
-  return cell[2] ? `95 % interval ${cell[2]}; ${rounds}` : `no interval; ${rounds}`;
+  return `${cell[2]}; ${rounds}`;
 }
 
 function warningLines(item) {
   return item.warnings.map((place) => make("p", { class: "bad" }, `Warning: ${shared(place)}`));
+}
+
+function noteLines(item) {
+  return item.notes.map((place) => make("p", { class: "note" }, `Note: ${shared(place)}`));
 }
 
 function commandOf(item) {

@@ -2,8 +2,8 @@
 function runsLine() {
   for (const run of data.runs) {
     const counts = Object.entries(run.counts).map(([status, count]) => `${count} ${status}`).join(", ") || "no records";
-    const text = [run.name, run.devices.join(", "), `${run.cases} cases`, `records: ${counts}`, run.started && `started ${run.started} UTC`];
-    document.getElementById("main").append(make("p", { class: "quiet" }, text.filter(Boolean).join(" · ")));
+    const text = [run.name, run.devices.join(", "), `${run.cases} cases`, run.rounds && `${run.rounds} each`, `records: ${counts}`, run.started && `started ${run.started} UTC`];
+    document.getElementById("main").append(make("p", { class: "quiet" }, text.filter(Boolean).join(" · ")), ...run.notes.map((note) => make("p", { class: "note", role: "note" }, note)));
   }
 }
 

@@ -44,7 +44,7 @@ function labelCell(value, place) {
 
 function figureCell(cell, row, column) {
   const known = cell[1] !== null;
-  const title = known ? (cell[2] ? `95 % interval ${cell[2]}` : "one round: no interval") : cell[2];
+  const title = cell[2];
   const open = () => showDetail(row.place, column);
   return make("td", { class: "figure" }, make("button", { type: "button", class: known ? "" : "none", title, onclick: open }, cell[0]));
 }
@@ -93,7 +93,7 @@ function filters() {
 function summary() {
   const pages = make("div", { class: "tools", id: "pages" }, make("button", { type: "button", onclick: () => turn(-1) }, "previous"),
     make("span", { id: "place", class: "quiet" }), make("button", { type: "button", onclick: () => turn(1) }, "next"));
-  section("summary", "Summary", make("p", { class: "quiet" }, "Every figure with its interval over rounds. Choose one for its protocol, environment, raw samples and the command that measures it again."),
+  section("summary", "Summary", make("p", { class: "quiet" }, data.table.text),
     filters(), make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Summary table" }, make("table")), pages);
   fillTable();
 }

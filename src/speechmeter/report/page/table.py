@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from speechmeter.analysis.estimate import Estimate
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.quality import IMPORTED
 from speechmeter.core.types import Case, Record
 from speechmeter.report.charts.figure import six
 from speechmeter.report.grids import batching, varying_axes
@@ -17,6 +19,7 @@ from speechmeter.report.sources import Source
 from speechmeter.report.tables import Cell, cell_of
 
 _OUTCOME = "outcome"
+ONE = "one round: no interval"
 
 
 def shown_metrics(records: Sequence[Record]) -> list[Metric]:
@@ -76,8 +79,19 @@ def _outcome(group: Sequence[Record]) -> str:
 
 
 def row_data(source: Source, group: Sequence[Record], shown: Sequence[Metric]) -> list[list[Any]]:
-    """The cells of one case: [text, value, interval, rounds, samples a round], or [word, null, reason]."""
+    """The cells of one case: [text, value, interval or why there is none, rounds, samples a round, whether it is one],
+    or [word, null, reason]."""
     return [_cell(cell_of(group, metric)) for metric in shown]
+
+
+def table_words(cells: Sequence[Sequence[Any]]) -> str:
+    """The sentence above the table: intervals are promised only where there are some."""
+    figures = [cell for cell in cells if cell[1] is not None]
+    some = any(cell[5] for cell in figures)
+    single = any(cell[2] == ONE for cell in figures)
+    words = "Figures with their 95 % intervals" if some else "Figures without intervals"
+    words += "; those of one round have none" if some and single else ": there was one round" if single else ""
+    return f"{words}. Choose one for its protocol, environment, raw samples and the command that measures it again."
 
 
 def _cell(cell: Cell) -> list[Any]:
@@ -86,4 +100,15 @@ def _cell(cell: Cell) -> list[Any]:
         return [cell.word, None, cell.reason]
     unit = found.metric.unit
     bounds = [number(bound, unit) for bound in (found.low, found.high) if bound is not None]
-    return [cell.text(), six(found.value), " to ".join(bounds), found.rounds, found.samples_per_round]
+    interval = f"95 % interval {' to '.join(bounds)}" if bounds else _why_none(found)
+    return [cell.text(), six(found.value), interval, found.rounds, found.samples_per_round, bool(bounds)]
+
+
+def _why_none(found: Estimate) -> str:
+    if found.statistic == IMPORTED:
+        return "no interval: none was imported"
+    if found.statistic != "geomean":
+        return f"no interval: over {found.samples_per_round} utterances"
+    if found.metric.exact:
+        return "no interval: counted, not sampled"
+    return ONE

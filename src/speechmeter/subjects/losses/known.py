@@ -54,8 +54,7 @@ class Known:
 
     `load` is `module:function`, the function returning an `Exact`, a `Pruned` or (takes `SIDES`) a `Joint`. `integers`
     are the kinds that targets and lengths may have, the preferred one first. `blank` is the implementation's own
-    default; it is always called with 0. `cannot` names the trials that it cannot take, with the reason. `experimental`
-    is why it is.
+    default; it is always called with 0. `cannot` names the trials that it cannot take, with the reason.
     """
 
     name: str
@@ -75,7 +74,6 @@ class Known:
     tolerance: Tolerance = SINGLE
     cannot: Mapping[str, str] = field(default_factory=dict)
     traps: tuple[str, ...] = ()
-    experimental: str = ""
 
     @property
     def joint(self) -> bool:
@@ -87,7 +85,7 @@ class Known:
         missing = self.missing()
         return Choice(
             source=self.name,
-            summary=f"{self.summary}{' (experimental)' if self.experimental else ''}",
+            summary=self.summary,
             version="" if missing else self._version(),
             missing=missing,
         )
@@ -106,15 +104,14 @@ class Known:
 
 
 _OURS = "speechmeter.subjects.losses.ours"
-_OTHERS = "speechmeter.subjects.experimental"
+_OTHERS = "speechmeter.subjects.losses.others"
 _HALVES = ("float32", "float16", "bfloat16")
-_NEVER_RUN = "written from its source and never run by us: it has no package for a current torch"
 _NAN = MappingProxyType({NAN_PADDING: "a NaN in the padding becomes a NaN in the gradient"})
-_K2_CANNOT = MappingProxyType({**_NAN, FEW_FRAMES: "it asserts T ≥ U for the padded batch"})
+_K2_CANNOT = MappingProxyType({**_NAN, NO_LABEL: "it asserts that every utterance has a label"})
 _K2_TRAPS = (
     "wants int64",
     "boundary=None means full lengths: padding would count as speech",
-    "refuses a padded batch with T < U, or without any label",
+    "refuses an utterance without a label",
 )
 _K2_GET = "wheels by torch and CUDA version at https://k2-fsa.github.io/k2/installation, or build it from source"
 _FAST_GET = "build it from source: https://github.com/k2-fsa/fast_rnnt"
@@ -177,7 +174,7 @@ ALL: tuple[Known, ...] = (
     Known(
         name="torchaudio",
         summary="torchaudio.functional.rnnt_loss",
-        load="speechmeter.subjects.losses.torchaudio:load",
+        load=f"{_OTHERS}:torchaudio",
         package="torchaudio",
         distribution="torchaudio",
         get="pip install torchaudio beside a CUDA build of torch (none is published for a CPU build)",
@@ -197,7 +194,7 @@ ALL: tuple[Known, ...] = (
     Known(
         name="warprnnt-numba",
         summary="warprnnt_numba.RNNTLossNumba",
-        load="speechmeter.subjects.losses.warprnnt_numba:load",
+        load=f"{_OTHERS}:warprnnt_numba",
         package="warprnnt_numba",
         distribution="warprnnt-numba",
         get="pip install warprnnt-numba",
@@ -207,7 +204,7 @@ ALL: tuple[Known, ...] = (
     Known(
         name="speechbrain",
         summary="speechbrain's TransducerLoss, numba kernels",
-        load="speechmeter.subjects.losses.speechbrain:load",
+        load=f"{_OTHERS}:speechbrain",
         package="speechbrain",
         distribution="speechbrain",
         get="pip install 'speechmeter[speechbrain]' numba",
@@ -222,19 +219,18 @@ ALL: tuple[Known, ...] = (
     Known(
         name="nemo",
         summary="NeMo's RNNTLossNumba",
-        load=f"{_OTHERS}.nemo_loss:load",
+        load=f"{_OTHERS}:nemo",
         package="nemo",
         distribution="nemo-toolkit",
         get="pip install 'nemo_toolkit[asr]'",
         integers=(INT64,),
         cannot=_NAN,
         traps=("wants int64, contiguous tensors, and padding to exactly the longest", "fastemit scales the loss"),
-        experimental="written from its source and never run by us: it brings a whole training framework",
     ),
     Known(
         name="k2",
         summary="k2.rnnt_loss",
-        load=f"{_OTHERS}.k2_losses:k2",
+        load=f"{_OTHERS}:k2",
         package="k2",
         distribution="k2",
         get=_K2_GET,
@@ -242,12 +238,11 @@ ALL: tuple[Known, ...] = (
         blank="none: termination_symbol must be given",
         cannot=_K2_CANNOT,
         traps=_K2_TRAPS,
-        experimental=_NEVER_RUN,
     ),
     Known(
         name="k2-pruned",
         summary="k2.rnnt_loss_pruned, option states (5)",
-        load=f"{_OTHERS}.k2_losses:k2_pruned",
+        load=f"{_OTHERS}:k2_pruned",
         package="k2",
         distribution="k2",
         get=_K2_GET,
@@ -255,12 +250,11 @@ ALL: tuple[Known, ...] = (
         blank="none: termination_symbol must be given",
         pruned=True,
         traps=_K2_TRAPS,
-        experimental=_NEVER_RUN,
     ),
     Known(
         name="fast-rnnt",
         summary="fast_rnnt.rnnt_loss",
-        load=f"{_OTHERS}.k2_losses:fast_rnnt",
+        load=f"{_OTHERS}:fast_rnnt",
         package="fast_rnnt",
         distribution="fast_rnnt",
         get=_FAST_GET,
@@ -268,12 +262,11 @@ ALL: tuple[Known, ...] = (
         blank="none: termination_symbol must be given",
         cannot=_K2_CANNOT,
         traps=_K2_TRAPS,
-        experimental=_NEVER_RUN,
     ),
     Known(
         name="fast-rnnt-pruned",
         summary="fast_rnnt.rnnt_loss_pruned, option states (5)",
-        load=f"{_OTHERS}.k2_losses:fast_rnnt_pruned",
+        load=f"{_OTHERS}:fast_rnnt_pruned",
         package="fast_rnnt",
         distribution="fast_rnnt",
         get=_FAST_GET,
@@ -281,12 +274,11 @@ ALL: tuple[Known, ...] = (
         blank="none: termination_symbol must be given",
         pruned=True,
         traps=_K2_TRAPS,
-        experimental=_NEVER_RUN,
     ),
     Known(
         name="optimized-transducer",
         summary="optimized_transducer.transducer_loss, packed",
-        load=f"{_OTHERS}.optimized_transducer:load",
+        load=f"{_OTHERS}:optimized_transducer",
         package="optimized_transducer",
         distribution="optimized_transducer",
         get="build it from source: https://github.com/csukuangfj/optimized_transducer",
@@ -298,23 +290,21 @@ ALL: tuple[Known, ...] = (
             "overwrites the logits with their gradient in the forward pass",
             "has no loss by utterance: agreement is judged on the sum of the batch",
         ),
-        experimental=_NEVER_RUN,
     ),
     Known(
         name="warp-transducer",
         summary="warprnnt_pytorch.rnnt_loss",
-        load=f"{_OTHERS}.warp_losses:warp_transducer",
+        load=f"{_OTHERS}:warp_transducer",
         package="warprnnt_pytorch",
         distribution="warprnnt_pytorch",
         get="build it from source: https://github.com/HawkAaron/warp-transducer",
         cannot=_NAN,
         traps=("wants log-probs on the CPU and logits on a GPU; its rnnt_loss sees to that itself", "wants int32"),
-        experimental=_NEVER_RUN,
     ),
     Known(
         name="warp-rnnt",
         summary="warp_rnnt.rnnt_loss",
-        load=f"{_OTHERS}.warp_losses:warp_rnnt",
+        load=f"{_OTHERS}:warp_rnnt",
         package="warp_rnnt",
         distribution="warp_rnnt",
         get="build it from source: https://github.com/1ytic/warp-rnnt",
@@ -322,7 +312,6 @@ ALL: tuple[Known, ...] = (
         devices=(CUDA,),
         cannot=_NAN,
         traps=("wants log-probs: raw logits return nonsense without a sign", "wants int32"),
-        experimental=_NEVER_RUN,
     ),
 )
 """In the order of the listing."""

@@ -175,7 +175,7 @@ def _linear(recipe: Recipe) -> torch.nn.Linear:
 def _notes(recipe: Recipe) -> tuple[str, ...]:
     known = recipe.known
     kind = f"pruned to {recipe.states} states a frame" if known.pruned else "exact"
-    notes = [
+    return (
         f"{known.name}: {kind}, {known.layout}, takes {known.takes} and {known.integers[0]}"
         f"{', in place' if known.in_place else ''}; blank 0",
         "random tensors for the shapes of each batch; the simple and the pruned loss are not added up"
@@ -183,5 +183,4 @@ def _notes(recipe: Recipe) -> tuple[str, ...]:
         else "random tensors for the shapes of each batch",
         f"keep {ORIGINAL if recipe.keep else NONE}: "
         + ("the caller holds the joiner's input and the logits" if recipe.keep else "only what autograd needs is held"),
-    ]
-    return (*notes, f"experimental: {known.experimental}") if known.experimental else tuple(notes)
+    )

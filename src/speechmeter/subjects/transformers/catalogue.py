@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 SOUND, TEXT, FRAMES = "sound", "text", "frames"
 """What a model is fed: waveforms, text or token ids, frames of a spectrogram."""
@@ -96,6 +97,9 @@ _OF_CLASS = {
     "HifiGan": "vocoder",
 }
 """What the end of the class's name in `architectures` says of the use it was trained for."""
+PAIRED = frozenset({"wav2vec2-bert", "seamless_m4t", "seamless_m4t_v2"})
+"""Architectures that hear log-mel frames in pairs."""
+_USUAL_BANDS = 80
 NEEDS_VOCODER = frozenset({"speecht5", "fastspeech2_conformer"})
 """Architectures that speak in spectrograms."""
 
@@ -131,6 +135,22 @@ def heads_of(model_type: str) -> list[str]:
 def takes(head: str, model_type: str) -> str:
     """What the architecture is fed under this head: SOUND, TEXT or FRAMES."""
     return FRAMES if model_type in HEADS[head].takes_frames else HEADS[head].takes
+
+
+def feature_bands(model_type: str, config: Mapping[str, Any]) -> int | None:
+    """How many bands features must have to be fed past the front-end of an architecture; None where none can be.
+
+    The others hear waveforms, or windows that their own front-end makes.
+    """
+    if model_type == "speech_to_text":
+        bands = config.get("input_feat_per_channel", _USUAL_BANDS)
+    elif model_type in PAIRED:
+        return int(config.get("feature_projection_input_dim", 2 * _USUAL_BANDS)) // 2
+    elif model_type.startswith("parakeet"):
+        bands = (config.get("encoder_config") or {}).get("num_mel_bins", _USUAL_BANDS)
+    else:
+        return None
+    return int(bands)
 
 
 def natural_head(model_type: str, architectures: Sequence[str] = (), fed: str | None = None) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,32 +13,59 @@ import transformers
 
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.types import Batch
-from speechmeter.subjects.transformers.catalogue import CODECS, extractors
+from speechmeter.subjects.transformers.catalogue import CODECS, PAIRED, extractors, feature_bands
 from speechmeter.subjects.transformers.sources import is_hub_id
 
 RATE = 16_000
 _BY_HAND = {"wav2vec2-bert": "SeamlessM4TFeatureExtractor"}
 """Where the library's own table is wrong: this model hears log-mel frames in pairs."""
-_PAIRED = frozenset({"wav2vec2-bert", "seamless_m4t", "seamless_m4t_v2"})
 _NEEDS_LIBROSA = "ParakeetFeatureExtractor"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listener:
-    """From waveforms to a model's inputs; `rate` is the one it hears at."""
+    """From waveforms to a model's inputs; `rate` is the one it hears at.
+
+    Features of `bands` bands are passed on past the extractor, `pairs` of frames together where the model hears them
+    so; None where the model takes no features.
+    """
 
     extract: Callable[[Sequence[Any]], Mapping[str, Any]]
     rate: int
     notes: tuple[str, ...] = ()
+    bands: int | None = None
+    pairs: bool = False
 
     def features(self, batch: Batch) -> dict[str, Any]:
         """The inputs of one batch as tensors; every item without its padding, at the model's rate."""
+        if isinstance(batch.data, tuple):
+            raise SubjectError("this model hears sound, and what it is fed is text", fix="feed it sound")
+        if batch.data.ndim == 3:
+            return self._passed_on(batch)
         waves = [wave[:length] for wave, length in zip(batch.data, batch.lengths, strict=True)]
         return dict(self.extract(waves if self.rate == RATE else [_resampled(wave, self.rate) for wave in waves]))
+
+    def _passed_on(self, batch: Batch) -> dict[str, Any]:
+        """Features as they are, zeros behind the shorter ones, and which frames are true."""
+        items, frames, bands = batch.data.shape
+        if bands != self.bands:
+            taken = "no features" if self.bands is None else f"features of {self.bands} bands"
+            raise SubjectError(f"this model takes {taken}, and is fed features of {bands}", fix="feed it sound")
+        data = torch.from_numpy(batch.data)
+        mask = (torch.arange(frames)[None, :] < torch.tensor(batch.lengths)[:, None]).long()
+        if self.pairs:  # a last frame without a partner is left out, as the library's extractor does
+            whole = frames - frames % 2
+            data, mask = data[:, :whole].reshape(items, whole // 2, 2 * bands), mask[:, 1:whole:2]
+        return {"input_features": data, "attention_mask": mask}
 
 
 def listener_of(source: str, config: Any, *, random: bool) -> Listener:
     """The model's own feature extractor, else its class with the sizes that the configuration states."""
+    bands = feature_bands(config.model_type, config.to_dict())
+    return replace(_heard_by(source, config, random=random), bands=bands, pairs=config.model_type in PAIRED)
+
+
+def _heard_by(source: str, config: Any, *, random: bool) -> Listener:
     if is_hub_id(source) or (Path(source) / "preprocessor_config.json").is_file():
         return _listener(transformers.AutoFeatureExtractor.from_pretrained(source, trust_remote_code=False))
     name = _BY_HAND.get(config.model_type) or extractors().get(config.model_type)
@@ -68,7 +95,7 @@ def _sizes(config: Any) -> dict[str, int]:
     """What an extractor must know of the model: bands, and the rate of those that do not hear at 16 kHz."""
     if config.model_type in CODECS:
         return {"sampling_rate": config.sampling_rate}
-    if config.model_type in _PAIRED:
+    if config.model_type in PAIRED:
         bands = config.feature_projection_input_dim // 2
         return {"feature_size": bands, "num_mel_bins": bands}
     if config.model_type == "speech_to_text":

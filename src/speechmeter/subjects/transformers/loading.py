@@ -68,9 +68,16 @@ class Loaded:
     def notes(self) -> list[str]:
         """What a reader must know of the weights and of what was compiled."""
         notes = self.compiled.notes()
+        notes += self._stand_in_notes()
         if self.random:
             return [SYNTHETIC, *notes]
         return ["vocoder: random weights, same cost, no meaning", *notes] if self.vocoder_random else notes
+
+    def _stand_in_notes(self) -> list[str]:
+        """Whose place this model takes, as the plan says: files of another toolkit, by its own keys."""
+        files = self.case.subject.options.get("stand_in_for", {})
+        named = ", ".join(f"{'checkpoint' if key == 'path' else key} {name}" for key, name in files.items())
+        return [f"stand-in for {named}" + (": random weights" if self.random else "")] if named else []
 
 
 def load(case: Case, device: str, dtype: torch.dtype) -> Loaded:

@@ -7,7 +7,7 @@ known on shapes alone too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -121,3 +121,26 @@ class SteeredJoint:
                 push[row, self._vocabulary + moved] = _BIG / 2
         self._step += 1
         return logits + push.to(logits.device).reshape(len(self._steps), *[1] * (logits.dim() - 2), -1)
+
+
+class PinnedSearch:
+    """Ends a beam search of random weights at its pinned length, where it ends anyway.
+
+    No beam of such a search is finished before its last step. The library finds that out by comparing scores, which on
+    shapes alone are not there; here the length alone decides, so that the steps are known without values.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._steps = 0
+        model._beam_search_has_unfinished_sequences = self._goes_on
+
+    def run(self, search: Callable[[], Any], prompt: int) -> Any:
+        """The new ids of a search, one for every step it made: without scores no beam can be chosen as the best."""
+        self._steps = 0
+        ids = search()[:, prompt:]
+        missing = self._steps - ids.shape[1]
+        return torch.nn.functional.pad(ids, (0, missing)) if missing > 0 else ids
+
+    def _goes_on(self, can_improve: Any, is_finished: Any, at_the_end: Any, early_stopping: Any) -> Any:
+        self._steps += 1
+        return ~torch.all(at_the_end)

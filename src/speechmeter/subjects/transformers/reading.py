@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from speechmeter.core.errors import SubjectError
 from speechmeter.core.types import Batch
 
 _LETTERS = 256
@@ -53,6 +54,8 @@ def read_text(config: Any, tokenizer: Any, *, end: bool) -> Callable[[Batch], di
     closing = [last] if isinstance(last, int) else []
 
     def features(batch: Batch) -> dict[str, Any]:
+        if not isinstance(batch.data, tuple):
+            raise SubjectError("this model reads text, and what it is fed is sound", fix="feed it text or token ids")
         if tokenizer is not None and all(isinstance(item, str) for item in batch.data):
             made = tokenizer(list(batch.data), return_tensors="pt", padding=True)
             return {name: made[name] for name in ("input_ids", "attention_mask")}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.plugins import nearest
+from speechmeter.subjects.hub import ask_hub, cached_file, may_be_hub_id
 from speechmeter.subjects.transformers.catalogue import model_types
 
 
@@ -49,7 +49,7 @@ def _local_config(path: Path) -> Mapping[str, Any]:
     if not config.is_file():
         raise SubjectError(f"{str(path)!r} holds no config.json", fix="name a directory saved by save_pretrained")
     try:
-        data = json.loads(config.read_text())
+        data = json.loads(read_text(config, 16 * MIB))
     except (ValueError, OSError, RecursionError) as error:
         raise SubjectError(f"{str(config)!r} is not a JSON configuration: {error}", fix="name a config.json") from error
     if not isinstance(data, dict) or "model_type" not in data:
@@ -60,41 +60,14 @@ def _local_config(path: Path) -> Mapping[str, Any]:
 
 
 def _hub_config(source: str) -> Mapping[str, Any]:
-    looks_like_path = source.startswith((".", "/", "~")) or source.endswith(".json") or source.count("/") > 1
-    if looks_like_path or "/" not in source:
+    if not may_be_hub_id(source):
+        is_word = "/" not in source and not source.startswith((".", "~")) and not source.endswith(".json")
         raise SubjectError(
             f"transformers:{source}: there is no such directory, file or architecture",
-            fix=nearest(source, sorted(model_types())) if "/" not in source and not looks_like_path else "check it",
+            fix=nearest(source, sorted(model_types())) if is_word else "check the path",
         )
-    cached = _cached(source)
+    cached = cached_file(source, "config.json")
     if cached is not None:
         return _local_config(cached)
-    if os.environ.get("HF_HUB_OFFLINE") == "1":
-        raise SubjectError(
-            f"transformers:{source} is not in the local cache, and --offline forbids the hub",
-            fix="drop --offline",
-        )
-    _ask_hub(source)
+    ask_hub("transformers", source)
     return {}
-
-
-def _cached(source: str) -> Path | None:
-    home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
-    cache = Path(os.environ.get("HF_HUB_CACHE", home / "hub"))
-    found = (cache / f"models--{source.replace('/', '--')}").glob("snapshots/*/config.json")
-    return next(iter(found), None)
-
-
-def _ask_hub(source: str) -> None:
-    if find_spec("huggingface_hub") is None:
-        return
-    from huggingface_hub import HfApi
-
-    try:
-        HfApi().model_info(source, timeout=5)
-    except Exception as error:
-        reason = " ".join(str(error).split())[:120]
-        raise SubjectError(
-            f"transformers:{source} is no local directory, and the hub did not give it ({reason})",
-            fix="check the name and the network, or name a directory",
-        ) from error

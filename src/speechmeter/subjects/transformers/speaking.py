@@ -43,11 +43,12 @@ def _speecht5(loaded: Loaded) -> Callable[[Inputs], Any]:
     bounds = {} if asked is None else {"maxlenratio": asked}
     if loaded.random:
         bounds = dict.fromkeys(("minlenratio", "maxlenratio"), frames_per_symbol(loaded))
+    options = {**bounds, **loaded.case.subject.options.get("generate", {})}  # a threshold for the end of speech
 
     def make(inputs: Inputs) -> Any:
         first = next(iter(inputs.values()))
         voice = torch.zeros((first.shape[0], config.speaker_embedding_dim), dtype=loaded.dtype, device=loaded.device)
-        return model.generate_speech(**inputs, speaker_embeddings=voice, return_output_lengths=True, **bounds)
+        return model.generate_speech(**inputs, speaker_embeddings=voice, return_output_lengths=True, **options)
 
     return make
 

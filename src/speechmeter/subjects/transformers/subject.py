@@ -25,6 +25,7 @@ from speechmeter.subjects.transformers.lengths import contradiction
 from speechmeter.subjects.transformers.sources import is_hub_id, read_config
 
 _FED = {"audio": SOUND, "text": TEXT, "features": FRAMES}
+_FEEDS = {SOUND: feeding.SOUND, TEXT: feeding.TEXT, FRAMES: feeding.FEATURES}
 _MUST_FEED = {
     TEXT: ("takes text", "add `text:` to the plan, for example `text: {vocabulary: 1000}`"),
     SOUND: ("takes sound", "name it with `audio:`, and drop `text:` and `features:`"),
@@ -52,7 +53,7 @@ class TransformersSubject:
         generation.MAX_NEW_TOKENS,
         generation.QUANTIZE,
     )
-    options = ("config", "head", "weights", "vocoder", "clusters", "generate")
+    options = ("config", "head", "weights", "vocoder", "clusters", "generate", "stand_in_for")
     runs_code = False
     takes = (feeding.SOUND, feeding.TEXT, feeding.FEATURES)
 
@@ -135,6 +136,9 @@ def _check_options(options: Mapping[str, Any]) -> None:
     clusters = options.get("clusters", 1)
     if not isinstance(clusters, int) or isinstance(clusters, bool) or clusters < 1:
         raise SubjectError(f"clusters takes a whole number from 1 on, not {clusters!r}", fix="for example 1000")
+    original = options.get("stand_in_for", {})
+    if not isinstance(original, dict) or not all(isinstance(part, str) for part in (*original, *original.values())):
+        raise SubjectError("stand_in_for takes a mapping of names", fix="for example stand_in_for: {path: best.pt}")
     if not isinstance(options.get("vocoder", ""), str):
         raise SubjectError("vocoder takes a source or `random`", fix="for example vocoder: random")
 
@@ -158,7 +162,38 @@ def _check_use(case: Case, model_type: str, head: str | None) -> None:
             f"{model_type} speaks in spectrograms and needs a vocoder",
             fix="add `vocoder: random`, or the directory of one",
         )
-    fed, wanted = _FED.get(case.workload.plugin), catalogue.takes(head, model_type)
-    if (fed is not None and fed != wanted) or (case.workload.plugin == "data" and wanted == TEXT):
+    if model_type == "speecht5" and head in ("tts", "s2st"):
+        _check_threshold(case.subject.options.get("generate", {}))
+    _check_fed(case, model_type, head)
+
+
+def _check_threshold(given: Mapping[str, Any]) -> None:
+    """SpeechT5 makes frames until the probability of an end is above a threshold, and has nothing else to set."""
+    value = given.get("threshold", 0.5)
+    if set(given) - {"threshold"} or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise SubjectError(
+            "speecht5 takes `threshold` from 0 to 1 under generate, and nothing else",
+            fix="for example generate: {threshold: 0.5}",
+        )
+
+
+def _check_fed(case: Case, model_type: str, head: str) -> None:
+    """What the workload feeds must be what the model takes, or features that may be fed past its front-end."""
+    fed, wanted = feeding.fed_by(case), catalogue.takes(head, model_type)
+    if fed is None or _FEEDS[wanted] in fed.kinds:
+        return
+    if feeding.FEATURES not in fed.kinds or wanted != SOUND:
         what, fix = _MUST_FEED[wanted]
         raise SubjectError(f"this model {what} (head {head!r})", fix=fix)
+    config = {**read_config(case.subject.source), **case.subject.options.get("config", {})}
+    bands = catalogue.feature_bands(model_type, config)
+    if bands is None:
+        raise SubjectError(
+            f"{model_type} hears sound through a front-end of its own, and takes no features (head {head!r})",
+            fix="feed it sound with `audio:` or `data:`; speech_to_text is a model that takes features",
+        )
+    if fed.bands is not None and fed.bands != bands:
+        raise SubjectError(
+            f"{model_type} takes features of {bands} bands, and `{case.workload.plugin}:` feeds {fed.bands}",
+            fix=f"feed it {bands} bands",
+        )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.types import Stage
 from speechmeter.subjects import torch_runtime as runtime
 from speechmeter.subjects.transformers.loading import Loaded
-from speechmeter.subjects.transformers.pinning import SteeredJoint
+from speechmeter.subjects.transformers.pinning import PinnedSearch, SteeredJoint
 
 Inputs = Mapping[str, Any]
 
@@ -30,31 +31,44 @@ def ctc_stages(loaded: Loaded) -> list[Stage]:
 
 def seq2seq_stages(loaded: Loaded) -> list[Stage]:
     """A search over texts, then the text."""
+    search = _Search(loaded)
+    pinned = loaded.lengths.fixed if loaded.lengths.per_source is None else search.longest
     return [
         Stage(
             name="model",
-            fn=runtime.inference(_search(loaded)),
+            fn=runtime.inference(search),
             modules={"model": loaded.model},
             tokens=_counter(loaded),
-            pinned_tokens=loaded.lengths.fixed,
+            pinned_tokens=pinned if loaded.lengths.pinned else None,
         ),
         Stage(name="decode", fn=lambda ids: _written(loaded, ids)),
     ]
 
 
-def _search(loaded: Loaded) -> Callable[[Inputs], Any]:
-    options = {"do_sample": False, "num_beams": loaded.beam, **loaded.generate_options}
-    prompt = prompt_width(loaded)
+class _Search:
+    """From a model's inputs to the ids that `generate` makes of them."""
 
-    def generate(inputs: Inputs) -> Any:
-        bounds, encoded = loaded.lengths.bounds(), {}
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded, self._prompt, self._most = loaded, prompt_width(loaded), 0
+        self._options = {"do_sample": False, "num_beams": loaded.beam, **loaded.generate_options}
+        # Whisper, which shows no prompt, makes several searches of long sound
+        several = loaded.lengths.pinned and loaded.beam > 1 and self._prompt > 0
+        self._pinned = PinnedSearch(loaded.model) if several else None
+
+    def longest(self) -> int:
+        """How many tokens the latest call was allowed to make of each item."""
+        return self._most
+
+    def __call__(self, inputs: Inputs) -> Any:
+        loaded, encoded = self._loaded, {}
+        bounds = loaded.lengths.bounds()
         if loaded.lengths.per_source is not None:
             encoder = loaded.model.get_encoder()
             encoded = {"encoder_outputs": encoder(**accepted(encoder.forward, inputs))}
             bounds = loaded.lengths.bounds(encoded["encoder_outputs"][0].shape[1])
-        return loaded.model.generate(**inputs, **encoded, **bounds, **options)[:, prompt:]
-
-    return generate
+        self._most = bounds.get("max_new_tokens", 0)
+        search = partial(loaded.model.generate, **inputs, **encoded, **bounds, **self._options)
+        return search()[:, self._prompt :] if self._pinned is None else self._pinned.run(search, self._prompt)
 
 
 def prompt_width(loaded: Loaded) -> int:

@@ -14,6 +14,8 @@ from speechmeter.subjects import torch_runtime as runtime
 from speechmeter.subjects.zoo.features import Features, Inputs, levelled_waveform, log_mel_frames
 from speechmeter.subjects.zoo.log_mel import LogMel
 
+_QUANTIZED = (torch.nn.Linear, torch.nn.LSTM, torch.nn.GRU)
+"""Layers that torch can run in int8 with activations quantised at each call; convolutions stay as they are."""
 _SYNTHETIC = "synthetic: random weights, same cost, no meaning"
 
 
@@ -45,7 +47,7 @@ def prepare_chain(name: str, build: Callable[[], Parts], case: Case, device: str
     """Settings first, then the model, so that its random weights follow from the seed."""
     dtype = runtime.configure(case)
     parts = build()
-    model = parts.model.eval().to(device=device, dtype=dtype)
+    model = runtime.quantized(parts.model.eval().to(device=device, dtype=dtype), case, _QUANTIZED)
     call = runtime.inference(runtime.compiled(model, case))
     fronts = {} if parts.front is None else {"log-mel": parts.front}
     stages = [Stage(name="copy", fn=_copy(device, dtype)), Stage(name="model", fn=_model(call), modules={name: model})]

@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import LATE_QUANTIZE, Axis
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.feeding import SOUND
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.installed import installed
+from speechmeter.subjects.refusals import torch_quantizing
 
 if TYPE_CHECKING:
     from speechmeter.subjects.zoo.chain import Parts
@@ -22,7 +23,7 @@ class ZooSubject(ABC):
 
     name: ClassVar[str]
     summary: str
-    axes: tuple[Axis, ...] = ()
+    axes: tuple[Axis, ...] = (LATE_QUANTIZE,)
     options: tuple[str, ...] = ()
     runs_code = False
     takes = (SOUND,)
@@ -46,10 +47,10 @@ class ZooSubject(ABC):
             )
 
     def unavailable(self, case: Case) -> str | None:
-        """Audio may be too short for its convolutions."""
+        """Audio may be too short for its convolutions; int8 is for float32 weights on the CPU."""
         if case.axes.get("seconds", self.shortest_s) < self.shortest_s:
             return f"{self.name} needs at least {self.shortest_s:g} s of audio"
-        return None
+        return torch_quantizing(case)
 
     @final
     def prepare(self, case: Case, device: str) -> Prepared:
@@ -64,6 +65,7 @@ class LogMelSubject(ZooSubject):
 
     name = "log-mel"
     summary = "built-in log-mel front-end, 80 bands"
+    axes = ()  # it has no weights to quantise
 
     def unavailable(self, case: Case) -> str | None:
         """The Fourier transform has no half-precision path on the CPU."""

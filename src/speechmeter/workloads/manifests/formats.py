@@ -9,10 +9,10 @@ from pathlib import Path
 from speechmeter.core.errors import InputError
 from speechmeter.core.plugins import nearest
 from speechmeter.workloads.manifests import fairseq, folder, kaldi, lhotse, nemo, sample_list, speechbrain, wenet
-from speechmeter.workloads.manifests.lines import json_lines, numbered_lines
+from speechmeter.workloads.manifests.lines import json_begins, json_objects, numbered_lines
 from speechmeter.workloads.manifests.utterance import Refused, Utterance
 
-AUTO = "auto"
+AUTO, FOLDER = "auto", "folder"
 Read = Callable[[Path, Path | None], Iterator[Utterance | Refused]]
 FORMATS: Mapping[str, Read] = {
     "fairseq": fairseq.read,
@@ -23,7 +23,7 @@ FORMATS: Mapping[str, Read] = {
     "lhotse": lhotse.read,
     "audiofolder": folder.read_metadata,
     "wenet": wenet.read,
-    "folder": folder.read,
+    FOLDER: folder.read,
     "npy": sample_list.read,
 }
 _WIDEST = 120
@@ -49,13 +49,13 @@ def told(path: Path, format: str = AUTO) -> str:
 def _of_folder(path: Path) -> str:
     if (path / kaldi.SCP).is_file():
         return "kaldi"
-    return "audiofolder" if any((path / name).is_file() for name in folder.METADATA) else "folder"
+    return "audiofolder" if any((path / name).is_file() for name in folder.METADATA) else FOLDER
 
 
 def _of_file(path: Path) -> str:
     by_suffix = {".tsv": "fairseq", ".npy": "npy", ".scp": "kaldi"}
     plain = path.with_suffix("") if path.suffix == ".gz" else path
-    if plain.suffix.lower() in folder.SUFFIXES:
+    if plain.suffix.lower() in folder.SUFFIXES | folder.FOREIGN:
         raise InputError(
             f"{str(path)!r} is a sound file, not a list of them",
             where="data",
@@ -65,9 +65,9 @@ def _of_file(path: Path) -> str:
         return by_suffix[plain.suffix]
     if plain.suffix == ".csv":
         return _of_csv(path)
-    if plain.suffix == ".json" and not _is_json_line(path):
+    if plain.suffix == ".json" and json_begins(path) != "[" and not _is_json_line(path):
         return "speechbrain-json"
-    return _of_json_lines(path)
+    return _of_objects(path)
 
 
 def _of_csv(path: Path) -> str:
@@ -90,13 +90,13 @@ def _is_json_line(path: Path) -> bool:
     return isinstance(found, dict) and not all(isinstance(value, dict) for value in found.values())
 
 
-def _of_json_lines(path: Path) -> str:
+def _of_objects(path: Path) -> str:
     why = ""
-    for number, fields in json_lines(path):
+    for line, fields in json_objects(path):
         if isinstance(fields, str):
-            why = why or f"line {number}: {fields}"
+            why = why or f"{line}: {fields}"
             continue
-        why = why or f"line {number} has the keys {', '.join(map(repr, fields)) or 'of nothing'}"[:_WIDEST]
+        why = why or f"{line} has the keys {', '.join(map(repr, fields)) or 'of nothing'}"[:_WIDEST]
         if any(key in fields for key in nemo.PATHS):
             return "nemo"
         if "recording" in fields or "tracks" in fields:

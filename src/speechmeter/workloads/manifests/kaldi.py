@@ -19,6 +19,12 @@ def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     scp = path / SCP if path.is_dir() else path
     folder = str(root or scp.parent)
     texts, segments = dict(_table(scp.parent / "text")), scp.parent / "segments"
+    speakers = dict(_table(scp.parent / "utt2spk"))
+    for found in _utterances(scp, segments, folder, texts):
+        yield replace(found, speaker=speakers.get(found.id)) if isinstance(found, Utterance) else found
+
+
+def _utterances(scp: Path, segments: Path, folder: str, texts: dict[str, str]) -> Iterator[Utterance | Refused]:
     _check_ids(texts, segments if segments.is_file() else scp)
     if not segments.is_file():
         durations = dict(_table(scp.parent / "utt2dur"))

@@ -1,18 +1,22 @@
-"""Text files read a line at a time, however long they are: plain or gzip, JSON lines, or one large JSON object."""
+"""Text files read a piece at a time, however long: plain or gzip; lines, JSON lines, or one large JSON text."""
 
 from __future__ import annotations
 
+import codecs
 import csv
-import gzip
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
+from speechmeter.core.bounded import opened
 from speechmeter.core.errors import InputError
 
 LONGEST_BYTES = 1 << 20
 """A longer line, or a larger item of one JSON object, is refused."""
+_MOST_UNPACKED = 16 << 30
+"""Bytes of a gzipped list, which are read and not held."""
 _CHUNK = 1 << 16
 _SPACE = " \t\r\n"
 
@@ -23,14 +27,14 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str | None]]:
     Raises InputError when the file cannot be read at all.
     """
     try:
-        with _opened(path) as file:
+        with opened(path, _most_bytes(path)) as file:
             number, cut = 0, False
             while raw := file.readline(LONGEST_BYTES):
                 number, continues = (number if cut else number + 1), cut
                 cut = not raw.endswith(b"\n") and len(raw) == LONGEST_BYTES
                 if not continues:
                     yield number, None if cut else _decoded(raw)
-    except (OSError, EOFError) as error:
+    except OSError as error:
         raise unreadable(path, error) from error
 
 
@@ -40,8 +44,12 @@ def unreadable(path: Path, error: Exception) -> InputError:
     return InputError(f"{str(path)!r} cannot be read: {why}", where="data", fix="name a list of utterances")
 
 
-def csv_rows(path: Path, needed: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """(line number, row by column), or (line number, why there is none). Raises InputError without a needed column."""
+Fields = dict[str, Any] | str
+"""The fields of an item, or why there are none."""
+
+
+def csv_rows(path: Path, needed: str) -> Iterator[tuple[str, Fields]]:
+    """(`line 3`, row by column), or (`line 3`, why there is none). Raises InputError without a needed column."""
     lines = ("" if line is None else f"{line}\n" for _, line in numbered_lines(path))
     rows = csv.DictReader(lines, skipinitialspace=True)
     try:
@@ -53,34 +61,61 @@ def csv_rows(path: Path, needed: str) -> Iterator[tuple[int, dict[str, Any] | st
     while True:
         try:
             row = next(rows)
-            yield rows.line_num, row
+            yield f"line {rows.line_num}", row
         except StopIteration:
             return
         except csv.Error as error:
-            yield rows.line_num, f"not CSV: {error}"
+            yield f"line {rows.line_num}", f"not CSV: {error}"
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """(line number, object), or (line number, why the line is none); empty lines are passed over."""
+def json_objects(path: Path) -> Iterator[tuple[str, Fields]]:
+    """(`line 3`, object) of JSON lines, or (`item 3`, object) of one JSON array; why there is none in its place.
+
+    Empty lines are passed over. Raises InputError where an array breaks off.
+    """
+    if json_begins(path) == "[":
+        for number, found in enumerate(_json_items(path), start=1):
+            yield f"item {number}", found if isinstance(found, dict) else _NO_OBJECT
+        return
     for number, line in numbered_lines(path):
         if line is None or line.strip():
-            yield number, _object(line)
+            yield f"line {number}", _object(line)
 
 
-def _object(line: str | None) -> dict[str, Any] | str:
+_NO_OBJECT = "not a JSON object"
+
+
+def _object(line: str | None) -> Fields:
     if line is None:
         return "the line is too long or not UTF-8"
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
         return f"not JSON: {error}"
-    return found if isinstance(found, dict) else "not a JSON object"
+    return found if isinstance(found, dict) else _NO_OBJECT
+
+
+def json_begins(path: Path) -> str:
+    """The first character that is no space; empty where there is none, or the text is not UTF-8."""
+    _, line = next(((number, line) for number, line in numbered_lines(path) if line is None or line.strip()), (0, ""))
+    return (line or "").strip()[:1]
+
+
+def _json_items(path: Path) -> Iterator[Any]:
+    """The items of one large JSON array, without holding it as a whole."""
+    with _Window(path) as window:
+        window.expect("[")
+        if window.peek() == "]":
+            return
+        while True:
+            yield window.value()
+            if window.expect(",]") == "]":
+                return
 
 
 def json_members(path: Path) -> Iterator[tuple[str, Any]]:
     """(key, value) of one large JSON object, without holding it as a whole. Raises InputError where it breaks off."""
-    window = _Window(path)
-    try:
+    with _Window(path) as window:
         window.expect("{")
         if window.peek() == "}":
             return
@@ -90,8 +125,6 @@ def json_members(path: Path) -> Iterator[tuple[str, Any]]:
             yield str(key), window.value()
             if window.expect(",}") == "}":
                 return
-    finally:
-        window.close()
 
 
 class _Window:
@@ -100,15 +133,19 @@ class _Window:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._decoder = json.JSONDecoder()
+        self._utf8 = codecs.getincrementaldecoder("utf-8-sig")()
         self._text, self._at = "", 0
-        try:
-            self._file = path.open(encoding="utf-8")
-        except OSError as error:
-            raise unreadable(path, error) from error
+        self._files = ExitStack()
 
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
+    def __enter__(self) -> _Window:
+        try:
+            self._file = self._files.enter_context(opened(self._path, _most_bytes(self._path)))
+        except OSError as error:
+            raise unreadable(self._path, error) from error
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._files.close()
 
     def peek(self) -> str:
         """The next character that is no space, which stays; empty at the end."""
@@ -144,18 +181,19 @@ class _Window:
 
     def _widen(self) -> bool:
         try:
-            more = self._file.read(_CHUNK)
+            raw = self._file.read(_CHUNK)
+            more = self._utf8.decode(raw, final=not raw)
         except (OSError, UnicodeDecodeError) as error:
             raise unreadable(self._path, error) from error
         self._text, self._at = self._text[self._at :] + more, 0
-        return bool(more)
+        return bool(raw)
 
     def _broken(self, why: str) -> InputError:
-        return InputError(f"{str(self._path)!r} is not a JSON object: {why}", where="data", fix="mend the file")
+        return InputError(f"{str(self._path)!r} cannot be read as JSON: {why}", where="data", fix="correct the file")
 
 
-def _opened(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+def _most_bytes(path: Path) -> int | None:
+    return _MOST_UNPACKED if path.suffix == ".gz" else None
 
 
 def _decoded(raw: bytes) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from speechmeter.workloads.manifests.lines import json_lines
+from speechmeter.workloads.manifests.lines import json_objects
 from speechmeter.workloads.manifests.utterance import (
     MIX,
     Refused,
@@ -14,6 +14,7 @@ from speechmeter.workloads.manifests.utterance import (
     by_line,
     first_text,
     seconds,
+    speaker_of,
     token_count,
     transcript,
     whole,
@@ -27,7 +28,7 @@ _TEXTS = ("text", "normalized_text")
 def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     """An utterance a line. `id` names it where there is one, else its path, with the offset of a part."""
     folder = str(root or path.parent)
-    return by_line(json_lines(path), lambda fields: _utterance(fields, folder))
+    return by_line(json_objects(path), lambda fields: _utterance(fields, folder))
 
 
 def _utterance(fields: Mapping[str, Any], folder: str) -> Utterance:
@@ -47,5 +48,6 @@ def _utterance(fields: Mapping[str, Any], folder: str) -> Utterance:
         rate=rate if rate is not None else whole(fields, "sampling_rate"),
         channel=MIX if fields.get("channel") == MIX else whole(fields, "channel"),
         text=transcript(fields, _TEXTS),
+        speaker=speaker_of(fields),
         tokens=token_count(fields),
     )

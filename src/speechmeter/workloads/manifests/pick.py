@@ -4,26 +4,63 @@ from __future__ import annotations
 
 import heapq
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count as counted
 from itertools import islice
 
+from speechmeter.core.batches import LeftOut
 from speechmeter.workloads.manifests.utterance import Refused, Utterance
 
 FIRST, RANDOM, SHORTEST, LONGEST = "first", "random", "shortest", "longest"
 PICKS = (FIRST, RANDOM, SHORTEST, LONGEST)
 TOLD = 20
 """So many refused items are kept with their reasons; the others are counted."""
+_WIDEST = 300
+
+
+class Refusals:
+    """Refused items while they are counted: the first are kept with their reasons, the others are a number."""
+
+    def __init__(self, before: Refusals | None = None) -> None:
+        self.first: list[Refused] = list(before.first) if before else []
+        self.kinds: Counter[str] = Counter(before.kinds if before else ())
+        self.others: int = before.others if before else 0
+
+    def add(self, item: Refused) -> None:
+        """Count it, and keep it if it is among the first."""
+        if item.kind:
+            self.kinds[item.kind] += 1
+            return
+        self.others += 1
+        if len(self.first) < TOLD:
+            self.first.append(item)
+
+    def left_out(self, used: int) -> LeftOut:
+        """The report on them, beside so many items that were used."""
+        count = self.others + self.kinds.total()
+        return LeftOut(
+            count=count,
+            of=count + used,
+            first=tuple((printable(item.id), printable(item.reason)) for item in self.first),
+            kinds=tuple((printable(kind), number) for kind, number in self.kinds.most_common()),
+        )
+
+
+def printable(text: str) -> str:
+    """One line that no list can colour, break or flood."""
+    plain = "".join(character if character.isprintable() else " " for character in text[: 2 * _WIDEST])
+    plain = " ".join(plain.split())
+    return plain if len(plain) <= _WIDEST else f"{plain[:_WIDEST]}…"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Picked:
-    """The chosen items in the order of the list, the first of those that were refused, and how many these were."""
+    """The chosen items in the order of the list, and those that were refused."""
 
     utterances: tuple[Utterance, ...]
-    refused: tuple[Refused, ...] = ()
-    refused_count: int = 0
+    refused: Refusals
 
 
 Length = Callable[[Utterance], float | Refused]
@@ -36,7 +73,7 @@ def pick(items: Iterable[Utterance | Refused], how: str, count: int | None, *, s
     sieve = _Sieve(items)
     chosen = _chosen(sieve, how, count, seed, length)
     utterances = tuple(_once(sorted(chosen, key=lambda entry: entry[0]), sieve))
-    return Picked(utterances=utterances, refused=tuple(sieve.refused), refused_count=sieve.count)
+    return Picked(utterances=utterances, refused=sieve.refused)
 
 
 class _Sieve:
@@ -44,22 +81,15 @@ class _Sieve:
 
     def __init__(self, items: Iterable[Utterance | Refused]) -> None:
         self._items = items
-        self.refused: list[Refused] = []
-        self.count = 0
+        self.refused = Refusals()
 
     def __iter__(self) -> Iterator[Entry]:
         place = counted()
         for item in self._items:
             if isinstance(item, Refused):
-                self.refuse(item)
+                self.refused.add(item)
             else:
                 yield next(place), item
-
-    def refuse(self, item: Refused) -> None:
-        """Count it, and keep it if it is among the first."""
-        self.count += 1
-        if len(self.refused) < TOLD:
-            self.refused.append(item)
 
 
 def _chosen(sieve: _Sieve, how: str, count: int | None, seed: int, length: Length) -> list[Entry]:
@@ -87,7 +117,7 @@ def _extreme(sieve: _Sieve, count: int, length: Length, *, sign: float) -> list[
     for place, utterance in sieve:
         found = length(utterance)
         if isinstance(found, Refused):
-            sieve.refuse(found)
+            sieve.refused.add(found)
             continue
         entry = (sign * found, -place, utterance)
         if len(heap) < count:
@@ -101,9 +131,9 @@ def _once(entries: Iterable[Entry], sieve: _Sieve) -> Iterator[Utterance]:
     seen: set[str] = set()
     for _, utterance in entries:
         if not utterance.id.isprintable() or not utterance.id.strip():
-            sieve.refuse(Refused(id=repr(utterance.id), reason="its id cannot be printed"))
+            sieve.refused.add(Refused(id=repr(utterance.id), reason="its id cannot be printed"))
         elif utterance.id in seen:
-            sieve.refuse(Refused(id=utterance.id, reason="the list has this id twice"))
+            sieve.refused.add(Refused(id=utterance.id, reason="the list has this id twice"))
         else:
             seen.add(utterance.id)
             yield utterance

@@ -12,6 +12,8 @@ from speechmeter.workloads.manifests import unpickle
 from speechmeter.workloads.manifests.lines import unreadable
 from speechmeter.workloads.manifests.utterance import Refused, Utterance
 
+_LARGEST_FILE = 4 << 30
+"""Bytes: a pickle is one object, and held as a whole."""
 _FORM = "a list of {id, net_input: {src_tokens, src_lengths}}"
 
 
@@ -37,6 +39,8 @@ def _items(path: Path) -> list[Any]:
     from numpy.lib import format as npy
 
     try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise InputError(f"{str(path)!r} holds over {_LARGEST_FILE >> 30} GiB", where="data", fix="split it")
         with path.open("rb") as file:
             version = npy.read_magic(file)
             header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0

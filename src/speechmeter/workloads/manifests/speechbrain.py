@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.workloads.manifests.lines import csv_rows, json_members
-from speechmeter.workloads.manifests.utterance import Refused, Utterance, first_text, seconds, token_count, whole
+from speechmeter.workloads.manifests.utterance import (
+    Refused,
+    Utterance,
+    first_text,
+    seconds,
+    speaker_of,
+    token_count,
+    whole,
+)
 
 PATHS = ("wav", "wav_path", "file_path", "audio_path", "path", "audio", "sig", "mix_wav")
 """Names that recipes give to the column of the sound, in order of preference."""
@@ -19,8 +27,8 @@ _PLACEHOLDER = re.compile(r"\$\w+|\{\w+\}")
 
 def read_csv(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     """An utterance a row. Raises InputError when there is no column ID."""
-    for number, row in csv_rows(path, "ID"):
-        yield _one(str(row["ID"] if isinstance(row, dict) and row["ID"] else f"line {number}"), row, path, root)
+    for line, row in csv_rows(path, "ID"):
+        yield _one(str(row["ID"] if isinstance(row, dict) and row["ID"] else line), row, path, root)
 
 
 def read_json(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
@@ -54,6 +62,7 @@ def _utterance(name: str, fields: Any, path: Path, root: Path | None) -> Utteran
         frames=frames,
         duration_s=duration if frames is None else None,
         text=first_text(fields, _TEXTS),
+        speaker=speaker_of(fields),
         tokens=token_count(fields),
     )
 

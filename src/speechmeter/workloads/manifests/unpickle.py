@@ -188,7 +188,10 @@ _ADMITTED: dict[tuple[str, str], Callable[..., Any]] = {
 }
 
 
-class _Reader(pickle.Unpickler):
+class _Reader(pickle._Unpickler):
+    """The unpickler in Python: that in C makes a table as long as the largest number that a pickle gives to an object,
+    64 GB for a file of a hundred bytes. Lists of arrays have few objects, so that both take as long."""
+
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in for a name of the table."""
         made = _ADMITTED.get((module, name))

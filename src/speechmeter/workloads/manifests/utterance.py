@@ -20,6 +20,7 @@ MIX = "mix"
 """In place of the number of a channel: the mean of all."""
 PACKAGE = "package:"
 """How the path of a file inside an installed package begins: `package:name/path/in/it.wav`."""
+_SPEAKERS = ("speaker", "speaker_id", "spk_id", "spk", "client_id")
 _MOST = 2**53
 _DIGITS = re.compile(r"[0-9]{1,15}")
 
@@ -31,8 +32,8 @@ class Utterance:
     `path` is as written and starts from `folder`. `duration_s` or `frames` is how long it is said to be, frames at the
     file's own rate. A `part` of its file begins at `start_s` or `start_frame` and may end before the file does; any
     other item is a whole file. `channel` is one of the file's, from 0 on, or `mix` for their mean. `tokens`
-    is how many the text has, where the list says so. `array` takes the place of a file where the list itself holds the
-    numbers.
+    is how many the text has, and `feature_frames` how many frames its features have, where the list says so. `array`
+    takes the place of a file where the list itself holds the numbers.
     """
 
     id: str
@@ -46,7 +47,9 @@ class Utterance:
     rate: int | None = None
     channel: int | str | None = None
     text: str | None = None
+    speaker: str | None = None
     tokens: int | None = None
+    feature_frames: int | None = None
     array: Any = None
 
     @property
@@ -67,10 +70,17 @@ class Utterance:
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """An item that cannot be used: its id or its line, and why, in one line."""
+    """An item that cannot be used: its id or its line, and why, in one line.
+
+    `kind` is the ending of a sound file that nothing here can decode, such as `.m4a`: there may be thousands of them,
+    all for one reason. `stated` is what the list says of an item whose sound is in no file: lengths and text are
+    enough for shapes.
+    """
 
     id: str
     reason: str
+    kind: str = ""
+    stated: Utterance | None = None
 
 
 @lru_cache(maxsize=256)
@@ -83,16 +93,16 @@ def _packaged(path: str) -> Path:
 
 
 def by_line(
-    rows: Iterable[tuple[int, Mapping[str, Any] | str]], make: Callable[[Mapping[str, Any]], Utterance]
+    rows: Iterable[tuple[str, Mapping[str, Any] | str]], make: Callable[[Mapping[str, Any]], Utterance]
 ) -> Iterator[Utterance | Refused]:
-    """What `make` gives for the fields of each numbered line; refused where it raises ValueError, or they are none."""
-    for number, fields in rows:
+    """What `make` gives for the fields of each line; refused where it raises ValueError, or there are no fields."""
+    for line, fields in rows:
         try:
             if isinstance(fields, str):
                 raise ValueError(fields)
             yield make(fields)
         except ValueError as error:
-            yield Refused(id=f"line {number}", reason=str(error))
+            yield Refused(id=line, reason=str(error))
 
 
 def seconds(fields: Mapping[str, Any], key: str) -> float | None:
@@ -144,6 +154,12 @@ def _short(value: Any) -> str:
 def first_text(fields: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
     """The first of the fields that holds text; None when none does."""
     return next((fields[key] for key in keys if isinstance(fields.get(key), str)), None)
+
+
+def speaker_of(fields: Mapping[str, Any]) -> str | None:
+    """Who speaks, where a field says so; a number is a name too."""
+    found = (fields.get(key) for key in _SPEAKERS)
+    return next((str(name) for name in found if isinstance(name, str | int) and str(name).strip()), None)
 
 
 def transcript(fields: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:

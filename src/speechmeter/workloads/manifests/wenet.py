@@ -6,14 +6,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from speechmeter.workloads.manifests.lines import json_lines
-from speechmeter.workloads.manifests.utterance import Refused, Utterance, by_line, seconds, token_count, transcript
+from speechmeter.workloads.manifests.lines import json_objects
+from speechmeter.workloads.manifests.utterance import (
+    Refused,
+    Utterance,
+    by_line,
+    seconds,
+    speaker_of,
+    token_count,
+    transcript,
+)
 
 
 def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     """An utterance a line. Lists of shards (tar files) are another format, and are not read."""
     folder = str(root or path.parent)
-    return by_line(json_lines(path), lambda fields: _utterance(fields, folder))
+    return by_line(json_objects(path), lambda fields: _utterance(fields, folder))
 
 
 def _utterance(fields: Mapping[str, Any], folder: str) -> Utterance:
@@ -30,5 +38,6 @@ def _utterance(fields: Mapping[str, Any], folder: str) -> Utterance:
         start_s=start_s or 0.0,
         duration_s=end_s - (start_s or 0.0) if end_s is not None else None,
         text=transcript(fields, ("txt",)),
+        speaker=speaker_of(fields),
         tokens=token_count(fields),
     )

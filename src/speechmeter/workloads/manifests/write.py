@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from speechmeter.core.errors import InputError
@@ -14,6 +16,8 @@ from speechmeter.workloads.manifests.fairseq import IDS
 from speechmeter.workloads.manifests.utterance import Utterance, without_suffix
 
 _TEXT = ".wrd"
+_BREAK = re.compile(r"[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""What ends a field or a line when the list is read back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,13 +32,24 @@ class Entry:
 
 
 def write(path: Path, entries: Sequence[Entry]) -> list[Path]:
-    """Write the list, its format by the file's ending, and return the files made. Raises InputError where it cannot."""
-    writer = WRITERS.get(path.suffix)
-    if writer is None:
+    """Write the list, its format by the file's ending, and return the files made: all of them, or none.
+
+    Raises InputError where the items cannot be written in this format, OSError where the disk refuses.
+    """
+    check_format(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as drafts:
+        return [
+            draft.replace(path.with_name(draft.name))
+            for draft in WRITERS[path.suffix](Path(drafts, path.name), entries)
+        ]
+
+
+def check_format(path: Path) -> None:
+    """Raise InputError for a file whose ending names no format."""
+    if path.suffix not in WRITERS:
         endings = ", ".join(WRITERS)
         raise InputError(f"{path.name!r} does not say a format", where="-o", fix=f"end it with one of {endings}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return writer(path, entries)
 
 
 def companions(path: Path) -> list[Path]:
@@ -51,12 +66,15 @@ def _tsv(path: Path, entries: Sequence[Entry]) -> list[Path]:
     files = [entry.utterance.file.absolute() for entry in entries]
     root = Path(os.path.commonpath([file.parent for file in files]))
     names = [file.relative_to(root).as_posix() for file in files]
+    ids = [entry.utterance.id for entry in entries]
+    broken = next((word for word in (str(root), *names, *ids) if _BREAK.search(word)), None)
+    if broken is not None:
+        raise InputError(f"a line of a TSV cannot hold {broken!r}", where="-o", fix="write set.jsonl, or rename it")
     rows = [f"{name}\t{entry.file_frames}" for name, entry in zip(names, entries, strict=True)]
     made = [_lines(path, [str(root), *rows])]
     texts = [entry.utterance.text for entry in entries]
     if any(text is not None for text in texts):  # an item without one has an empty line
         made.append(_lines(path.with_suffix(_TEXT), [" ".join((text or "").split()) for text in texts]))
-    ids = [entry.utterance.id for entry in entries]
     if ids != [without_suffix(name) for name in names]:
         made.append(_lines(path.with_suffix(IDS), ids))
     return made
@@ -74,7 +92,8 @@ def _nemo(entry: Entry) -> dict[str, Any]:
         fields["offset"] = entry.start_s
     if said.channel is not None:
         fields["channel"] = said.channel
-    return {**fields, **({"text": said.text} if said.text is not None else {})}
+    words = {"text": said.text, "speaker": said.speaker}
+    return {**fields, **{key: word for key, word in words.items() if word is not None}}
 
 
 def _npy(path: Path, entries: Sequence[Entry]) -> list[Path]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from speechmeter.core.errors import InputError
+from speechmeter.core.files import write_whole
 from speechmeter.workloads.manifests.lines import numbered_lines
 from speechmeter.workloads.shapes.table import FRAMES, LONGEST, RAW, SUBSAMPLED, Shapes
 
@@ -17,6 +20,8 @@ _HEADERS = {"raw_frames\ttokens": RAW, "frames\ttokens": SUBSAMPLED}
 """First lines of a `.tsv`."""
 MOST_ROWS = 10_000_000
 """Larger files are refused."""
+_LARGEST_FILE = 256 << 20
+"""Bytes, unpacked: so many rows of 64-bit numbers, and some room."""
 _GLOBAL = re.compile(r"GLOBAL ([\w.]{1,100})")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _FIX = "give an int32 tensor (rows, 2) of frames and tokens, or make one with `speechmeter shapes`"
@@ -54,14 +59,15 @@ def write(path: Path, shapes: Shapes, *, bare: bool = False) -> None:
             "a bare tensor cannot say what its frames are", where="--bare", fix="use it with .pt and subsampled frames"
         )
     torch = _torch("-o") if path.suffix == ".pt" else None
-    path.parent.mkdir(parents=True, exist_ok=True)
     if torch is None:
         header = next(line for line, frames in _HEADERS.items() if frames == shapes.frames)
         lines = [header, *(f"{frames}\t{tokens}" for frames, tokens in shapes.rows.tolist())]
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_whole(path, "".join(f"{line}\n" for line in lines).encode())
         return
     tensor = torch.from_numpy(shapes.rows.copy())
-    torch.save(tensor if bare else {_ROWS: tensor, _FRAMES: shapes.frames}, path)
+    held = io.BytesIO()  # into a file of its own torch raises RuntimeError for whatever the disk refuses
+    torch.save(tensor if bare else {_ROWS: tensor, _FRAMES: shapes.frames}, held)
+    write_whole(path, held.getvalue())
 
 
 def _torch(where: str) -> Any:
@@ -78,6 +84,7 @@ def _torch(where: str) -> Any:
 
 def _from_torch(path: Path) -> tuple[Any, str]:
     torch = _torch("shapes")
+    _check_size(path)
     try:
         held = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # the unpickler and the archive reader raise whatever a broken file makes them raise
@@ -98,6 +105,18 @@ def _from_torch(path: Path) -> tuple[Any, str]:
     if not 1 <= len(held) <= MOST_ROWS:
         raise _refused(path, f"holds {len(held)} rows, not 1 to {MOST_ROWS:,}")
     return held.numpy(), frames
+
+
+def _check_size(path: Path) -> None:
+    """Refuse what would take more memory than the longest table, before torch makes it: a .pt file is a zip file."""
+    packed = path.stat().st_size
+    try:
+        with zipfile.ZipFile(path) as held:
+            unpacked = sum(entry.file_size for entry in held.infolist())
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):  # torch's old format, or none
+        unpacked = 0
+    if max(packed, unpacked) > _LARGEST_FILE:
+        raise _refused(path, f"holds over {_LARGEST_FILE >> 20} MiB")
 
 
 def _from_tsv(path: Path) -> tuple[Any, str]:

@@ -11,9 +11,8 @@ from speechmeter.core.batches import LeftOut
 from speechmeter.core.errors import InputError
 from speechmeter.workloads import sound
 from speechmeter.workloads.manifests import formats
-from speechmeter.workloads.manifests.pick import TOLD
+from speechmeter.workloads.manifests.pick import Refusals
 from speechmeter.workloads.manifests.utterance import Refused, Utterance
-from speechmeter.workloads.selection import printable
 from speechmeter.workloads.shapes.table import LONGEST, RAW, Shapes, halved
 from speechmeter.workloads.sound import Taste, UnusableError
 
@@ -38,38 +37,41 @@ def from_list(
 ) -> Listed:
     """Go through a list once, opening only files whose length it does not state. Raises InputError if none is usable.
 
-    Frames are seconds / shift, rounded to the nearest, halves up.
+    Frames are those of the features where the list states them (`num_frames` of lhotse), else seconds / shift, rounded
+    to the nearest, halves up. No sound is needed where length and text are stated.
     """
     import numpy as np
 
     rows: list[tuple[int, int]] = []
-    refused: list[Refused] = []
-    count = 0
+    refused = Refusals()
     for item in formats.read(path, format, root):
-        found = item if isinstance(item, Refused) else _row(item, tokens, shift_s)
+        stated = item.stated if isinstance(item, Refused) else item
+        found = _row(stated, tokens, shift_s) if stated is not None else item
         if isinstance(found, tuple):
             rows.append(found)
-            continue
-        count += 1
-        refused += [found] if count <= TOLD else []
-    first = tuple((printable(item.id), printable(item.reason)) for item in refused)
-    left_out = LeftOut(count=count, of=count + len(rows), first=first)
+        elif isinstance(item, Refused):
+            refused.add(item)
+        elif isinstance(found, Refused):
+            refused.add(found)
+    left_out = refused.left_out(len(rows))
     if not rows:
-        why = left_out.line() if count else "it lists nothing"
-        uncounted = count and all(item.reason == _NO_TOKENS for item in refused)
-        fix = "count them with --tokens words or --tokens characters" if uncounted else "mend the list"
+        why = left_out.line() if left_out.count else "it lists nothing"
+        uncounted = refused.first and all(item.reason == _NO_TOKENS for item in refused.first)
+        fix = "count them with --tokens words or --tokens characters" if uncounted else "correct the list"
         raise InputError(f"{str(path)!r} gives no shape: {why}", where="shapes", fix=fix)
     return Listed(shapes=Shapes(rows=np.array(rows, dtype=np.int32), frames=RAW, origin=path.name), left_out=left_out)
 
 
 def _row(utterance: Utterance, tokens: Tokens, shift_s: float) -> tuple[int, int] | Refused:
     try:
-        stated_s = utterance.stated_s
-        seconds = sound.header_seconds(utterance, Taste()) if stated_s is None else stated_s
         count = tokens(utterance)
-        if max(seconds / shift_s, count) > LONGEST:
+        shifts: float | None = utterance.feature_frames
+        if shifts is None:
+            stated_s = utterance.stated_s
+            shifts = (sound.header_seconds(utterance, Taste()) if stated_s is None else stated_s) / shift_s
+        if max(shifts, count) > LONGEST:
             raise UnusableError(f"has more than {LONGEST:,} frames or tokens")
-        frames = floor(round(seconds / shift_s, 6) + 0.5)  # 1.005 s are 100.5 shifts, not 100.49999999999999
+        frames = floor(round(shifts, 6) + 0.5)  # 1.005 s are 100.5 shifts, not 100.49999999999999
         if halved(frames) < 1:
             raise UnusableError(f"has {frames} frames, of which nothing is left after 4× subsampling")
         return frames, count

@@ -1,5 +1,6 @@
 """Profiling functions, classes, objects and loops: the same tables, results and exceptions passed on, nothing left."""
 
+import json
 import threading
 
 import pytest
@@ -126,10 +127,10 @@ def test_a_method_names_the_modules_of_its_object():
     assert set(paths(Owner.run.profile)) == {"encoder", "encoder.first", "encoder.last"}
 
 
-def test_only_the_first_calls_are_recorded():
+def test_with_no_warm_up_only_the_first_calls_are_recorded():
     calls = []
 
-    @speechmeter.profile(active=2)
+    @speechmeter.profile(warmup=0, active=2)
     def count(x):
         calls.append(torch.autograd._profiler_enabled())
         return x + 1
@@ -137,6 +138,73 @@ def test_only_the_first_calls_are_recorded():
     assert [int(count(torch.tensor(n))) for n in range(4)] == [1, 2, 3, 4]
     assert calls == [True, True, False, False]
     assert count.profile.steps == 2
+
+
+def parts(profile):
+    return {m.scope.removeprefix("label:") for m in profile.record.measurements if m.scope.startswith("label:")}
+
+
+def test_the_first_cold_step_is_there_only_until_another_one_is():
+    @speechmeter.profile(active=2)
+    def work(number):
+        with speechmeter.label(f"part-{number}"):
+            return torch.ones(8).sum()
+
+    work(0)
+    assert (work.profile.steps, work.profile.cold, parts(work.profile)) == (1, True, {"part-0"})
+    assert "work: only the first step ran" in work.profile.table("modules")
+    for number in (1, 2, 3):
+        work(number)
+    assert (work.profile.steps, work.profile.cold, parts(work.profile)) == (2, False, {"part-1", "part-2"})
+    assert "only the first step ran" not in work.profile.table("modules")
+
+
+def test_the_cold_step_of_a_loop_is_left_out_too():
+    with speechmeter.profile() as p:
+        for number in range(3):
+            with speechmeter.label(f"part-{number}"):
+                torch.ones(8).sum()
+            p.step()
+    assert parts(p) == {"part-1", "part-2"}
+    assert [recording.steps for recording in p.recordings] == [2]
+
+
+def test_a_profile_and_its_modules_can_be_named():
+    encoder, decoder = Net(), torch.nn.Linear(1, 1)
+
+    @speechmeter.profile(modules={"encoder": encoder}, name="mystep")
+    def work(net, x):
+        return decoder(net(x))
+
+    work(encoder, torch.randn(4, 8))
+    assert work.profile.name == work.profile.record.case.subject.name == "mystep"
+    assert set(paths(work.profile)) == {"encoder", "encoder.first", "encoder.last", "Linear"}
+
+
+def test_a_named_module_keeps_its_name_inside_another_one():
+    net = Net()
+
+    @speechmeter.profile(modules={"inner": net.first})
+    def work(x):
+        return net(x).sum().backward()
+
+    work(torch.randn(4, 8))
+    assert set(paths(work.profile)) == {"inner", "Net", "Net.last"}
+    assert paths(work.profile)["inner"] == BOTH
+    calls = {m.scope: m.notes["calls"] for m in work.profile.record.measurements if m.metric == "time_module.v1"}
+    assert calls["module:inner"] == calls["module:Net"] == 1
+
+
+def test_classes_and_objects_can_be_named_with_their_modules():
+    net = Net()
+    brain = speechmeter.profile(Brain, name="mine", modules={"mine": net})()
+    brain.modules["encoder"] = net
+    brain.fit(batches(2))
+    live = speechmeter.profile(net, name="live", modules={"own": net})
+    live(torch.randn(4, 8))
+    assert (brain.profile.name, live.profile.name) == ("mine", "live")
+    assert set(paths(brain.profile)) == {"mine", "mine.first", "mine.last"}
+    assert set(paths(live.profile)) == {"own", "own.first", "own.last"}
 
 
 @pytest.mark.parametrize("above", [True, False])
@@ -190,10 +258,139 @@ def test_a_class_with_fit_and_evaluate_is_recorded_batch_by_batch():
     assert profiled.fit(given) == plain.fit(given) == 4
     assert profiled.losses == plain.losses
     assert profiled.profile.steps == 3
+    assert profiled.profile.methods["fit"].seen == 4
     assert set(paths(profiled.profile)) == {"encoder", "encoder.first", "encoder.last"}
     assert paths(profiled.profile)["encoder.last"] == BOTH
     assert "fit_batch" not in vars(profiled)
     torch.testing.assert_close(profiled.evaluate(given), plain.evaluate(given))
+
+
+class Trained(Brain):
+    """Validates at the end of `fit`, as SpeechBrain's does."""
+
+    def fit(self, batches, valid=()):
+        super().fit(batches)
+        return [self.evaluate_batch(batch) for batch in valid]
+
+
+def test_evaluate_after_fit_is_recorded_apart(tmp_path):
+    brain = speechmeter.profile(Trained)()
+    brain.fit(batches(6), batches(2))
+    brain.evaluate(batches(3))
+    found = brain.profile.methods
+    assert {name: (one.seen, one.steps) for name, one in found.items()} == {
+        "fit": (6, 3),
+        "fit.evaluate_batch": (2, 1),
+        "evaluate": (3, 2),
+    }
+    assert brain.profile.steps == 6
+    assert [record.case.subject.name for record in brain.profile.records] == [f"Trained.{name}" for name in found]
+    assert paths(found["fit"])["encoder"] == BOTH
+    assert paths(found["evaluate"])["encoder"] == paths(found["fit.evaluate_batch"])["encoder"] == {"forward"}
+    shown = brain.profile.table("modules")
+    assert all(f"### modules · {one.name} · cpu" in shown for one in found.values())
+    with pytest.raises(InputError, match=r"profiles of fit, .*methods\['fit'\]"):
+        _ = brain.profile.record
+    brain.profile.export(tmp_path)
+    assert {path.parent.name for path in tmp_path.rglob("tables.md")} == {"fit", "fit-evaluate_batch", "evaluate"}
+
+
+def test_evaluate_called_by_fit_is_recorded_as_evaluate():
+    class Both(Brain):
+        def fit(self, given):
+            super().fit(given)
+            return self.evaluate(given)
+
+    brain = speechmeter.profile(Both)()
+    brain.fit(batches(3))
+    assert {name: one.steps for name, one in brain.profile.methods.items()} == {"fit": 2, "evaluate": 2}
+
+
+def test_a_fit_without_its_batches_says_so():
+    class Own(Brain):
+        def fit(self, given):
+            return len(given)
+
+    brain = speechmeter.profile(Own)()
+    assert brain.fit(batches(2)) == 2
+    with pytest.raises(InputError, match="fit: fit called none of fit_batch"):
+        brain.profile.export("nowhere")
+    assert "fit called none of fit_batch, evaluate_batch" in brain.profile.table("modules")
+
+
+def test_what_a_method_raised_is_in_its_own_record():
+    class Fails(Brain):
+        def evaluate_batch(self, batch):
+            raise KeyError("as ever")
+
+    brain = speechmeter.profile(Fails)()
+    brain.fit(batches(2))
+    with pytest.raises(KeyError):
+        brain.evaluate(batches(1))
+    assert [record.status for record in brain.profile.records] == ["ok", "error"]
+
+
+def test_hooks_choose_the_methods_of_a_class():
+    brain = speechmeter.profile(Brain, class_hooks=["evaluate"])()
+    brain.fit(batches(2))
+    assert brain.profile.steps == 0
+    brain.evaluate(batches(2))
+    assert list(brain.profile.methods) == ["evaluate"]
+    with pytest.raises(InputError, match=r"Brain has no method 'evalute'; did you mean 'evaluate'\?"):
+        speechmeter.profile(Brain, class_hooks=["fit", "evalute"])
+
+
+class Pretrained(torch.nn.Module):
+    """As SpeechBrain's interfaces: a module with methods of its own, and neither `fit` nor `evaluate`."""
+
+    def __init__(self):
+        super().__init__()
+        self.mods = torch.nn.ModuleDict({"encoder": Net()})
+        self.sample_rate = 16000
+
+    @property
+    def costly(self):
+        raise AssertionError("a property is not evaluated")
+
+    def encode_batch(self, sound):
+        return self.mods.encoder(sound)
+
+    def transcribe_batch(self, sound):
+        return self.encode_batch(sound).argmax(-1)
+
+    def describe(self):
+        return f"{self.sample_rate} Hz"
+
+    async def listen(self):
+        return 1
+
+
+def test_every_public_method_of_a_live_object_is_recorded():
+    asr, x = Pretrained().eval(), torch.randn(4, 8)
+    profiled = speechmeter.profile(asr)
+    for _ in range(3):
+        assert profiled.transcribe_batch(x).equal(asr.transcribe_batch(x))
+    profiled.encode_batch(x)
+    assert profiled.describe() == "16000 Hz"
+    assert profiled.state_dict().keys() == asr.state_dict().keys()
+    profiled.listen().close()
+    found = profiled.profile.methods
+    assert {name: (one.steps, one.cold) for name, one in found.items()} == {
+        "transcribe_batch": (2, False),
+        "encode_batch": (1, True),
+    }
+    assert "Pretrained.mods.encoder.first" in paths(found["transcribe_batch"])
+
+
+def test_hooks_choose_the_methods_of_a_live_object():
+    profiled = speechmeter.profile(Pretrained(), class_hooks=["encode_batch"])
+    profiled.transcribe_batch(torch.randn(4, 8))
+    profiled.encode_batch(torch.randn(4, 8))
+    assert list(profiled.profile.methods) == ["encode_batch"]
+    with pytest.raises(InputError, match="no method 'transcribe'; did you mean 'transcribe_batch'"):
+        speechmeter.profile(Pretrained(), class_hooks=["transcribe"])
+    with pytest.raises(InputError, match="listen returns before its work is done"):
+        speechmeter.profile(Pretrained(), class_hooks=["listen"])
 
 
 def test_a_decorated_class_is_the_class_it_was():
@@ -208,7 +405,7 @@ def test_a_decorated_class_is_the_class_it_was():
 
 def test_evaluate_alone_has_no_backward():
     brain = speechmeter.profile_optimiser(Brain)()
-    brain.evaluate(batches(2))
+    brain.evaluate(batches(3))
     assert brain.profile.steps == 2
     assert paths(brain.profile)["encoder"] == {"forward"}
     assert brain.profile.timeline is not None
@@ -225,6 +422,10 @@ def test_a_module_class_is_recorded_call_by_call():
     assert own.profile.steps == 1
 
 
+def test_tab_completion_of_a_live_object_finds_its_own_names_and_the_profile():
+    assert {"fit", "evaluate_batch", "losses", "profile"} <= set(dir(speechmeter.profile(Brain())))
+
+
 def test_a_live_object_is_recorded_and_left_as_it_is():
     net, x = Net(), torch.randn(4, 8)
     profiled = speechmeter.profile(net)
@@ -233,7 +434,7 @@ def test_a_live_object_is_recorded_and_left_as_it_is():
     assert profiled.forward(x).equal(net(x))
     assert list(profiled.parameters()) == list(net.parameters())
     assert (str(hooks(net)), dict(vars(net))) == (before, methods)
-    assert profiled.profile.steps == 2
+    assert profiled.profile.seen_by_kind == {"": 0, "forward": 2}
     assert set(paths(profiled.profile)) == {"Net", "Net.first", "Net.last"}
     profiled.eval()
     assert not net.training
@@ -302,6 +503,25 @@ def test_an_analyst_sees_memory_and_counts_in_the_warm_up():
     assert any(event.get("cat") == "python_function" for event in p.trace.events)
 
 
+def test_an_analyst_has_flops_from_the_second_step_on():
+    net = speechmeter.profile_analyst(Net())
+    flops = []
+    for _ in range(3):
+        net(torch.randn(4, 8))
+        flops.append(net.profile.record.find("flops.v1").values)
+    assert flops == [(), (2 * 4 * 8 * 8 + 2 * 4 * 8 * 1,), (2 * 4 * 8 * 8 + 2 * 4 * 8 * 1,)]
+    assert (net.profile.steps, net.profile.methods["forward"].cold) == (1, False)
+
+
+def test_flops_are_reported_where_no_step_was_recorded():
+    with speechmeter.profile(flops=True, warmup=1) as p:
+        torch.ones(4, 4) @ torch.ones(4, 4)
+    assert p.record.find("flops.v1").values == (2 * 4 * 4 * 4,)
+    assert p.record.reason == (
+        "no step was recorded: 1 step ran, one of them to count FLOPs, and the schedule records later ones"
+    )
+
+
 def test_without_a_warm_up_flops_are_not_guessed():
     with speechmeter.profile_analyst() as p:
         torch.ones(4, 4) @ torch.ones(4, 4)
@@ -325,6 +545,149 @@ def test_export_writes_everything(tmp_path, above):
     assert breaches(read_trace(find_trace(tmp_path / "made")).events) == []
     assert read_timeline(tmp_path / "made" / "memory.json").growth_bytes > 0
     assert "net.first" in (tmp_path / "made" / "operators-by-module.txt").read_text()
+
+
+def test_all_files_of_a_profile_describe_the_same_steps(tmp_path):
+    @speechmeter.profile(warmup=0)
+    def work(number):
+        with speechmeter.label(f"part-{number}"):
+            return torch.ones(64, 64).sum()
+
+    for number in range(3):
+        work(number)
+    work.profile.export(tmp_path)
+    assert find_trace(tmp_path).name == "work.pt.trace.json.gz"
+    named = {event["name"] for event in read_trace(find_trace(tmp_path)).events}
+    texts = {
+        name: (tmp_path / name).read_text() for name in ("ranges.txt", "operators-by-stack.txt", "trace/stacks.txt")
+    }
+    for number in range(3):
+        assert {f"part-{number}", f"ProfilerStep#{number}"} <= named
+        assert [name for name, text in texts.items() if f"part-{number}" not in text] == []
+    (made,) = [line for line in (tmp_path / "operators.txt").read_text().splitlines() if line.endswith("aten::ones")]
+    assert "3" in made.split()
+    assert breaches(work.profile.trace.events) == []
+    assert sum(event["name"] == "aten::ones" for event in work.profile.trace.events) == 3
+
+
+def test_shares_and_times_of_modules_are_of_the_same_calls():
+    first, last = torch.nn.Linear(8, 8), torch.nn.Linear(8, 1)
+
+    @speechmeter.profile(warmup=0)
+    def work(x):
+        return last(first(x))
+
+    for size in (4, 4096, 16):  # so that the mean is far from the median
+        work(torch.randn(size, 8))
+    (table, *_) = json.loads(work.profile.table("modules", "json"))
+    cells = {row["labels"][0]: [cell.get("value") for cell in row["cells"]] for row in table["rows"]}
+    share, time = (table["columns"].index(name) for name in ("share", "forward"))
+    whole_s = cells["call"][time]
+    values = next(m.values for m in work.profile.record.measurements if m.metric == "time_module.v1")
+    assert whole_s == pytest.approx(sum(values) / 3)
+    assert len(cells) > 2  # which rows are long enough to be listed is chance
+    for figures in cells.values():
+        assert figures[share] == pytest.approx(100 * figures[time] / whole_s)
+
+
+def test_torchs_own_profiler_can_be_had():
+    @speechmeter.profile(profile_memory=True)
+    def work(x):
+        return (x @ x).relu()
+
+    for size in (8, 8, 16, 16):
+        work(torch.ones(size, size))
+    assert all(isinstance(one, torch.profiler.profile) for one in work.profile.profilers)
+    averages = {event.key: event for event in work.profile.key_averages()}
+    assert averages["aten::mm"].count == 3
+    assert averages["aten::mm"].self_cpu_memory_usage == 4 * (8 * 8 + 2 * 16 * 16)
+    shown = work.profile.key_averages().table(sort_by="self_cpu_memory_usage", row_limit=2)
+    assert "aten::mm" in shown
+    assert "CPU Mem" in shown
+    by_shape = [e for e in work.profile.key_averages(group_by_input_shape=True) if e.key == "aten::mm"]
+    assert sorted(event.count for event in by_shape) == [1, 2]
+
+
+def test_handlers_get_torchs_profiler_of_each_recording(tmp_path):
+    seen = []
+    handlers = [lambda given: seen.append(given), torch.profiler.tensorboard_trace_handler(str(tmp_path), "mine")]
+
+    @speechmeter.profile(on_trace_ready=handlers, warmup=0, active=2, folder=tmp_path / "ours")
+    def work():
+        return torch.ones(8).sum()
+
+    for _ in range(3):
+        work()
+    assert seen == work.profile.profilers
+    assert len(seen) == 2
+    theirs = sorted(tmp_path.glob("mine.*.pt.trace.json"))
+    assert len(theirs) == 2
+    assert any(event["name"] == "aten::ones" for event in read_trace(theirs[0]).events)
+    assert breaches(read_trace(find_trace(tmp_path / "ours")).events) == []
+
+
+def test_keywords_of_the_classic_decorators_act(tmp_path):
+    @speechmeter.export(dir_name=tmp_path / "log", worker_name="host one", use_gzip=False)
+    @speechmeter.schedule(skip_first=1, wait=1, warmup=1, active=1)
+    @speechmeter.profile(profile_memory=True, record_shapes=True, with_stack=True)
+    def work(number):
+        with speechmeter.label(f"part-{number}"):
+            return torch.ones(8).sum()
+
+    for number in range(6):
+        work(number)
+    assert parts(work.profile) == {"part-3"}
+    assert work.profile.timeline is not None
+    trace = read_trace(tmp_path / "log" / "trace" / "host-one.pt.trace.json")
+    assert any(event.get("cat") == "python_function" for event in trace.events)
+    assert any("Input Dims" in event.get("args", {}) for event in trace.events)
+
+
+def test_schedule_and_export_are_also_values(tmp_path):
+    chosen = speechmeter.schedule(wait=1, warmup=0, active=1)
+    written = speechmeter.export(dir_name=tmp_path / "log")
+    live = speechmeter.profile(Pretrained(), schedule=chosen, on_trace_ready=written, class_hooks=["encode_batch"])
+    for _ in range(3):
+        live.encode_batch(torch.randn(4, 8))
+    assert (live.profile.steps, live.profile.methods["encode_batch"].seen) == (1, 3)
+    assert find_trace(tmp_path / "log").name == "Pretrained-encode_batch.pt.trace.json.gz"
+
+    @speechmeter.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1))
+    def work(number):
+        with speechmeter.label(f"part-{number}"):
+            return torch.ones(8).sum()
+
+    for number in range(6):
+        work(number)
+    assert parts(work.profile) == {"part-2", "part-3"}
+
+
+def test_what_cannot_carry_a_schedule_says_what_to_do():
+    with pytest.raises(InputError, match="apply profile first"):
+        speechmeter.schedule(Pretrained().encode_batch)
+    work = speechmeter.schedule(speechmeter.profile(Pretrained().encode_batch), warmup=0, active=1)
+    work(torch.randn(4, 8))
+    assert (work.profile.name, work.profile.steps, work.profile.cold) == ("Pretrained.encode_batch", 1, False)
+
+
+def test_tensorboards_own_reader_takes_the_steps_of_a_function(tmp_path):
+    data = pytest.importorskip("torch_tb_profiler.profiler.data", reason="needs torch-tb-profiler and pandas")
+    work = speechmeter.profile(lambda: torch.ones(4, 4) @ torch.ones(4, 4), name="work", folder=tmp_path)
+    for _ in range(4):
+        work()
+    path = find_trace(tmp_path)
+    seen = data.RunProfileData.parse("work", None, str(path), str(path.parent))
+    assert seen.steps_names == ["1", "2", "3"]
+    assert {one.name: one.calls for one in seen.op_list_groupby_name}["aten::mm"] == 3
+
+
+def test_unknown_keywords_are_refused_with_the_nearest():
+    with pytest.raises(InputError, match=r"schedule has no option 'skip_fist'; did you mean 'skip_first'\?"):
+        speechmeter.schedule(skip_fist=1)
+    with pytest.raises(InputError, match=r"export has no option 'dirname'; did you mean 'dir_name'\?"):
+        speechmeter.export(dirname="x")
+    with pytest.raises(InputError, match=r"profile has no option 'with_stacks'; did you mean 'with_stack'\?"):
+        speechmeter.profile_analyst(Net(), with_stacks=True)
 
 
 def test_a_bare_export_goes_below_profiles(tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """The energy meter in a simulated machine, where the energy of every call is known. Nothing here is timed."""
 
+import time
+
 import pytest
 from conftest import make_case
 from simulated_power import EPOCH_S, Simulated, Works, World, energy_meter, source
@@ -208,6 +210,44 @@ def test_an_external_log_is_the_systems_energy(tmp_path):
     assert list(system.values) == pytest.approx([100 * 0.05] * 3, rel=0.05)
     assert found["power_system_idle.v1", "total"].values == pytest.approx((40,), rel=0.01)
     assert found["energy_cpu.v1", "total"].values
+
+
+def write_reports(world, folder, *, until_s=1e9, every_s=1.4):
+    """powertop in iterations: a file is opened when a measurement begins, and written when it ends."""
+    opened, due_s = [], [world.now_s]
+
+    def write():
+        if world.now_s < due_s[0] or world.now_s >= until_s:
+            return
+        due_s[0] += every_s
+        if opened:
+            opened[-1].write_text(f"PowerTOP\nThe battery reports a discharge rate of: ;{world.power_w:.4g}  W;\n")
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(world.now_s + EPOCH_S))
+        opened.append(folder / f"powertop-{stamp}.csv")
+        opened[-1].write_text("")
+
+    world.each_step.append(write)
+    world.pass_time(6)
+    return {"power_log": str(folder / "powertop.csv")}
+
+
+def test_the_files_of_powertop_are_the_systems_energy(tmp_path):
+    world = World(idle_w=40, extra_w=60)
+    log = write_reports(world, tmp_path)
+    found = readings(world, Works(world, 0.05), source(Simulated(world)), protocol=log)
+    system = found["energy_system.v1", "total"]
+    assert system.source == "powertop reports"
+    assert list(system.values) == pytest.approx([100 * 0.05] * 3, rel=0.01)
+    assert found["power_system.v1", "total"].values == pytest.approx((100,) * 3)
+    assert found["power_system_idle.v1", "total"].values == pytest.approx((40,))
+
+
+def test_powertop_that_ended_before_the_calls_gives_no_figure(tmp_path):
+    world = World()
+    log = write_reports(world, tmp_path, until_s=world.now_s + 12)
+    found = readings(world, Works(world, 0.05), source(Simulated(world)), protocol=log)
+    system = found["energy_system.v1", "total"]
+    assert system.values == () and "measurements lie inside the window" in system.unavailable
 
 
 def test_a_log_that_stops_short_is_refused(tmp_path):

@@ -95,6 +95,75 @@ def test_numbers_of_another_thread_are_not_confused():
     assert figures(call)["here", "backward"] == 10
 
 
+def in_engine(name, start, end, **more):
+    return event(name, start, end, thread=ENGINE, **more)
+
+
+def node(name, start, end, sequence, made_in):
+    """A node of the backward pass in the engine's thread, whose forward ran in a given one."""
+    facts = {"sequence": sequence, "forward_thread": made_in}
+    outer = in_engine(f"autograd::engine::evaluate_function: {name}", start, end, **facts)
+    return outer, in_engine(name, start + 1, end - 1, scope=BACKWARD_SCOPE, **facts)
+
+
+def test_a_reentrant_checkpoint_in_the_engines_thread_computes_again_and_runs_a_backward_pass_of_its_own():
+    cpu = (
+        event(MODULE + "m", 0, 40),
+        event("aten::add", 1, 4, sequence=0),
+        event("CheckpointFunction", 5, 30, sequence=3),
+        event(MODULE + "m.a", 8, 20),
+        *node("CheckpointFunctionBackward", 50, 120, 3, MAIN),
+        in_engine("aten::detach", 52, 53),
+        in_engine("aten::mul", 54, 58, sequence=0),
+        in_engine(MODULE + "m.a", 60, 70),
+        in_engine("aten::mm", 61, 69, sequence=1),
+        *node("MmBackward0", 75, 85, 1, ENGINE),
+        *node("MulBackward0", 87, 95, 0, ENGINE),
+        in_engine("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 97, 103),
+        in_engine(PARAMETER + "m.a", 101, 102),
+    )
+    (call,) = attribute_events(Events(cpu=cpu))
+
+    found = figures(call)
+    assert found["m", "recompute"] == 4
+    assert found["m.a", "recompute"] == 10
+    assert found["m.a", "backward"] == 10 + 6
+    assert found["m", "backward"] == 70 - 4 - 10 - 10 - 6
+    assert sum(found.values()) == 40 + 70
+
+
+def test_work_between_modules_that_a_node_of_one_of_them_computes_again_is_that_of_the_module_around():
+    cpu = (
+        event(MODULE + "m", 0, 40),
+        event(MODULE + "m.a", 1, 10),
+        event("aten::mul", 12, 15, sequence=4),
+        event(MODULE + "m.b", 20, 30),
+        event("aten::mm", 21, 29, sequence=5),
+        *node("MmBackward0", 50, 100, 5, MAIN),
+        in_engine(MODULE + "m.a", 52, 60),
+        in_engine("aten::mul", 62, 66, sequence=7),
+        in_engine(MODULE + "m.b", 70, 80),
+        in_engine("aten::mm", 85, 95),
+    )
+    (call,) = attribute_events(Events(cpu=cpu))
+
+    found = figures(call)
+    assert (found["m", "recompute"], found["m.a", "recompute"], found["m.b", "recompute"]) == (4, 8, 10)
+    assert found["m.b", "backward"] == 50 - 4 - 8 - 10
+
+
+def test_a_backward_pass_that_is_differentiated_is_not_taken_for_work_done_again():
+    cpu = (
+        event(MODULE + "m", 0, 10),
+        event("aten::mul", 1, 9, sequence=1),
+        *node("MulBackward0", 20, 40, 1, MAIN),
+        in_engine("aten::mul", 22, 38, sequence=2),  # with create_graph=True it is made to be differentiated itself
+    )
+    (call,) = attribute_events(Events(cpu=cpu))
+
+    assert figures(call) == {("m", "forward"): 10, ("m", "backward"): 20}
+
+
 def test_every_marked_call_has_rows_of_its_own_and_what_is_between_has_none():
     def one(number, start):
         return event(f"{CALL}{number}", start, start + 20), event(MODULE + "m", start + 5, start + 15)

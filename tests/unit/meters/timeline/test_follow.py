@@ -8,9 +8,16 @@ from conftest import make_case  # noqa: E402
 from speechmeter.core.errors import InputError  # noqa: E402
 from speechmeter.core.memory_timeline import read_timeline, write_timeline  # noqa: E402
 from speechmeter.core.protocols import PROFILED  # noqa: E402
+from speechmeter.meters.recording.needs import Needs  # noqa: E402
+from speechmeter.meters.recording.profiler import recorded  # noqa: E402
 from speechmeter.meters.timeline.follow import followed, thinned  # noqa: E402
 from speechmeter.meters.timeline.meter import TimelineMeter, by_module, rows  # noqa: E402
-from speechmeter.meters.traces.record import record  # noqa: E402
+
+
+def record(steps, roots):
+    """A trace of steps, as the meter asks for it."""
+    return recorded(steps[0], steps, roots, Needs(modules=True, memory=True, traced=1), cuda=False).trace
+
 
 FLOAT_BYTES = 4
 
@@ -42,7 +49,7 @@ class Net(torch.nn.Module):
 @pytest.fixture(scope="module")
 def timeline():
     net = Net()
-    return followed(record([lambda: net(None)], {"net": net}, cuda=False).events, "cpu")
+    return followed(record([lambda: net(None)], {"net": net}).events, "cpu")
 
 
 def test_the_peak_is_what_was_alive_together(timeline):
@@ -69,12 +76,12 @@ def test_the_record_tells_the_peak_and_the_modules(timeline):
 def test_saved_for_backward_is_held_at_the_peak_by_the_forward_module():
     net = torch.nn.Sequential(torch.nn.Linear(10, 100, bias=False), torch.nn.Tanh(), torch.nn.Linear(100, 1))
     x = torch.randn(50, 10)
-    found = followed(record([lambda: net(x).sum().backward()], {"net": net}, cuda=False).events, "cpu")
+    found = followed(record([lambda: net(x).sum().backward()], {"net": net}).events, "cpu")
     assert by_module(found.held)["net.1"] >= 50 * 100 * FLOAT_BYTES  # Tanh saves what it puts out
 
 
 def test_a_step_without_tensors_has_no_timeline():
-    assert followed(record([lambda: None], {}, cuda=False).events, "cpu") is None
+    assert followed(record([lambda: None], {}).events, "cpu") is None
 
 
 def test_allocations_of_a_gpu_count_from_what_was_there_before():

@@ -6,10 +6,17 @@ torch = pytest.importorskip("torch", reason="needs torch")
 from trace_rules import breaches  # noqa: E402
 
 from speechmeter.core.traces import SUFFIX, Trace, nested  # noqa: E402
+from speechmeter.meters.recording.needs import Needs  # noqa: E402
+from speechmeter.meters.recording.profiler import recorded  # noqa: E402
 from speechmeter.meters.traces.meter import write_files  # noqa: E402
-from speechmeter.meters.traces.record import record  # noqa: E402
 from speechmeter.meters.traces.stacks import stacks, stacks_text  # noqa: E402
-from speechmeter.meters.traces.tidy import tidied  # noqa: E402
+from speechmeter.meters.traces.tidy import joined, shortened, tidied  # noqa: E402
+
+
+def record(steps, roots, **needs):
+    """A trace of steps, as the meter asks for it."""
+    asked = Needs(modules=True, memory=True, shapes=True, traced=len(steps), **needs)
+    return recorded(steps[0], steps, roots, asked, cuda=False).trace
 
 
 class Net(torch.nn.Module):
@@ -25,10 +32,20 @@ class Net(torch.nn.Module):
 @pytest.fixture(scope="module")
 def trace():
     net, x = Net(), torch.randn(4, 8)
-    return record([lambda: net(x).sum().backward()] * 2, {"net": net}, cuda=False)
+    return record([lambda: net(x).sum().backward()] * 2, {"net": net})
 
 
 def test_a_trace_keeps_the_rules_of_the_format(trace):
+    assert breaches(trace.events) == []
+
+
+def test_the_call_that_pays_for_the_start_and_later_steps_are_not_in_it():
+    net, x = Net(), torch.randn(4, 8)
+    steps = [lambda: net(x).sum().backward()] * 3
+    trace = recorded(steps[0], steps, {"net": net}, Needs(modules=True, traced=2), cuda=False).trace
+    names = [event["name"] for event in trace.events if event.get("cat") == "user_annotation"]
+    assert [name for name in names if name.startswith("ProfilerStep")] == ["ProfilerStep#0", "ProfilerStep#1"]
+    assert names.count("net.first") == 2
     assert breaches(trace.events) == []
 
 
@@ -72,7 +89,7 @@ def test_of_many_stacks_the_costliest_are_written_and_the_sum_stays():
 
 
 def test_a_long_trace_is_cut_down_to_the_longest_slices(trace):
-    short = tidied(Trace(events=[dict(event) for event in trace.events], facts={}), most_events=100)
+    short = shortened(Trace(events=[dict(event) for event in trace.events], facts={}), 100)
     assert len(short.events) <= 100
     assert breaches(short.events) == []
     assert short.facts["speechmeter"]["left_out"] >= len(trace.events) - 100 > 0
@@ -108,7 +125,7 @@ def test_a_range_that_outlives_the_function_that_opened_it_is_kept_whole():
 
 def test_with_pythons_stacks_the_rules_are_kept_too():
     net, x = Net(), torch.randn(4, 8)
-    found = record([lambda: net(x).sum().backward()], {"net": net}, cuda=False, python_stacks=True)
+    found = record([lambda: net(x).sum().backward()], {"net": net}, stacks=True)
     assert breaches(found.events) == []
     assert any("forward" in line and "aten::addmm" in line for line in stacks(found.events))
 
@@ -116,7 +133,7 @@ def test_with_pythons_stacks_the_rules_are_kept_too():
 def test_tensorboards_own_reader_takes_the_trace(trace, tmp_path):
     data = pytest.importorskip("torch_tb_profiler.profiler.data", reason="needs torch-tb-profiler and pandas")
     path = tmp_path / f"net{SUFFIX}"
-    write_files(path, trace)
+    write_files(path, [trace], 10**6)
     seen = data.RunProfileData.parse("net", None, str(path), str(tmp_path))
     assert seen.steps_names == ["0", "1"]
     calls = {operator.name: operator.calls for operator in seen.op_list_groupby_name}
@@ -129,6 +146,27 @@ def test_tensorboards_own_reader_takes_the_trace(trace, tmp_path):
 
 def test_the_model_is_left_as_it_was(trace):
     net = Net()
-    record([lambda: net(torch.zeros(1, 8))], {"net": net}, cuda=False)
+    record([lambda: net(torch.zeros(1, 8))], {"net": net})
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in net.modules())
     assert not torch.autograd._profiler_enabled()
+
+
+def test_recordings_of_one_process_become_one_trace(trace, tmp_path):
+    later = record([lambda: torch.ones(4).sum()], {})
+    both = joined([trace, later])
+    assert breaches(both.events) == []
+    slices = [[(e["name"], e["dur"]) for e in found.events if e["ph"] == "X"] for found in (trace, later, both)]
+    assert slices[2] == slices[0] + slices[1]
+    numbers = [
+        {e["args"]["External id"] for e in found.events if e["ph"] == "X" and "External id" in e.get("args", {})}
+        for found in (trace, later, both)
+    ]
+    assert len(numbers[2]) == len(numbers[0]) + len(numbers[1])
+    names = [str(event) for event in both.events if event["ph"] == "M"]
+    assert len(names) == len(set(names)) > 0
+
+    write_files(tmp_path / f"both{SUFFIX}", [trace, later], 10**6)
+    written = (tmp_path / "stacks.txt").read_text()
+    assert "aten::addmm" in written
+    assert "aten::ones" in written
+    assert not (tmp_path / "stacks-gpu.txt").exists()

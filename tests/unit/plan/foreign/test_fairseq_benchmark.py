@@ -1,15 +1,20 @@
 """The YAML of fairseq's speech-to-speech benchmark as a plan of ours."""
 
 import pickle
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import soundfile
 
 from speechmeter.core.errors import InputError, PlanError
+from speechmeter.core.outputs import SpeechFiles
+from speechmeter.launch.preflight import preflight
 from speechmeter.plan.foreign.recognise import read_plan
 from speechmeter.plan.overrides import apply, from_flag, from_set
 from speechmeter.plan.study import study_from_file
 from speechmeter.workloads.dataset import DatasetWorkload
+from speechmeter.workloads.text import TextWorkload
 
 ONE = """\
 general:
@@ -58,12 +63,11 @@ def plan_of(folder, text, *sets):
 def test_one_stage_is_a_model_with_axes(tmp_path):
     found = translated(tmp_path, ONE)
     assert found.source.data == {
-        "models": [{"name": "S2T", "load": "transformers:speech_to_text"}],
+        "models": [{"name": "S2T", "load": "transformers:speech_to_text", "stand_in_for": {"path": "best.pt"}}],
         "beam": 5,
         "max_len_a": 1.5,
         "device": "cpu",
-        "audio": "noise",
-        "seconds": 5.5,
+        "features": {"count": 3, "frames": [100, 1000], "bands": 80},
         "batch": 1,
         "repeats": 3,
         "discard": 2,
@@ -72,11 +76,12 @@ def test_one_stage_is_a_model_with_axes(tmp_path):
     }
     place = f"{tmp_path}/bench.yaml"
     assert found.notes == (
-        f"{place}:6: stage1: transformers:speech_to_text in the size of s2t_transformer_s: the checkpoint's "
-        "architecture from configuration, random weights; not read: path",
+        f"{place}:6: stage1: transformers:speech_to_text in the size of s2t_transformer_s, random weights; "
+        "it is a stand-in for path best.pt, which only fairseq can read",
         f"{place}:9: max_len_a, max_len_b: random weights do not end a text, so each is as long as they allow; "
         "--set max_new_tokens=60 gives another length",
-        f"{place}:2: dataset_path 'frames.npy' is a pickle and is not read: 5.5 s of noise stand in",
+        f"{place}:2: dataset_path 'frames.npy' is not here: 3 synthetic examples: normal features of 100 to 1000 "
+        "frames",
     )
     assert found.source.place(("max_len_a",)) == f"{place}:9"
 
@@ -149,7 +154,9 @@ def test_units_get_a_dictionary_and_a_vocoder_of_their_number(tmp_path):
     assert (
         f"{tmp_path}/bench.yaml:4: dump_speech_waveforms_dir: sound is written to artifacts/ of the run" in found.notes
     )
-    assert any("not read: vocoder, vocoder_cfg" in note for note in found.notes)
+    assert "stand_in_for" not in speak
+    assert sing["stand_in_for"] == {"vocoder": "g.pt", "vocoder_cfg": "g.json"}
+    assert any("stand-in for vocoder g.pt, vocoder_cfg g.json, which" in note for note in found.notes)
 
 
 def test_without_a_vocoder_there_is_no_sound(tmp_path):
@@ -161,16 +168,24 @@ def test_without_a_vocoder_there_is_no_sound(tmp_path):
 @pytest.mark.parametrize(
     ("task", "load", "workload"),
     [
-        ("speech_to_text", "transformers:speech_to_text", {"audio": "noise", "seconds": 5.5}),
+        (
+            "speech_to_text",
+            "transformers:speech_to_text",
+            {"features": {"count": 3, "frames": [100, 1000], "bands": 80}},
+        ),
         ("translation", "transformers:marian", {"text": {"vocabulary": 58101, "count": 3}}),
         ("text_to_speech", "transformers:speecht5", {"text": {"vocabulary": 81, "count": 3}}),
-        ("speech_to_speech", "transformers:speecht5", {"audio": "noise", "seconds": 5.5}),
+        (
+            "speech_to_speech",
+            "transformers:speecht5",
+            {"audio": "noise", "workload": {"name": "audio", "count": 3, "shortest": 1.0, "longest": 10.0}},
+        ),
     ],
 )
 def test_each_task_is_fed_what_it_takes(tmp_path, task, load, workload):
     data = plan_of(tmp_path, ONE.replace("speech_to_text", task).replace("S2T", "MT"))
     assert data["models"][0]["load"] == load
-    assert {key: data[key] for key in ("audio", "seconds", "text", "features") if key in data} == workload
+    assert {key: data[key] for key in ("audio", "workload", "seconds", "text", "features") if key in data} == workload
 
 
 def test_a_stage_that_stands_twice_is_named_with_both_lines(tmp_path):
@@ -184,7 +199,8 @@ def test_a_stage_that_stands_twice_is_named_with_both_lines(tmp_path):
 
 def test_the_chain_ends_before_a_task_that_nothing_stands_in_for(tmp_path):
     found = translated(tmp_path, THREE.replace("translation", "language_modeling"))
-    assert found.source.data["models"] == [{"name": "3StageS2ST", "load": "transformers:speech_to_text"}]
+    (entry,) = found.source.data["models"]
+    assert (entry["name"], entry["load"]) == ("3StageS2ST", "transformers:speech_to_text")
     assert found.notes[0] == (
         f"{tmp_path}/bench.yaml:3: stage2: the task 'language_modeling' has no stand-in: the chain ends before it"
     )
@@ -218,6 +234,8 @@ def test_keys_without_a_counterpart_are_a_line_each(tmp_path):
         (THREE.replace("beam: 2", "beam: two"), ":3: ", "beam takes a whole number"),
         (ONE.replace("best.pt", "!!python/object/apply:os.system [touch pwned]"), ":8: ", "no YAML tags"),
         (ONE + "  path: other.pt\n", ":10: ", "stands twice"),
+        (ONE + "  eos_prob_threshold: 2\n", ":10: ", "eos_prob_threshold takes a number from 0 to 1, not 2"),
+        (UNITS.replace("dataset_size: 2", "target_sr: fast"), ":3: ", "save_speech.rate takes a whole number"),
     ],
 )
 def test_what_cannot_be_understood_is_one_line(tmp_path, monkeypatch, text, line, what):
@@ -276,8 +294,8 @@ def test_a_manifest_without_files_leaves_synthetic_data(tmp_path, content):
     if content is not None:
         (tmp_path / "list.tsv").write_text(content)
     found = translated(tmp_path, RAW)
-    assert found.source.data["audio"] == "noise"
-    assert any("lists no file that is here" in note for note in found.notes)
+    assert found.source.data["features"]["count"] == 3
+    assert any("lists no file that is here: 3 synthetic examples" in note for note in found.notes)
 
 
 def test_sound_that_a_flag_names_takes_the_place_of_the_data(tmp_path):
@@ -286,10 +304,94 @@ def test_sound_that_a_flag_names_takes_the_place_of_the_data(tmp_path):
     assert plan_of(tmp_path, ONE, "audio=sample")["audio"] == "sample"
 
 
+def test_the_files_of_the_original_are_part_of_the_case_and_nothing_else_changes(tmp_path):
+    (tmp_path / "bench.yaml").write_text(ONE)
+    (case,) = study_from_file(tmp_path / "bench.yaml").cells.cases
+    assert case.subject.options == {"stand_in_for": {"path": "best.pt"}}
+    (tmp_path / "bench.yaml").write_text(ONE.replace("  path: best.pt\n", ""))
+    (without,) = study_from_file(tmp_path / "bench.yaml").cells.cases
+    assert without.subject.options == {}
+    assert without == replace(case, subject=replace(case.subject, options={}))
+
+
+def samples(path, *arrays):
+    items = np.empty(len(arrays), dtype=object)
+    for place, array in enumerate(arrays):
+        inputs = {"src_tokens": array, "src_lengths": np.array([array.shape[1]])}
+        items[place] = {"id": place, "net_input": inputs}
+    np.save(path, items, allow_pickle=True)
+
+
+def test_a_list_of_samples_that_is_here_is_what_is_fed(tmp_path):
+    samples(tmp_path / "frames.npy", *(np.ones((1, frames, 80), np.float32) for frames in (5, 9, 7, 8)))
+    found = translated(tmp_path, ONE)
+    assert found.source.data["data"] == {"manifest": f"{tmp_path}/frames.npy", "format": "npy", "count": 3}
+    assert found.source.data["repeats"] == 3
+    assert not any("dataset_path" in note or "synthetic examples" in note for note in found.notes)
+    (case,) = study_from_file(tmp_path / "bench.yaml").cells.cases
+    assert preflight([case]) == []
+    assert [batch.data.shape for batch in DatasetWorkload().batches(case)] == [(1, 5, 80), (1, 9, 80), (1, 7, 80)]
+
+
+def test_without_a_dataset_size_every_sample_is_fed_once(tmp_path):
+    samples(tmp_path / "frames.npy", *(np.ones((1, frames, 80), np.float32) for frames in (5, 9)))
+    data = plan_of(tmp_path, ONE.replace("  dataset_size: 3\n", ""))
+    assert data["data"] == {"manifest": f"{tmp_path}/frames.npy", "format": "npy"}
+    assert data["repeats"] == 1  # samples are whole passes over the items
+
+
+def test_samples_of_token_ids_are_fed_to_a_model_that_reads(tmp_path):
+    samples(tmp_path / "frames.npy", np.array([[4, 5, 6]]), np.array([[7, 8]]))
+    assert plan_of(tmp_path, ONE.replace("speech_to_text", "translation").replace("S2T", "MT"))["text"] == {
+        "ids": f"{tmp_path}/frames.npy",
+        "count": 3,
+    }
+    (case,) = study_from_file(tmp_path / "bench.yaml").cells.cases
+    assert [batch.data for batch in TextWorkload().batches(case)] == [((4, 5, 6),), ((7, 8),)]
+
+
+@pytest.mark.parametrize("task", ["speech_to_text", "translation"])
+def test_a_list_that_is_none_is_refused_before_anything_runs(tmp_path, monkeypatch, task):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "frames.npy").write_bytes(pickle.dumps(_Trap()))
+    (tmp_path / "bench.yaml").write_text(ONE.replace("speech_to_text", task))
+    with pytest.raises(InputError, match=r"frames\.npy"):
+        preflight(study_from_file(tmp_path / "bench.yaml").cells.cases)
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_features_for_a_model_that_hears_sound_alone_are_refused_beforehand(tmp_path):
+    samples(tmp_path / "frames.npy", np.ones((1, 5, 80), np.float32))
+    (tmp_path / "bench.yaml").write_text(ONE.replace("speech_to_text", "speech_to_speech").replace("S2T", "S2S"))
+    with pytest.raises(InputError, match="speecht5 hears sound through a front-end of its own"):
+        preflight(study_from_file(tmp_path / "bench.yaml").cells.cases)
+
+
+def test_dumped_sound_has_the_prefix_and_the_rate_of_the_file(tmp_path):
+    text = UNITS.replace("dataset_size: 2", "dump_waveform_file_prefix: dev\n  target_sr: 22050")
+    (tmp_path / "bench.yaml").write_text(text)
+    assert study_from_file(tmp_path / "bench.yaml").plan.speech_files() == SpeechFiles(prefix="dev", rate=22050)
+    found = translated(tmp_path, text.replace("  dump_speech_waveforms_dir: out\n", ""))
+    assert "save_speech" not in found.source.data
+    assert sum("nothing is written without dump_speech_waveforms_dir" in note for note in found.notes) == 2
+
+
+def test_a_threshold_for_the_end_of_speech_is_handed_to_the_stage_that_has_one(tmp_path):
+    stages = plan_of(tmp_path, THREE.replace("beam: 4,", "beam: 4, eos_prob_threshold: 0.3,"))["models"][0]["stages"]
+    assert [stage.get("generate") for stage in stages] == [None, None, {"threshold": 0.3}]
+    found = translated(tmp_path, ONE + "  eos_prob_threshold: 0.3\n")
+    assert "generate" not in found.source.data["models"][0]
+    assert any("eos_prob_threshold: no stage decides" in note for note in found.notes)
+
+
 def test_a_model_that_a_flag_names_takes_the_place_of_the_stages(tmp_path):
     (tmp_path / "bench.yaml").write_text(ONE.replace("speech_to_text", "masked_lm"))
     study = study_from_file(tmp_path / "bench.yaml", [from_flag("models", "log-mel")])
     assert [case.subject.name for case in study.cells.cases] == ["log-mel"]
+    (tmp_path / "bench.yaml").write_text(ONE)
+    study = study_from_file(tmp_path / "bench.yaml", [from_flag("models", "log-mel")])
+    assert [case.workload.options["count"] for case in study.cells.cases] == [3]
+    assert preflight(study.cells.cases) == []
 
 
 def test_the_stored_plan_gives_the_same_cases(tmp_path):

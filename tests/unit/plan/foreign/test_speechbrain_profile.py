@@ -90,6 +90,12 @@ def test_exported_logs_are_a_trace(folder):
     assert "trace" not in translated(folder, RECIPE).source.data
 
 
+def test_a_source_that_is_no_folder_is_a_model_of_the_hub(folder):
+    found = translated(folder, "pretrained_model: {source: hub/name, type: VAD}\n")
+    assert found.source.data["models"][0]["load"] == "speechbrain:hub/name"
+    assert found.notes == ()
+
+
 def test_a_download_of_the_recipe_is_used(folder):
     (folder / "pretrained_models" / "hub" / "name").mkdir(parents=True)
     found = translated(folder, "pretrained_model: {source: hub/name, type: VAD}\n")
@@ -100,7 +106,6 @@ def test_a_download_of_the_recipe_is_used(folder):
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("pretrained_model:\n  source: hub/name\n", ":2: ", "no directory here, and nothing is downloaded"),
         ("pretrained_model:\n  type: VAD\n", ":1: ", "names no model"),
         ("profiling_dimensions: {batch_sizes: [1]}\n", "", "names no model"),
         ("pretrained_model: {source: [a, b]}\n", ":1: ", "source takes a directory, not ['a', 'b']"),

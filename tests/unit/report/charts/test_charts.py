@@ -1,6 +1,9 @@
 """What charts say: cells without a figure, both intervals, blocks that fit, ratios."""
 
+import json
+from dataclasses import replace
 from itertools import pairwise, product
+from statistics import fmean, stdev
 
 import pytest
 import report_runs
@@ -9,9 +12,11 @@ from conftest import make_case, make_record
 pytest.importorskip("altair", reason="altair is not installed: pip install 'speechmeter[report]'")
 
 from speechmeter.core import metrics
+from speechmeter.core.errors import InputError
 from speechmeter.core.finding import trial_protocol
 from speechmeter.core.types import Measurement
 from speechmeter.report.charts import (
+    against_latency,
     arithmetic,
     cold_start,
     energy,
@@ -59,6 +64,150 @@ def test_models_are_side_by_side_where_they_share_a_batch():
     made = list(scaling.figures(source([*report_runs.grid("alpha"), *report_runs.grid("beta", 2.5)])))
     assert made[0].title == "models side by side: latency against seconds, batch 1"
     assert {row["line"] for row in made[0].rows} == {"alpha", "beta"}
+
+
+def timed(name, seconds, samples, *, batch=1, rounds=1, parameters=1e6, **axes):
+    """Rounds of one case, with these samples in each; parameters, and FLOPs that grow with the input."""
+    case = make_case(name, seconds=seconds, batch=batch, meters=("latency", "parameters", "flops"), **axes)
+    held = [
+        Measurement.of(metrics.LATENCY, samples),
+        Measurement.of(metrics.PARAMETERS, [parameters]),
+        Measurement.of(metrics.FLOPS, [1e9 * seconds * batch]),
+    ]
+    return [make_record(case, *held, round=round, sequence=round) for round in range(rounds)]
+
+
+def test_the_plot_of_scaling_is_one_chart_with_all_models():
+    sizes = [(seconds, batch) for seconds in (1.0, 2.0) for batch in (1, 4)]
+    records = [r for name in ("alpha", "beta") for s, b in sizes for r in timed(name, s, [0.1, 0.2], batch=b)]
+    (figure,) = scaling.plotted([source(records)], [])
+    assert figure.title == "latency against seconds of audio, batch 1"
+    assert {(row["line"], row["seconds"]) for row in figure.rows} == set(product(("alpha", "beta"), (1.0, 2.0)))
+    (other,) = scaling.plotted([source(records)], ["batch", "flops"])
+    assert other.title == "FLOPs against batch, seconds 1"
+    assert {row["batch"]: row["value"] for row in other.rows} == {1: 1e9, 4: 4e9}
+
+
+def test_one_model_has_a_line_for_each_value_of_the_other_axis():
+    records = [r for s in (1.0, 2.0) for b in (1, 4) for r in timed("alpha", s, [0.1, 0.2], batch=b)]
+    (figure,) = scaling.plotted([source(records)], [])
+    assert figure.title == "latency against seconds of audio: alpha · cpu"
+    assert {row["line"] for row in figure.rows} == {"batch 1", "batch 4"}
+    (figure,) = scaling.plotted([source(records)], ["batch"])
+    assert {row["line"] for row in figure.rows} == {"seconds 1", "seconds 2"}
+
+
+def test_of_one_round_the_bar_is_the_standard_deviation_of_its_samples():
+    samples = [0.1, 0.2, 0.6]
+    (figure,) = scaling.plotted([source([*timed("a", 1.0, samples), *timed("a", 2.0, samples)])], [])
+    row, mean, sd = figure.rows[0], fmean(samples), stdev(samples)
+    assert (row["value"], row["low"], row["high"]) == pytest.approx((mean, mean - sd, mean + sd), rel=1e-5)
+    assert "One round: points and bars are mean ± standard deviation of 3 samples" in figure.caption
+    assert figure.caveats[0] == "one round: points and bars are mean ± standard deviation of 3 samples"
+
+
+def test_of_several_rounds_the_bar_is_the_interval():
+    records = [*timed("a", 1.0, [0.1, 0.3], rounds=2), *timed("a", 2.0, [0.2], rounds=3), *timed("a", 4.0, [0.2])]
+    (figure,) = scaling.plotted([source(records)], [])
+    assert figure.rows[0]["value"] == pytest.approx(0.2)  # the median of a round, not a mean of all
+    assert figure.rows[2]["low"] is None
+    bars = "bars are 95 % intervals over 2 to 3 rounds; a point without a bar has a single sample"
+    assert figure.caveats[0] == bars
+
+
+def test_a_bar_to_zero_keeps_the_axis_logarithmic_and_is_told():
+    records = [*timed("a", 1.0, [1e-4, 1e-4, 9e-3]), *timed("a", 2.0, [0.1, 0.1, 0.1]), *timed("a", 4.0, [5.0, 5.0])]
+    (figure,) = scaling.plotted([source(records)], [])
+    assert "a bar that ends at the bottom reaches 0 or less" in figure.caveats
+    assert 0 < figure.rows[0]["low"] < figure.rows[0]["value"]
+    assert '"type": "log"' in json.dumps(figure.spec)
+
+
+def test_a_case_that_failed_is_named_in_the_plot():
+    failed = make_record(make_case("a", seconds=4.0), status="oom", reason="needs 30 GiB")
+    (figure,) = scaling.plotted([source([*timed("a", 1.0, [0.1]), *timed("a", 2.0, [0.2]), failed])], [])
+    assert "not drawn: a · cpu at seconds 4: oom" in figure.caveats
+
+
+def test_machines_have_lines_of_their_own_in_one_plot():
+    records = [*timed("a", 1.0, [0.1]), *timed("a", 2.0, [0.2])]
+    laptop, board = (replace(source(records), name=name) for name in ("laptop", "board"))
+    (figure,) = scaling.plotted([laptop, board], [])
+    assert {row["line"] for row in figure.rows} == {"laptop", "board"}
+
+
+def test_lines_are_moved_sideways_within_the_gap_to_the_next_size():
+    records = [r for name in "abcde" for s in (1.0, 2.0, 32.0) for r in timed(name, s, [0.1, 0.2])]
+    (figure,) = scaling.plotted([source(records)], [])
+    places = {row["seconds"]: [] for row in figure.rows}
+    for row in figure.rows:
+        places[row["seconds"]].append(row["place"])
+    assert max(places[1.0]) < min(places[2.0]) and max(places[2.0]) < min(places[32.0])
+    assert all(len(set(those)) == 5 for those in places.values())
+    assert places[2.0][2] == pytest.approx(2.0)  # the one in the middle stays
+
+
+def test_more_lines_than_can_be_followed_are_refused():
+    records = [r for n in range(17) for s in (1.0, 2.0) for r in timed(f"model-{n}", s, [0.1])]
+    with pytest.raises(InputError, match="17 lines are too many for one chart; choose some"):
+        scaling.plotted([source(records)], [])
+
+
+def test_twelve_lines_differ_in_colour_or_shape():
+    records = [r for n in range(12) for s in (1.0, 2.0) for r in timed(f"model-{n}", s, [0.1])]
+    (figure,) = scaling.plotted([source(records)], [])
+    points = figure.spec["layer"][-1]["encoding"]["shape"]["scale"]
+    pairs = [(place % len(CATEGORIES), shape) for place, shape in enumerate(points["range"])]
+    assert len(points["domain"]) == len(set(pairs)) == 12
+
+
+@pytest.mark.parametrize(("words", "says"), [(["nix"], "there is no kind scaling:nix; choose from: seconds, batch,"),
+                                             (["latancy"], "did you mean 'latency'"),
+                                             (["seconds", "batch"], "one axis and one metric")])  # fmt: skip
+def test_an_unknown_word_behind_scaling_is_answered_with_those_there_are(words, says):
+    with pytest.raises(InputError, match=says):
+        scaling.plotted([source(timed("a", 1.0, [0.1]))], words)
+
+
+def test_parameters_and_flops_are_drawn_against_latency_with_every_model_named():
+    models = {"front-end": 0.0, "small": 2e6, "large": 9e7, "twin": 9e7}
+    records = [r for n, size in models.items() for s in (1.0, 2.0) for r in timed(n, s, [s, 2 * s], parameters=size)]
+    made = against_latency.figures(source(records), spread=True)
+    assert [figure.title for figure in made] == ["parameters against latency", "FLOPs against latency"]
+    assert {row.get("name") for row in made[0].rows} == {None, *models}
+    for figure in made:
+        assert {row["model"] for row in figure.rows} == {*models}
+        assert {row["input"] for row in figure.rows} == {"1 s × 1", "2 s × 1"}
+    sized = {(row["model"], row["input"]): (row["size"], row["value"]) for row in made[0].rows}
+    assert sized["large", "2 s × 1"] == (9e7, 3.0)
+    names = {row["name"]: (row["align"], row["right"], row["down"]) for row in made[0].rows if "name" in row}
+    assert names["large"] != names["twin"]  # they are at one point
+    assert '"symlog"' in json.dumps(made[0].spec)
+
+
+def test_names_that_would_be_on_each_other_are_in_a_legend():
+    records = [
+        r for n in range(8) for r in timed(f"a-model-of-long-name-{n}", 1.0, [1.0 + n / 100], parameters=1e6 + n)
+    ]
+    records += timed("far", 1.0, [50.0], parameters=9e8)
+    figure = against_latency.figures(source(records), spread=True)[0]
+    assert not any("name" in row for row in figure.rows)
+    alone = against_latency.figures(source(records[6:]), spread=True)[0]
+    assert [row["name"] for row in alone.rows] == ["a-model-of-long-n…", "a-model-of-long-n…", "far"]
+
+
+def test_of_one_size_the_bars_are_drawn_and_the_title_says_which():
+    records = [*timed("a", 1.0, [0.1, 0.2], parameters=1e6), *timed("b", 1.0, [0.3, 0.5], parameters=2e6)]
+    figure = against_latency.figures(source(records), spread=True)[0]
+    assert figure.title == "parameters against latency, 1 s × 1"
+    assert figure.rows[0]["low"] == pytest.approx(0.15 - stdev([0.1, 0.2]), rel=1e-5)
+    assert "mean ± standard deviation of 2 samples" in figure.caption
+
+
+def test_on_the_page_a_point_is_the_figure_of_its_table():
+    records = [*timed("a", 1.0, [0.1, 0.2, 0.9], parameters=1e6), *timed("b", 1.0, [0.3], parameters=2e6)]
+    figure = against_latency.figures(source(records))[0]
+    assert figure.rows[0]["value"] == 0.2 and figure.rows[0]["low"] is None
 
 
 def test_cold_start_has_three_figures_a_case():
@@ -208,7 +357,7 @@ def test_too_many_systems_are_drawn_and_not_compared(monkeypatch):
 
 
 def test_a_scatter_of_some_cases_says_so(monkeypatch):
-    monkeypatch.setattr(arithmetic, "_MOST_POINTS", 2)
+    monkeypatch.setattr(against_latency, "_MOST_POINTS", 2)
     made = {figure.title: figure for figure in arithmetic.figures(source(report_runs.grid("beta")))}
     assert len(made["FLOPs against latency"].rows) == 2
     assert made["FLOPs against latency"].caption.endswith("Of 4 cases the first 2.")

@@ -10,6 +10,7 @@ from golden_files import check_golden
 
 from speechmeter.report.charts import arithmetic, samples
 from speechmeter.report.charts.kinds import KINDS
+from speechmeter.report.plot import figures_of
 from speechmeter.report.sources import read_sources
 
 alt = pytest.importorskip("altair", reason="altair is not installed: pip install 'speechmeter[report]'")
@@ -21,17 +22,25 @@ def sources(tmp_path_factory):
     return read_sources(map(str, report_runs.full(tmp_path_factory.mktemp("runs"))))
 
 
+PLOTS = ("scaling", "scaling:batch:memory", "parameters")
+"""Kinds whose figure for a paper is not one of the page."""
+
+
 @pytest.fixture(scope="module")
 def drawn(sources):
-    """The first figures of every kind."""
-    return {name: list(islice(kind.draw(sources), 6)) for name, kind in KINDS.items()}
+    """The first figures of every kind, and those of a file where they differ."""
+    made = {name: list(islice(kind.draw(sources), 6)) for name, kind in KINDS.items()}
+    return made | {f"plot-{kind.replace(':', '-')}": figures_of(sources[:1], kind) for kind in PLOTS}
+
+
+ALL = (*KINDS, *(f"plot-{kind.replace(':', '-')}" for kind in PLOTS))
 
 
 def text(specs):
     return json.dumps(specs, indent=1, ensure_ascii=False) + "\n"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL)
 def test_golden(kind, drawn):
     assert drawn[kind]
     check_golden(GOLDEN / f"{kind}.json", text({figure.title: figure.spec for figure in drawn[kind][:4]}))
@@ -42,14 +51,14 @@ def test_golden_of_what_only_the_page_shows(sources):
     check_golden(GOLDEN / "page.json", text({**{f.title: f.spec for f in figures}, "samples": samples.strip()}))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL)
 def test_every_specification_is_valid(kind, drawn):
     for figure in drawn[kind][:2]:
         plain = {**figure.spec, "data": {"values": figure.rows[:1]}}
         (alt.LayerChart if "layer" in plain else alt.Chart).from_dict(plain, validate=True)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL)
 def test_every_column_of_a_figures_table_is_a_field_of_its_rows(kind, drawn):
     for figure in drawn[kind]:
         for field, heading in figure.columns:

@@ -13,6 +13,7 @@ from conftest import make_case, make_record
 
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
+from speechmeter.report.caveats import ONE_ROUND
 from speechmeter.report.choose import tables
 from speechmeter.report.page.build import build_page, embedded, page_data
 from speechmeter.report.sources import read_sources
@@ -26,6 +27,91 @@ def sources(tmp_path_factory):
 @pytest.fixture(scope="module")
 def desk(sources):
     return page_data(sources[:1], "0")
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    """The page of runs that fill every section."""
+    return page_data(read_sources(map(str, report_runs.full(tmp_path_factory.mktemp("several"), names=()))), "0")
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory):
+    """The page of the same runs with one round each, and random weights."""
+    runs = report_runs.full(tmp_path_factory.mktemp("once"), report_runs.once, names=())
+    return page_data(read_sources(map(str, runs)), "0")
+
+
+def test_a_run_of_one_round_with_random_weights_says_both_at_its_head(single, desk):
+    for run in single["runs"]:
+        assert run["rounds"] == "1 round"
+        assert run["notes"] == [ONE_ROUND, report_runs.RANDOM]
+    assert (desk["runs"][0]["rounds"], desk["runs"][0]["notes"]) == ("3 rounds", [])
+
+
+def test_the_table_promises_intervals_only_where_there_are_some(single, desk):
+    assert desk["table"]["text"].startswith("Figures with their 95 % intervals. Choose")
+    assert single["table"]["text"].startswith("Figures with their 95 % intervals; those of one round have none.")  # WER
+
+
+def test_the_table_of_one_round_promises_no_interval(tmp_path):
+    run = report_runs.write(tmp_path / "run", report_runs.once(report_runs.grid("alpha")), report_runs.CPU)
+    text = page_data(read_sources([str(run)]), "0")["table"]["text"]
+    assert text.startswith("Figures without intervals: there was one round. Choose")
+
+
+def test_a_figure_without_an_interval_says_why(single, desk):
+    place = [column["id"] for column in desk["table"]["columns"]].index("parameters.v1")
+    counted = [row[1][place] for row in desk["table"]["rows"] if row[1][place][1] is not None]
+    assert {(cell[2], cell[5]) for cell in counted} == {("no interval: counted, not sampled", False)}
+    place = [column["id"] for column in single["table"]["columns"]].index("latency.v1")
+    timed = [row[1][place] for row in single["table"]["rows"] if row[1][place][1] is not None]
+    assert {(cell[2], cell[5]) for cell in timed} == {("one round: no interval", False)}
+
+
+def test_the_details_of_a_case_have_the_notes_of_its_model(single, desk):
+    told = [[single["shared"][place] for place in case["notes"]] for case in single["cases"]]
+    assert all(notes == [report_runs.RANDOM] for notes in told)
+    assert all(case["notes"] == [] for case in desk["cases"])
+
+
+def interval_is_drawn(figure):
+    """Whether a figure holds an interval over rounds or over utterances: an end of one, or a text with its half."""
+    fields = ("low", "cost_low", "interval")
+    return any(row.get(name) not in (None, "") for row in figure["spec"]["data"]["values"] for name in fields)
+
+
+def test_no_caption_speaks_of_intervals_that_are_not_there(single, several):
+    kinds = set()
+    for data in (several, single):
+        for section in data["sections"]:
+            for figure in section["figures"]:
+                promised = re.sub("there is no interval|where intervals overlap or are missing", "", figure["caption"])
+                if section["id"] not in ("frontier", "memory", "modules"):
+                    kinds.add((section["id"], interval_is_drawn(figure)))
+                    assert ("interval" in promised) == interval_is_drawn(figure), (section["id"], figure["caption"])
+    assert {("grid", True), ("grid", False), ("scaling", False), ("energy", False), ("losses", False)} <= kinds
+
+
+def test_every_figure_of_one_round_with_random_weights_says_both(single, several):
+    for section in single["sections"]:
+        for figure in section["figures"]:
+            assert any(note.endswith(report_runs.RANDOM) for note in figure["caveats"]), figure["title"]
+            counted = section["id"] in ("frontier", "memory") or "not sampled" in figure["caption"]
+            assert ("one round: no interval" in figure["caveats"]) == (not counted), figure["title"]
+    grids = next(section for section in several["sections"] if section["id"] == "grid")
+    assert all(figure["caveats"] == [] for figure in grids["figures"] if not figure["title"].startswith("search"))
+
+
+def test_a_section_is_called_by_what_it_holds(tmp_path):
+    spoken = [make_record(make_case(seconds=s), *(
+        Measurement.of(metric, [s]) for metric in (metrics.LATENCY, metrics.MEMORY_CPU_PEAK)
+    )) for s in (1.0, 2.0)]  # fmt: skip
+    sections = page_data(read_sources([str(report_runs.write(tmp_path / "run", spoken, report_runs.CPU))]), "0")
+    assert {one["id"]: one["title"] for one in sections["sections"]}["grid"] == "Latency and memory"
+    heard = report_runs.write(tmp_path / "heard", report_runs.grid("alpha"), report_runs.CPU)
+    titles = {one["id"]: one["title"] for one in page_data(read_sources([str(heard)]), "0")["sections"]}
+    assert (titles["grid"], titles["arithmetic"]) == ("Real-time factor and memory", "Parameters and FLOPs")
 
 
 def test_nothing_in_the_data_can_close_its_element(sources):
@@ -67,7 +153,7 @@ def test_every_metric_that_is_shown_is_defined(sources):
     data = page_data([sources[1], *sources[3:]], "0")
     defined = {one[0] for one in data["definitions"]}
     assert {column["id"] for column in data["table"]["columns"]} <= defined
-    assert {"module_share.v1", "floor_ratio.v1", "energy_cpu_per_audio_hour.v1"} <= defined
+    assert {"module_share.v3", "floor_ratio.v1", "energy_cpu_per_audio_hour.v1"} <= defined
 
 
 def test_an_empty_run_gives_a_page(tmp_path):

@@ -32,7 +32,6 @@ def test_every_declared_loss_has_its_function():
         path = Path(speechmeter.__file__).parents[1] / (module.replace(".", "/") + ".py")
         names = {node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
         assert function in names, known.name
-        assert ("experimental" in module) is bool(known.experimental), known.name
 
 
 def test_the_listing_has_a_row_for_each_with_a_version_or_the_way_to_get_it():
@@ -150,11 +149,11 @@ def test_shapes_alone_are_refused_before_anything_is_computed():
 def test_speechbrains_division_by_frames_is_undone_in_the_loss_alone():
     import torch
 
-    from speechmeter.subjects.losses.speechbrain import _undivided
+    from speechmeter.subjects.losses.others import undivided
 
     losses = torch.tensor([6.0, 8.0], requires_grad=True)
     frames = torch.tensor([3, 2], dtype=torch.int32)
-    whole = _undivided(losses, frames)
+    whole = undivided(losses, frames)
     whole.sum().backward()
     assert whole.tolist() == [18.0, 16.0]
     assert losses.grad.tolist() == [1.0, 1.0]
@@ -181,5 +180,4 @@ def test_every_trap_stands_in_the_documentation():
         assert known.takes in rows[known.name]
         assert known.integers[0] in rows[known.name]
         assert all(device in rows[known.name] for device in known.devices)
-        assert ("experimental" in rows[known.name]) is bool(known.experimental)
     assert set(rows) >= set(BY_NAME)

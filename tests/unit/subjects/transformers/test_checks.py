@@ -16,6 +16,10 @@ FEATURES = Spec(plugin="features", name="features")
 CASCADE = Spec(plugin="cascade", name="asr")
 
 
+def features(bands):
+    return Spec(plugin="features", name="features", options={"bands": bands})
+
+
 def case(source, workload=None, axes=(), **options):
     changes = {"workload": workload} if workload else {}
     subject = Spec(plugin="transformers", name="x", source=str(source), options=options)
@@ -57,7 +61,21 @@ def test_what_a_model_cannot_take():
     assert "add `text:` to the plan" in refused("vits")
     assert "takes sound" in refused("whisper", TEXT)
     assert "takes spectrograms" in refused("univnet", TEXT)
-    assert "takes sound" in refused("wav2vec2", FEATURES)
+
+
+def test_features_are_taken_past_a_front_end_of_as_many_bands():
+    for source in ("speech_to_text", "wav2vec2-bert", "parakeet_ctc"):
+        TransformersSubject().check(case(source, FEATURES))
+    TransformersSubject().check(case("speech_to_text", features(40), config={"input_feat_per_channel": 40}))
+    assert "takes features of 80 bands, and `features:` feeds 40; feed it 80 bands" in refused(
+        "speech_to_text", features(40)
+    )
+    for source in ("wav2vec2", "whisper", "encodec"):
+        assert "takes no features" in refused(source, FEATURES)
+    assert "speecht5 hears sound through a front-end of its own" in refused(
+        "speecht5", FEATURES, head="s2st", vocoder="random"
+    )
+    assert "takes text" in refused("marian", FEATURES)
 
 
 def test_inside_a_cascade_nothing_is_known_of_the_input():
@@ -72,9 +90,16 @@ def test_spectrograms_need_a_vocoder(tmp_path):
     assert "holds no config.json" in refused("speecht5", TEXT, vocoder=str(tmp_path))
 
 
+def test_a_synthesiser_takes_a_threshold_for_the_end_of_speech_alone():
+    TransformersSubject().check(case("speecht5", TEXT, vocoder="random", generate={"threshold": 0.3}))
+    for given in ({"threshold": 3}, {"threshold": "low"}, {"maxlenratio": 2.0}):
+        assert "takes `threshold` from 0 to 1" in refused("speecht5", TEXT, vocoder="random", generate=given)
+
+
 @pytest.mark.parametrize(
     ("options", "what"),
     [
+        ({"stand_in_for": "best.pt"}, "stand_in_for takes a mapping of names"),
         ({"generate": {"num_beams": 4}}, "use the axis beam"),
         ({"generate": {"do_sample": True}}, "nothing is sampled"),
         ({"generate": 5}, "generate takes a mapping"),

@@ -6,6 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
+from speechmeter.core.errors import SubjectError  # noqa: E402
 from speechmeter.core.types import Batch  # noqa: E402
 from speechmeter.subjects.transformers.reading import Ids, read_text  # noqa: E402
 
@@ -52,3 +53,8 @@ def test_a_tokenizer_reads_lines_but_not_ids():
     features = read_text(CONFIG, tokenizer, end=True)
     assert features(text("a line"))["input_ids"].tolist() == [[9, 9]]
     assert features(text((4, 5, 6)))["input_ids"].shape == (1, 4)
+
+
+def test_a_model_that_reads_says_so_when_it_is_fed_sound():
+    with pytest.raises(SubjectError, match="this model reads text"):
+        read_text(CONFIG, None, end=False)(Batch(data=torch.zeros(1, 100).numpy(), items=1))

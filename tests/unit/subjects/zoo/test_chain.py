@@ -52,6 +52,7 @@ def test_a_chain_runs_on_shapes_alone(name, lengths):
         outputs = [batch_of(*lengths)]
         counts = {}
         for stage in chain.stages:
+            mode.writing = stage.name == "decode"
             counts[stage.name] = count(lambda stage=stage: outputs.append(stage.fn(outputs[-1])), chain.modules)
     assert all(part.unknown() == {} for part in counts.values())
     assert counts["model"].forward > 0
@@ -114,3 +115,27 @@ def test_the_shortest_audio_runs_and_shorter_is_unavailable(name, least):
     assert len(output if name == "conformer-ctc" else output[0]) >= 1
     if subject.shortest_s:
         assert f"needs at least {least:g} s" in subject.unavailable(case_of(name, seconds=least - 0.005))
+
+
+@pytest.mark.parametrize("name", ["tera", "apc", "cpc", "conformer-ctc"])
+def test_a_quantised_model_holds_int8_and_says_nearly_the_same(name):
+    plain, quantised = (prepared(name, **changes) for changes in ({}, {"quantize": "int8-dynamic"}))
+    kinds = {type(module).__module__ for module in quantised.modules[name].modules()}
+    assert any("quantized.dynamic" in kind for kind in kinds)
+    layers = (torch.nn.Linear, torch.nn.LSTM, torch.nn.GRU)
+    left = [module for module in quantised.modules[name].modules() if type(module) in layers]
+    assert not left
+    values = []
+    for made in (plain, quantised):
+        chain = [stage for stage in made.stages if stage.name != "decode"]
+        found = run_chain(chain, batch_of(16000, 9000))[-1]
+        values.append(found[0] if isinstance(found, tuple) else found)
+    apart = (values[0] - values[1]).norm() / values[0].norm()
+    assert 0 < apart < 0.2
+
+
+def test_int8_needs_the_cpu_and_float32():
+    subject = plugins.subject("hubert")
+    assert subject.unavailable(case_of("hubert", quantize="int8-dynamic")) is None
+    assert "CPU only" in subject.unavailable(case_of("hubert", quantize="int8-dynamic", device="cuda"))
+    assert "starts from float32" in subject.unavailable(case_of("hubert", quantize="int8-dynamic", dtype="bfloat16"))

@@ -36,9 +36,48 @@ def test_json_lines_may_be_compressed(kind, tmp_path):
     assert list(read(packed)) == list(read(plain))
 
 
+@pytest.mark.parametrize("kind", ["nemo", "lhotse"])
+@pytest.mark.parametrize("name", ["cuts.json", "cuts.json.gz", "cuts.jsonl"])
+def test_objects_may_be_the_items_of_one_json_array(kind, name, tmp_path):
+    items = waves(3)
+    write_sounds(tmp_path / "sound", items)
+    lines = KINDS[kind](tmp_path, items)
+    array = json.dumps([json.loads(line) for line in lines.read_text().splitlines()], indent=2).encode()
+    folder = tmp_path / "array"
+    folder.mkdir()
+    (folder / name).write_bytes(gzip.compress(array) if name.endswith(".gz") else array)
+    assert list(read(folder / name, root=tmp_path)) == list(read(lines, root=tmp_path))
+
+
+@pytest.mark.parametrize("tail", ["", ",", "}", ', {"id"'])
+def test_a_json_array_that_breaks_off_is_refused_where_it_does(tail, tmp_path):
+    (tmp_path / "cuts.json").write_text('[{"audio_filepath": "a.wav"}' + tail)
+    items = read(tmp_path / "cuts.json", "nemo")
+    assert next(items).id == "a"
+    with pytest.raises(InputError, match="cannot be read as JSON"):
+        next(items)
+
+
+def test_an_object_of_objects_may_be_compressed(tmp_path):
+    rows = {"a": {"wav": "a.wav"}, "b": {"wav": "b.wav"}}
+    (tmp_path / "set.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode()))
+    assert [item.id for item in read(tmp_path / "set.json.gz")] == ["a", "b"]
+
+
 def test_a_broken_gzip_file_is_refused(tmp_path):
     (tmp_path / "set.jsonl.gz").write_bytes(gzip.compress(b'{"audio_filepath": "a.wav"}\n' * 1000)[:40])
     with pytest.raises(InputError, match="cannot be read"):
+        list(read(tmp_path / "set.jsonl.gz", "nemo"))
+
+
+def test_a_gzip_file_with_a_bad_byte_or_without_measure_is_refused(tmp_path, monkeypatch):
+    raw = gzip.compress(b"".join(b'{"audio_filepath": "%d.wav"}\n' % n for n in range(1000)))
+    (tmp_path / "set.jsonl.gz").write_bytes(raw[:500] + bytes([raw[500] ^ 0xFF, raw[501] ^ 0xFF]) + raw[502:])
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read(tmp_path / "set.jsonl.gz", "nemo"))
+    monkeypatch.setattr("speechmeter.core.bounded._FROM_BYTES", 2**18)
+    (tmp_path / "set.jsonl.gz").write_bytes(gzip.compress(b"\n" * 2**22))
+    with pytest.raises(InputError, match="over 200 times its size"):
         list(read(tmp_path / "set.jsonl.gz", "nemo"))
 
 
@@ -81,7 +120,7 @@ def test_a_json_object_that_breaks_off_is_refused_where_it_does(tmp_path):
     (tmp_path / "set.json").write_text('{"a": {"wav": "a.wav"}, "b": {"wav"')
     items = read(tmp_path / "set.json", "speechbrain-json")
     assert next(items).id == "a"
-    with pytest.raises(InputError, match="is not a JSON object"):
+    with pytest.raises(InputError, match="cannot be read as JSON"):
         next(items)
 
 
@@ -222,7 +261,7 @@ def test_a_text_that_is_none_refuses_its_item(name, line, key, tmp_path):
         (b"", "is empty"),
         (b"\xff\xfe\n", "line 1: the line is too long or not UTF-8"),
         (b"hello\n", "line 1: not JSON"),
-        (b"[1]\n", "line 1: not a JSON object"),
+        (b"[1]\n", "item 1: not a JSON object"),
         (b'{"sound": "a.wav"}\n', "line 1 has the keys 'sound'"),
     ],
 )
@@ -245,3 +284,33 @@ def test_hidden_files_are_passed_over_and_files_of_one_stem_keep_their_endings(t
     write_sounds(tmp_path / ".cache", items)
     (tmp_path / "._utt00.wav").write_bytes(b"")
     assert [item.id for item in read(tmp_path)] == ["utt00.flac", "utt00.wav", "utt01"]
+
+
+SPEAKERS = {
+    "set.jsonl": '{"audio_filepath": "a.wav", "duration": 1.0, "speaker": "anna"}\n',
+    "wenet.jsonl": '{"key": "a", "wav": "a.wav", "txt": "x", "spk": "anna"}\n',
+    "set.csv": "ID,duration,wav,spk_id\na,1.0,a.wav,anna\n",
+    "set.json": '{"a": {"wav": "a.wav", "length": 1.0, "speaker_id": "anna"}}',
+    "voices/metadata.csv": "file_name,client_id\na.wav,anna\n",
+}
+
+
+@pytest.mark.parametrize("name", SPEAKERS)
+def test_a_speaker_is_read_by_its_usual_names(name, tmp_path):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(SPEAKERS[name])
+    source = (tmp_path / name).parent if name.startswith("voices") else tmp_path / name
+    (found,) = read(source)
+    assert found.speaker == "anna"
+
+
+def test_a_speaker_of_kaldi_is_that_of_utt2spk(tmp_path):
+    (tmp_path / "wav.scp").write_text("a a.wav\nb b.wav\n")
+    (tmp_path / "utt2spk").write_text("a anna\n")
+    assert [item.speaker for item in read(tmp_path)] == ["anna", None]
+
+
+@pytest.mark.parametrize(("names", "speaker"), [(["anna", "anna"], "anna"), (["anna", "ben"], None), ([], None)])
+def test_a_cut_has_a_speaker_where_its_supervisions_agree(names, speaker, tmp_path):
+    said = [{"id": str(n), "text": "x", "speaker": name} for n, name in enumerate(names)]
+    assert one(tmp_path / "cuts.jsonl", cut(supervisions=said)).speaker == speaker

@@ -84,6 +84,20 @@ def test_what_a_format_cannot_hold_is_refused_and_nothing_is_written(kind, targe
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.parametrize("sign", ["\n", "\t", "\u2028"])
+def test_a_file_whose_name_would_break_a_line_is_refused_by_a_tsv_and_kept_by_json_lines(sign, tmp_path):
+    ((name, wave, _),) = waves(1)
+    path = tmp_path / f"a{sign}b.wav"
+    soundfile.write(path, wave, RATE)
+    source = tmp_path / "list.jsonl"
+    source.write_text(json.dumps({"id": name, "audio_filepath": str(path), "duration": len(wave) / RATE}) + "\n")
+    with pytest.raises(InputError, match="a line of a TSV cannot hold"):
+        subset(source, tmp_path / "set.tsv", count=1)
+    assert not (tmp_path / "set.tsv").exists()
+    subset(source, tmp_path / "set.jsonl", count=1)
+    assert [id_ for id_, *_ in content(tmp_path / "set.jsonl")] == [name]
+
+
 @pytest.mark.parametrize("suffix", [".tsv", ".jsonl", ".npy"])
 def test_one_item_without_a_text_costs_the_others_none(suffix, tmp_path):
     items = waves(3)

@@ -1,4 +1,5 @@
 import os
+import zipfile
 
 import numpy as np
 import pytest
@@ -126,3 +127,15 @@ def test_a_list_of_utterances_is_no_shape_file(tmp_path):
     assert not is_shape_file(tmp_path)
     with pytest.raises(InputError, match="there is no file"):
         read(tmp_path / "absent.pt")
+
+
+def test_an_archive_that_unpacks_to_more_than_a_table_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "shapes.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("shapes/data.pkl", b"x")
+        archive.writestr("shapes/data/0", bytes(3 << 20))
+    monkeypatch.setattr("speechmeter.workloads.shapes.file._LARGEST_FILE", 2 << 20)
+    monkeypatch.setattr("torch.load", lambda *a, **k: pytest.fail("it is unpacked"))
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(InputError, match="holds over 2 MiB"):
+        read(path)

@@ -35,6 +35,34 @@ def test_frames_come_from_seconds_and_tokens_from_the_list(listed, how, tokens):
     assert untold[1] == ("states no number of tokens in a field `tokens`" if how == "field" else "has no text")
 
 
+def cut(**fields):
+    source = {"type": "file", "channels": [0], "source": "a.wav"}
+    recording = {"id": "r", "sources": [source], "sampling_rate": 16_000, "duration": 5.0}
+    return {"id": "c", "duration": 5.0, "supervisions": [{"text": "two words"}], "recording": recording, **fields}
+
+
+def test_frames_of_features_come_before_seconds(tmp_path):
+    features = {"num_frames": 498, "frame_shift": 0.01, "duration": 5.0}
+    cuts = [
+        cut(features=features),
+        cut(features=features, duration=2.995),  # a part of the features: by their shift, halves up
+        cut(features={**features, "frame_shift": 0.0125}, duration=2.0),
+        cut(),
+    ]
+    path = tmp_path / "cuts.json"
+    path.write_text(json.dumps(cuts))
+    assert from_list(path, counted("words")).shapes.rows.tolist() == [[498, 2], [300, 2], [160, 2], [500, 2]]
+
+
+def test_cuts_whose_sound_is_in_no_file_have_shapes(tmp_path):
+    faster = {"sources": [], "duration": 4.5, "transforms": [{"name": "Speed", "kwargs": {"factor": 1.1}}]}
+    path = tmp_path / "cuts.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in (cut(), cut(duration=4.5, recording=faster))))
+    found = from_list(path, counted("words"))
+    assert found.shapes.rows.tolist() == [[500, 2], [450, 2]]
+    assert found.left_out.count == 0
+
+
 def test_a_shift_of_its_own_makes_other_frames(listed):
     assert from_list(listed, counted("words"), shift_s=0.02).shapes.rows.tolist() == [[50, 3], [688, 1]]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from speechmeter.core.errors import SensorError
-from speechmeter.core.power_log import PowerLog, read_log
+from speechmeter.core.power_log import Log, read_log
 from speechmeter.meters.energy.tracks import Span
 
 PATIENCE_S = 5.0
@@ -16,22 +16,25 @@ _USUAL_INTERVAL_S = 1.0
 
 
 class LogTrack:
-    """Energy from a growing CSV. `epoch_s` turns the meter's clock into Unix time."""
+    """Energy from a growing CSV, or from the files that powertop adds.
 
-    name = "power log"
+    `epoch_s` turns the meter's clock into Unix time.
+    """
 
     def __init__(self, path: str | Path, *, epoch_s: Callable[[float], float], sleep: Callable[[float], None]) -> None:
         self._path = path
         self._epoch_s = epoch_s
         self._sleep = sleep
-        self.period_s = read_log(path).interval_s or _USUAL_INTERVAL_S
+        log = read_log(path)
+        self.name = log.source
+        self.period_s = log.interval_s or _USUAL_INTERVAL_S
 
     def energy(self, start_s: float, end_s: float) -> Span:
         """The whole window, between samples by interpolation; SensorError when the log does not cover it."""
         start, end = self._epoch_s(start_s), self._epoch_s(end_s)
         return Span(start_s=start_s, end_s=end_s, energy_j=self._caught_up(end).energy_j(start, end))
 
-    def _caught_up(self, end_s: float) -> PowerLog:
+    def _caught_up(self, end_s: float) -> Log:
         log = read_log(self._path)
         for _ in range(round((PATIENCE_S + self.period_s) / _LOOK_EVERY_S)):
             if log.covers(end_s):

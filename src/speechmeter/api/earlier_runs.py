@@ -1,0 +1,96 @@
+"""How much runs of one case differ from each other without any change, as far as earlier runs tell."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean, median
+
+from speechmeter.analysis.compare import Between
+from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.moderation import Variance
+from speechmeter.analysis.student import t_quantile
+from speechmeter.core.errors import SkippedLinesWarning, SpeechmeterError
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Record
+from speechmeter.report.numbers import counted
+from speechmeter.report.tables import by_case
+from speechmeter.store.run_dir import RunDir, is_run
+
+_FEWEST = 5
+"""Runs that are needed before their spread says anything."""
+_MOST = 30
+"""So many of the newest runs are read."""
+_LARGEST_BYTES = 20 * 2**20
+"""A larger run takes too long to read for this."""
+_NORMAL = 1.4826
+"""From the median of absolute deviations to the standard deviation of a normal distribution."""
+
+
+class EarlierRuns:
+    """The runs beside two that are compared, where both are in one folder. Read when they are first asked for."""
+
+    def __init__(self, base: Path, new: Path) -> None:
+        same = base.resolve().parent == new.resolve().parent
+        self._folder = base.resolve().parent if same else None
+        self._cases: dict[str, list[list[Record]]] | None = None
+        self._used = 0
+
+    @property
+    def words(self) -> str:
+        """From how many runs a spread was taken; empty where none was."""
+        return f"{counted(self._used, 'run')} in {self._folder}" if self._used and self._folder is not None else ""
+
+    def spread(self, base: Sequence[Record], metric: Metric, scope: str) -> Between:
+        """The variance of what two runs of this case differ by, beyond what their rounds show; None if unknown."""
+        same = [
+            found
+            for group in self._read().get(base[0].case.id, [])
+            if group[0].host == base[0].host and (found := estimate(group, metric, scope)) is not None
+        ]
+        figures = [figure for figure in same if figure.value > 0]
+        if len(figures) < _FEWEST:
+            return Between()
+        self._used = max(self._used, len(figures))
+        steps = [abs(math.log(b.value / a.value)) for a, b in itertools.pairwise(figures)]
+        one = _NORMAL * median(steps) / math.sqrt(2)  # neighbouring runs: few changes of the code do not disturb it
+        beyond = max(0.0, one**2 - fmean(map(_within, figures)))
+        return Between(spread=Variance(value=2 * beyond, degrees=max(1.0, len(steps) / 2)))
+
+    def _read(self) -> dict[str, list[list[Record]]]:
+        """The rounds of every case in every run, the oldest run first."""
+        if self._cases is None:
+            self._cases = {}
+            for run in self._runs():
+                try:
+                    with warnings.catch_warnings():  # what is damaged in other runs is not asked about here
+                        warnings.simplefilter("ignore", SkippedLinesWarning)
+                        groups = by_case(run.records())
+                except (SpeechmeterError, OSError):
+                    continue
+                for case_id, group in groups.items():
+                    self._cases.setdefault(case_id, []).append(group)
+            for groups_ in self._cases.values():
+                groups_.sort(key=lambda group: group[0].started)
+        return self._cases
+
+    def _runs(self) -> list[RunDir]:
+        if self._folder is None:
+            return []
+        found = [RunDir(path) for path in self._folder.iterdir() if path.is_dir() and is_run(path)]
+        small = [run for run in found if run.records_path.is_file() and _size(run) < _LARGEST_BYTES]
+        return sorted(small, key=lambda run: run.records_path.stat().st_mtime)[-_MOST:]
+
+
+def _size(run: RunDir) -> int:
+    return run.records_path.stat().st_size
+
+
+def _within(figure: Estimate) -> float:
+    """The variance of a run's figure that its own rounds show, on a logarithmic scale."""
+    if figure.half_width is None or figure.rounds < 2:
+        return 0.0
+    return (figure.half_width / t_quantile(figure.rounds - 1)) ** 2

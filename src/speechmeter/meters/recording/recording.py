@@ -1,0 +1,80 @@
+"""A finished recording, and what follows from its events: read once, for every meter."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from speechmeter.core.traces import STEP, Trace, read_steps
+from speechmeter.meters.modules.attribution import Attributed, attribute_nodes
+from speechmeter.meters.modules.events import Events
+from speechmeter.meters.modules.spans import Span
+from speechmeter.meters.modules.tree import Node, settled_nodes
+from speechmeter.meters.recording.needs import Needs
+from speechmeter.meters.traces.places import homes_of, placed
+from speechmeter.meters.traces.tidy import tidied
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """Steps that were recorded one after another, and path → class of the modules in them.
+
+    A step is a whole call, to the end of the device's work; its clocked parts are marked inside it. `events` must have
+    been read before: torch gives up their memory when it writes a trace, which it does once. What was recorded before
+    the first step and after the last belongs to none of them. `shortened` says why there are fewer steps than were
+    asked for, and `sampled` are notes on which batches the steps were fed, where these did not come in turn.
+    """
+
+    profile: Any
+    events: Events
+    steps: int
+    classes: Mapping[str, str]
+    needs: Needs
+    on_cuda: bool
+    shortened: str = ""
+    sampled: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What is said in a record about how its figures were taken."""
+        shortened = {"shortened": self.shortened} if self.shortened else {}
+        return {"recorded": self.needs.words(cuda=self.on_cuda), **shortened}
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """Every event of the CPU with its place, an outer one before those inside it."""
+        return settled_nodes(self.events)
+
+    @cached_property
+    def calls(self) -> list[Attributed]:
+        """Whose time the clocked parts of each step were."""
+        return attribute_nodes(self.nodes, self.events.kernels)[: self.steps]
+
+    @cached_property
+    def spans(self) -> list[Span]:
+        """From when to when each step ran, in order of time."""
+        marks = (event for event in self.events.cpu if event.name.startswith(STEP))
+        return sorted((mark.start_ns, mark.end_ns) for mark in marks)[: self.steps]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [start for start, _ in self.spans]
+
+    def step_at(self, instant_ns: int) -> int | None:
+        """The step that was under way; None between them."""
+        place = bisect_right(self._starts, instant_ns) - 1
+        return place if place >= 0 and instant_ns <= self.spans[place][1] else None
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The first steps as a trace, as many as were asked for, tidied and with modules; nothing is left out."""
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "trace.json"
+            self.profile.export_chrome_trace(str(path))
+            steps = read_steps(path, min(self.steps, self.needs.traced))
+        return tidied(placed(steps, homes_of(self.nodes)))

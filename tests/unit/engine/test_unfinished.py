@@ -1,0 +1,164 @@
+"""Results that are not there when a call returns, and subjects that answer from a cache: noticed, with a warning."""
+
+import asyncio
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pytest
+from conftest import make_case
+
+from speechmeter.core.protocols import Prepared
+from speechmeter.core.types import Batch, Stage
+from speechmeter.engine.measure import measure
+from speechmeter.engine.unfinished import unfinished
+from speechmeter.meters.latency import LatencyMeter
+
+
+async def answer():
+    return "text"
+
+
+@dataclass
+class Answer:
+    text: object
+
+
+class Promise:
+    """What libraries of their own have: a result to wait for."""
+
+    def ready(self):
+        return False
+
+    def get(self):
+        return "text"
+
+
+class Later:
+    """A result to ask for, of a class that nobody knows."""
+
+    def result(self):
+        return "text"
+
+
+def coroutine():
+    made = answer()
+    made.close()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (coroutine(), "a coroutine"),
+        ({"text": coroutine()}, "a coroutine (at ['text'])"),
+        (Future(), "a future"),
+        ([("a", Future())], "a future (at [0][1])"),
+        ({"text": (word for word in "abc")}, "an iterator (at ['text'])"),
+        (Answer(text=map(str, [1])), "an iterator (at .text)"),
+        (Promise(), "an asynchronous result"),
+        (Later(), "a future"),
+        ({"text": lambda: "abc"}, "a function that is still to be called (at ['text'])"),
+        ({"text": partial(str, 1)}, "a function that is still to be called (at ['text'])"),
+        (asyncio.Event().wait, ""),
+        (iter("abc"), ""),  # drained inside the clock
+        ({"text": ["abc"], "scores": np.zeros(3)}, ""),
+        (None, ""),
+    ],
+)
+def test_what_is_not_computed_yet_is_found_inside_a_result(result, words):
+    assert unfinished(result) == words
+
+
+class Subject:
+    """One stage, and one batch of sound."""
+
+    def __init__(self, fn, data=None):
+        self._fn = fn
+        self._data = np.arange(100, dtype=np.float32)[None] if data is None else data
+
+    def prepare(self, case, device):
+        return Prepared(stages=(Stage(name="model", fn=self._fn),))
+
+    def batches(self, case):
+        yield Batch(data=self._data, items=1, audio_s=1.0)
+
+
+def warnings_of(fn, data=None):
+    subject = Subject(fn, data)
+    case = make_case(protocol={"mode": "repeats", "discard": 2, "samples": 5})
+    outcome = measure(case, subject, subject, [LatencyMeter()])
+    assert outcome.status == "ok", outcome.reason
+    return " ".join(outcome.warnings)
+
+
+def test_a_future_in_the_result_of_a_model_is_warned_about():
+    with ThreadPoolExecutor(1) as pool:
+        assert "the model returned a future (at ['text'])" in warnings_of(lambda batch: {"text": pool.submit(len, "a")})
+
+
+class Cached:
+    """Sleeps for every input that it has not seen before; `holds` as many answers as that."""
+
+    def __init__(self, key, holds=1000):
+        self._key, self._holds, self._seen = key, holds, []
+
+    def __call__(self, batch):
+        key = self._key(batch.data)
+        if key not in self._seen:
+            time.sleep(0.05)
+            self._seen = [*self._seen, key][-self._holds :]
+        return "text"
+
+
+@pytest.mark.parametrize(
+    ("key", "data"),
+    [
+        (lambda data: data.tobytes(), None),
+        (id, None),
+        (str, ("one two three", "four five six")),
+        (str, ((1, 2, 3), (4, 5, 6))),
+        (str, {"ids": [1, 2, 3], "flag": True}),
+    ],
+)
+@pytest.mark.parametrize("holds", [1, 1000])
+def test_answers_from_a_cache_are_warned_about(key, data, holds):
+    assert "answers come from a cache" in warnings_of(Cached(key, holds), data)
+
+
+def test_a_slow_first_call_is_no_cache():
+    calls = []
+
+    def slow_once(batch):
+        if not calls:
+            time.sleep(0.05)
+        calls.append(1)
+
+    assert "cache" not in warnings_of(slow_once)
+
+
+def test_an_input_that_costs_more_is_no_cache():
+    dear = np.arange(100, dtype=np.float32)[None]
+
+    def by_content(batch, begun=[]):  # noqa: B006
+        if not begun or not np.array_equal(batch.data, dear):
+            begun.append(1)
+            time.sleep(0.02)
+
+    assert "cache" not in warnings_of(by_content, dear)
+
+
+def test_a_model_that_takes_no_other_input_is_left_alone():
+    kept = np.arange(100, dtype=np.float32)[None]
+    calls = []
+
+    def only_this(batch):
+        if batch.data is not kept:
+            raise ValueError("not my input")
+        if not calls:
+            time.sleep(0.05)
+        calls.append(1)
+
+    assert "cache" not in warnings_of(only_this, kept)

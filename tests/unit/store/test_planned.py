@@ -1,0 +1,60 @@
+"""Whether a run is complete, as far as its directory says what was planned."""
+
+import pytest
+from conftest import make_case, make_record
+
+from speechmeter.store.planned import FILE, Planned, planned_of, unfinished
+
+
+def records(**rounds):
+    return [make_record(make_case(name), round=n) for name, count in rounds.items() for n in range(count)]
+
+
+def plan(folder, *names, rounds=2):
+    (folder / FILE).write_text(Planned(cases=tuple(make_case(name).id for name in names), rounds=rounds).text())
+
+
+@pytest.mark.parametrize(
+    ("rounds", "left"),
+    [
+        ({"a": 2, "b": 2, "c": 2}, ""),
+        ({"a": 2, "b": 2}, "1 of 3 cases has no record"),
+        ({"a": 2}, "2 of 3 cases have no record"),
+        ({"a": 2, "b": 2, "c": 1}, "1 of 3 cases has fewer than 2 rounds"),
+        ({"a": 2, "b": 1}, "1 of 3 cases has no record, 1 has fewer than 2 rounds"),
+    ],
+)
+def test_what_is_left_is_said_in_words(tmp_path, rounds, left):
+    plan(tmp_path, "a", "b", "c")
+    assert unfinished(tmp_path, records(**rounds)) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[" * 100_000,
+        "[]",
+        '{"cases": ["a"], "rounds": -1}',
+        '{"cases": "a", "rounds": 1}',
+        '{"cases": [1], "rounds": 1}',
+        "\xff",
+    ],
+    ids=lambda text: text[:12],
+)
+def test_of_a_file_that_says_nothing_readable_nothing_is_concluded(tmp_path, text):
+    (tmp_path / FILE).write_bytes(text.encode("latin-1"))
+    assert planned_of(tmp_path) is None
+    assert unfinished(tmp_path, []) == ""
+
+
+def test_a_run_of_an_older_version_is_not_called_unfinished(tmp_path):
+    assert unfinished(tmp_path, []) == ""
+
+
+def test_a_link_is_not_followed(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    plan(tmp_path / "elsewhere", "a")
+    (tmp_path / FILE).symlink_to(tmp_path / "elsewhere" / FILE)
+    assert planned_of(tmp_path) is None
