@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from time import perf_counter_ns
@@ -311,7 +312,22 @@ def _session_warnings(session: LoadedSession) -> list[str]:
             "decoding on noise: the cost depends on what is heard, so time and RTF mislead; "
             "give real speech with --audio (`--audio sample` ships with the package)"
         )
-    return warnings
+    return [*warnings, *_other_tf32(session.case)]
+
+
+def _other_tf32(case: Case) -> list[str]:
+    """A warning where the model's own code switched TF32, so that the axis `tf32` of the record is not true."""
+    torch = sys.modules.get("torch")
+    if torch is None or not str(case.axes["device"]).startswith("cuda"):
+        return []
+    asked, used = bool(case.axes.get("tf32", False)), bool(torch.backends.cuda.matmul.allow_tf32)
+    if asked == used:
+        return []
+    words = {True: "on", False: "off"}
+    return [
+        f"the model's code switched TF32 {words[used]}, and the case says {words[asked]}; "
+        f"remove that from the model, or measure with --set tf32={str(used).lower()}"
+    ]
 
 
 def _phases(phases: dict[str, float], process: str) -> list[Measurement]:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from speechmeter.core.types import Case
+from speechmeter.subjects import torch_runtime as runtime
 from speechmeter.subjects import torchaudio_stand_in as stand_in
 from speechmeter.subjects.hub import snapshot
 from speechmeter.subjects.speechbrain import (
@@ -79,7 +80,7 @@ def load(case: Case, device: str) -> Loaded:
 
 
 def _import(kind: str) -> tuple[Any, bool]:
-    with stand_in.torchaudio_or_stand_in() as covered:
+    with runtime.tf32_kept(), stand_in.torchaudio_or_stand_in() as covered:
         place = importlib.import_module(f"speechbrain.inference.{_PLACES[kind]}")
         for name in _NAMING_TORCHAUDIO if covered else ():
             importlib.import_module(f"speechbrain.{name}")

@@ -1,13 +1,15 @@
 """What a session holds: nothing of the first call's outputs, which would stand in every reading of memory."""
 
+import sys
 import weakref
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
+import pytest
 from conftest import make_case
 
 from speechmeter.core.protocols import ORDINARY, Prepared
 from speechmeter.core.types import Batch, Stage
-from speechmeter.engine.measure import measure
+from speechmeter.engine.measure import _other_tf32, measure
 from speechmeter.engine.session import open_session
 
 
@@ -112,3 +114,16 @@ def test_samples_with_loading_are_those_of_the_batches_in_turn():
     collected = session.collect(lambda batch: session.call(batch) and 1)
     kept = [data for data, keep in zip(subject.fed[1:], collected.kept, strict=True) if keep]
     assert kept == list("abcabc")
+
+
+@pytest.mark.parametrize(
+    ("asked", "used", "device", "warned"),
+    [(False, True, "cuda:0", True), (True, True, "cuda", False), (False, True, "cpu", False)],
+)
+def test_tf32_switched_by_the_models_own_code_is_a_warning(asked, used, device, warned, monkeypatch):
+    products = SimpleNamespace(allow_tf32=used)
+    torch = SimpleNamespace(backends=SimpleNamespace(cuda=SimpleNamespace(matmul=products)))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    found = _other_tf32(make_case(device=device, tf32=asked))
+    assert bool(found) == warned
+    assert not warned or "switched TF32 on, and the case says off" in found[0]

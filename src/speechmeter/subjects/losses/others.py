@@ -13,6 +13,7 @@ import torch
 
 from speechmeter.subjects.losses.call import BLANK, Exact, Labels, Pruned
 from speechmeter.subjects.losses.ours import PREDICTOR_ONLY
+from speechmeter.subjects.torch_runtime import tf32_kept
 from speechmeter.subjects.torchaudio_stand_in import torchaudio_or_stand_in
 
 _DROPPED_BY_NUMPY = {"row_stack": "vstack", "in1d": "isin", "trapz": "trapezoid"}
@@ -58,7 +59,7 @@ def _numba_loss(home: str) -> Exact:
 def speechbrain() -> Exact:
     """SpeechBrain's `TransducerLoss` by utterance, without its division by the number of frames."""
     lend_dropped_names()
-    with torchaudio_or_stand_in():
+    with tf32_kept(), torchaudio_or_stand_in():
         compute = _speechbrain_module().TransducerLoss(blank=BLANK, reduction="none")
 
     def loss(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
