@@ -12,11 +12,17 @@ from speechmeter.report.grids import batching, varying_axes
 from speechmeter.report.lists import list_table, measured
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
 
+_PLUGIN = "transducer-loss"
 _PARTS = {"loss": "loss alone", "step": "whole step"}
 _MEMORY = (metrics.MEMORY_CUDA_GROWTH, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CPU_PEAK)
 _MICRO, _MEBI = 1e6, 2**20
 
 Groups = list[list[Record]]
+
+
+def is_loss(record: Record) -> bool:
+    """Whether the record is of a transducer loss."""
+    return record.case.subject.plugin == _PLUGIN
 
 
 def losses(records: Sequence[Record]) -> list[Table]:
