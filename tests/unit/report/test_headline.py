@@ -61,6 +61,14 @@ def test_losses_begin_with_their_ranking_and_have_no_grids_of_latency_and_memory
     assert [row.labels for row in tables[0].rows] == [("ours", "1"), ("k2", "–")]
 
 
+def test_a_ranking_says_why_it_has_no_memory():
+    subject = Spec(plugin="transducer-loss", name="ours", source="ours")
+    case = make_case(subject=subject, meters=("latency", "memory"), part="step")
+    absent = Measurement.absent(metrics.MEMORY_CPU_TOTAL, "use --launcher subprocess")
+    (table,) = choose.tables([make_record(case, Measurement.of(metrics.LATENCY, [0.01]), absent)], None)
+    assert "memory: use --launcher subprocess" in table.notes
+
+
 def test_shares_of_modules_come_before_the_grids():
     times = Measurement.of(metrics.TIME_MODULE, [0.01], scope="module:model.encoder")
     case = make_case(meters=("latency", "modules"))
