@@ -78,6 +78,15 @@ def test_all_examples_merge_and_nothing_is_lost(tmp_path):
     assert choose.tables(load(tmp_path / "all").records, "summary")[0].rows
 
 
+def test_the_losses_of_the_study_are_all_ranked_and_over_its_forty_steps():
+    records = load(EXAMPLES / "h200-losses").records
+    alone, step = choose.tables(records, None)[:2]
+    assert (alone.title, step.title) == ("loss alone", "whole step")
+    assert len(step.rows) == 16
+    assert "–" not in [row.labels[1] for row in step.rows]
+    assert {len(record.find("latency.v1").values) for record in records if record.status == "ok"} == {40}
+
+
 def test_examples_are_asked_together():
     pytest.importorskip("duckdb")
     counted = dict(query(RUNS, "SELECT run, count(*) FROM records GROUP BY run").rows)

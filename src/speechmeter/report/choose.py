@@ -17,6 +17,7 @@ from speechmeter.report.energy import energy
 from speechmeter.report.frontier import frontier, searched
 from speechmeter.report.grids import grids
 from speechmeter.report.growth import At, growth
+from speechmeter.report.headline import headline
 from speechmeter.report.inputs import inputs
 from speechmeter.report.lists import cold_start, parameters, stages
 from speechmeter.report.losses import losses
@@ -108,7 +109,7 @@ def tables(
     limit: int | None = None,
     where: str | None = None,
 ) -> list[Table]:
-    """The tables of one metric; without one a table of each meter's first figure, plug-ins last.
+    """The tables of one metric; without one the headline of the study, then each meter's first figure, plug-ins last.
 
     `assumed` are rates that the reader states for figures of energy (see `analysis.assumed`); `wanted` is a pattern
     for the modules that are listed. `beside` puts busy time of CPU and GPU beside the wall time of a real-time factor;
@@ -129,8 +130,10 @@ def tables(
         return [*tables(found, "frontier"), *(tables(rest, None, statistic, assumed) if rest else ())]
     if metric is None:
         words = _WORDS if _has_audio(records) else {**_WORDS, "latency": "latency"}
-        shown = [word for name, word in words.items() if name in asked]
-        return [
+        opening, covered = headline(records, statistic)
+        covered -= {"energy"} if assumed else set()
+        shown = [word for name, word in words.items() if name in asked and name not in covered]
+        return with_caveats(opening, records) + [
             table
             for word in [*shown, *own]
             for table in (

@@ -10,13 +10,19 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.grids import batching, varying_axes
 from speechmeter.report.lists import list_table, measured
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
+from speechmeter.report.tables import NOT_MEASURED, UNAVAILABLE, Cell, Row, Table, by_case, cell_of
 
+_PLUGIN = "transducer-loss"
 _PARTS = {"loss": "loss alone", "step": "whole step"}
 _MEMORY = (metrics.MEMORY_CUDA_GROWTH, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CPU_PEAK)
 _MICRO, _MEBI = 1e6, 2**20
 
 Groups = list[list[Record]]
+
+
+def is_loss(record: Record) -> bool:
+    """Whether the record is of a transducer loss."""
+    return record.case.subject.plugin == _PLUGIN
 
 
 def losses(records: Sequence[Record]) -> list[Table]:
@@ -54,7 +60,8 @@ def _ranking(title: str, groups: Groups) -> Table:
         for place, group in enumerate([*ranked, *rest])
     )
     columns = (*(metric.title for metric in shown), *(("mean step [µs]", "peak [MiB]") if published else ()))
-    return list_table(title, ("loss", "rank"), shown, rows, _notes(ranked), columns=columns)
+    notes = [*_notes(ranked), *([] if set(shown) & set(_MEMORY) else _no_memory(ranked))]
+    return list_table(title, ("loss", "rank"), shown, rows, notes, columns=columns)
 
 
 def _any(groups: Groups, metric: Metric) -> bool:
@@ -78,6 +85,12 @@ def _as_published(group: Sequence[Record]) -> tuple[Cell, Cell]:
         Cell(word=NOT_MEASURED if mean is None else f"{mean.value * _MICRO:,.0f}"),
         Cell(word=NOT_MEASURED if peak is None else f"{peak.value / _MEBI:,.0f}"),
     )
+
+
+def _no_memory(ranked: Groups) -> list[str]:
+    """Why there is no column of memory, where it was asked for; each reason once."""
+    cells = [cell_of(group, metric) for group in ranked for metric in (*_MEMORY, metrics.MEMORY_CPU_TOTAL)]
+    return [f"memory: {why}" for why in dict.fromkeys(cell.reason for cell in cells if cell.word == UNAVAILABLE)]
 
 
 def _notes(ranked: Groups) -> list[str]:

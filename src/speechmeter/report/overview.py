@@ -13,7 +13,7 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.grids import STATISTIC_WORDS, case_labels, cell_label
 from speechmeter.report.lists import list_table, measured
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of, some_interval
+from speechmeter.report.tables import NOT_MEASURED, UNAVAILABLE, Cell, Row, Table, by_case, cell_of, some_interval
 
 _ENERGY = (metrics.ENERGY_GPU, metrics.ENERGY_CPU, metrics.ENERGY_SYSTEM)
 _BETWEEN = "→"
@@ -22,14 +22,15 @@ _BETWEEN = "→"
 def summary(records: Sequence[Record], statistic: str = "geomean") -> list[Table]:
     """One row a case: what every meter of the run found, in one figure each."""
     records = _tried(records)
-    shown = summary_metrics(records)
+    groups = list(by_case(records).values())
+    shown, notes = _available(groups, summary_metrics(records))
     labels = case_labels(records)
     rows = tuple(
-        Row(labels=(labels[case_id],), cells=tuple(_figure(group, metric, statistic) for metric in shown))
-        for case_id, group in by_case(records).items()
+        Row(labels=(labels[group[0].case.id],), cells=tuple(_figure(group, metric, statistic) for metric in shown))
+        for group in groups
     )
     words = STATISTIC_WORDS.get(statistic)
-    notes = [f"latency and real-time factor: {words}; other figures as usual."] if words else []
+    notes += [f"latency and real-time factor: {words}; other figures as usual."] if words else []
     return [list_table("summary", ("case",), shown, rows, notes)]
 
 
@@ -114,6 +115,20 @@ def summary_metrics(records: Sequence[Record]) -> list[Metric]:
     }
     found = dict.fromkeys(one for metric, those in wanted.items() if measured(records, metric) for one in those)
     return [*found, *((metrics.RTFX, metrics.PADDING_WASTE) if _padded(records) else ())]
+
+
+def _available(groups: Sequence[Sequence[Record]], wanted: Sequence[Metric]) -> tuple[list[Metric], list[str]]:
+    """The figures that some case has, and a line for each reason why others are unavailable in all of them."""
+    shown: list[Metric] = []
+    absent: dict[str, list[str]] = {}
+    for metric in wanted:
+        cells = [cell_of(group, metric) for group in groups]
+        reason = cells[0].reason
+        if {(cell.word, cell.reason) for cell in cells} == {(UNAVAILABLE, reason)}:
+            absent.setdefault(reason, []).append(metric.title)
+        else:
+            shown.append(metric)
+    return shown, [f"{', '.join(titles)}: {UNAVAILABLE}: {reason}" for reason, titles in absent.items()]
 
 
 def _padded(records: Sequence[Record]) -> bool:

@@ -13,6 +13,7 @@ from speechmeter.core.types import Record
 from speechmeter.report.numbers import figure
 
 NOT_MEASURED = "–"
+UNAVAILABLE = "unavailable"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,7 @@ def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total", sta
         )
     reason = next((r for record in records if (r := why_absent(record, metric, scope))), None)
     if reason is not None:
-        return Cell(word="unavailable", reason=reason)
+        return Cell(word=UNAVAILABLE, reason=reason)
     last = records[-1]
     if statistic != "geomean" and (have := sum(len(sample_values(r, metric, scope)) for r in records)):
         need = samples_needed(statistic)

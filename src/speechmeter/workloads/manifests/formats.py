@@ -99,7 +99,7 @@ def _of_objects(path: Path) -> str:
         why = why or f"{line} has the keys {', '.join(map(repr, fields)) or 'of nothing'}"[:_WIDEST]
         if any(key in fields for key in nemo.PATHS):
             return "nemo"
-        if "recording" in fields or "tracks" in fields:
+        if not {"recording", "tracks", "supervisions"}.isdisjoint(fields):
             return "lhotse"
         if "key" in fields and "wav" in fields:
             return "wenet"

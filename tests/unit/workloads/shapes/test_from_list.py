@@ -54,6 +54,14 @@ def test_frames_of_features_come_before_seconds(tmp_path):
     assert from_list(path, counted("words")).shapes.rows.tolist() == [[498, 2], [300, 2], [160, 2], [500, 2]]
 
 
+def test_cuts_with_features_and_no_recording_are_known_for_cuts(tmp_path):
+    features = {"num_frames": 498, "frame_shift": 0.01, "duration": 5.0}
+    cuts = [{key: value for key, value in cut(features=features).items() if key != "recording"}]
+    path = tmp_path / "cuts.json"
+    path.write_text(json.dumps(cuts))
+    assert from_list(path, counted("words")).shapes.rows.tolist() == [[498, 2]]
+
+
 def test_cuts_whose_sound_is_in_no_file_have_shapes(tmp_path):
     faster = {"sources": [], "duration": 4.5, "transforms": [{"name": "Speed", "kwargs": {"factor": 1.1}}]}
     path = tmp_path / "cuts.jsonl"
