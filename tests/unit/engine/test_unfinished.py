@@ -1,10 +1,13 @@
 """Results that are not there when a call returns, and subjects that answer from a cache: noticed, with a warning."""
 
 import asyncio
+import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -43,6 +46,13 @@ class Later:
         return "text"
 
 
+class Running(threading.Thread):
+    """A thread that works on after the call."""
+
+    def is_alive(self):
+        return True
+
+
 def coroutine():
     made = answer()
     made.close()
@@ -58,6 +68,10 @@ def coroutine():
         ([("a", Future())], "a future (at [0][1])"),
         ({"text": (word for word in "abc")}, "an iterator (at ['text'])"),
         (Answer(text=map(str, [1])), "an iterator (at .text)"),
+        (SimpleNamespace(text=map(str, [1])), "an iterator (at .text)"),
+        (SimpleNamespace(text="abc", log=BytesIO()), ""),
+        (Running(), "a thread or process that is still running"),
+        (threading.Thread(), ""),
         (Promise(), "an asynchronous result"),
         (Later(), "a future"),
         ({"text": lambda: "abc"}, "a function that is still to be called (at ['text'])"),
