@@ -1,8 +1,9 @@
 """Which module is running, in every thread of a call, and which threads could not be followed. Imports torch.
 
 Torch's dispatch modes hold for one thread. A thread that a call starts is followed through `Thread.start`, a task that
-it hands to a pool of threads through `ThreadPoolExecutor.submit`, what follows it through `Future.add_done_callback`. A thread that ran before the call and takes its work
-from elsewhere cannot be entered: where there is one, torch's profiler tells whether it ran any operator.
+it hands to a pool of threads through `ThreadPoolExecutor.submit`, and what comes after it through
+`Future.add_done_callback`. A thread that ran before the call and takes its work from elsewhere cannot be entered:
+where there is one, torch's profiler tells whether it ran any operator.
 """
 
 from __future__ import annotations
