@@ -153,6 +153,21 @@ def test_a_slow_first_call_is_no_cache():
     assert "cache" not in warnings_of(slow_once)
 
 
+@pytest.mark.parametrize("slow", [2, 3, 5])
+def test_a_few_new_inputs_that_are_slow_by_chance_are_no_cache(slow):
+    """As on a busy machine: the first call, and the first calls with other content."""
+    contents = []
+
+    def slow_by_chance(batch):
+        content = batch.data.tobytes()
+        if content not in contents:
+            contents.append(content)
+            if len(contents) <= 1 + slow:
+                time.sleep(0.02)
+
+    assert "cache" not in warnings_of(slow_by_chance)
+
+
 def test_an_input_that_costs_more_is_no_cache():
     dear = np.arange(100, dtype=np.float32)[None]
 
