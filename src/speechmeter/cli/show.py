@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,7 +74,7 @@ def show(
     store = RunDir.existing(run)
     stored = store.records()
     if left := unfinished(run, stored):
-        say(f"speechmeter: this run is unfinished: {left}; continue with --resume -o {run}", err=True)
+        say(f"speechmeter: this run is unfinished: {left}; continue with --resume -o {shlex.quote(str(run))}", err=True)
     if metric == WORD:
         say(written(methods(stored, store.environments(), statistic), format))
         return

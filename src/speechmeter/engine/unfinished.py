@@ -6,12 +6,16 @@ import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping
 from functools import partial
+from io import IOBase
 from itertools import islice
 from types import FunctionType
 from typing import Any
 
 _DEEPEST, _MOST_PARTS = 4, 100
 """How far into a result is looked, and at how many parts of each container."""
+
+_NO_RESULTS = frozenset({"torch", "numpy", "builtins", "threading"})
+"""Packages whose objects hold no results in their attributes."""
 
 
 def unfinished(output: Any) -> str:
@@ -38,6 +42,8 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{place}]", part) for place, part in enumerate(value))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield from ((f".{field.name}", getattr(value, field.name, None)) for field in dataclasses.fields(value))
+    elif type(value).__module__.partition(".")[0] not in _NO_RESULTS and type(getattr(value, "__dict__", None)) is dict:
+        yield from ((f".{name}", part) for name, part in vars(value).items() if not name.startswith("_"))
 
 
 def _kind(value: Any, *, whole: bool) -> str:
@@ -51,8 +57,10 @@ def _kind(value: Any, *, whole: bool) -> str:
         return "an asynchronous result"
     if hasattr(kind, "block_until_ready"):
         return "an array that is computed asynchronously"
+    if callable(getattr(kind, "is_alive", None)) and callable(getattr(kind, "join", None)):
+        return "a thread or process that is still running" if value.is_alive() else ""
     if isinstance(value, FunctionType | partial):
         return "a function that is still to be called"
     if callable(getattr(kind, "result", None)):
         return "a future"
-    return "an iterator" if hasattr(kind, "__next__") and not whole else ""
+    return "an iterator" if hasattr(kind, "__next__") and not whole and not isinstance(value, IOBase) else ""

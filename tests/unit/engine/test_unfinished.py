@@ -1,10 +1,13 @@
 """Results that are not there when a call returns, and subjects that answer from a cache: noticed, with a warning."""
 
 import asyncio
+import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -43,6 +46,13 @@ class Later:
         return "text"
 
 
+class Running(threading.Thread):
+    """A thread that works on after the call."""
+
+    def is_alive(self):
+        return True
+
+
 def coroutine():
     made = answer()
     made.close()
@@ -58,6 +68,10 @@ def coroutine():
         ([("a", Future())], "a future (at [0][1])"),
         ({"text": (word for word in "abc")}, "an iterator (at ['text'])"),
         (Answer(text=map(str, [1])), "an iterator (at .text)"),
+        (SimpleNamespace(text=map(str, [1])), "an iterator (at .text)"),
+        (SimpleNamespace(text="abc", log=BytesIO()), ""),
+        (Running(), "a thread or process that is still running"),
+        (threading.Thread(), ""),
         (Promise(), "an asynchronous result"),
         (Later(), "a future"),
         ({"text": lambda: "abc"}, "a function that is still to be called (at ['text'])"),
@@ -137,6 +151,21 @@ def test_a_slow_first_call_is_no_cache():
         calls.append(1)
 
     assert "cache" not in warnings_of(slow_once)
+
+
+@pytest.mark.parametrize("slow", [2, 3, 5])
+def test_a_few_new_inputs_that_are_slow_by_chance_are_no_cache(slow):
+    """As on a busy machine: the first call, and the first calls with other content."""
+    contents = []
+
+    def slow_by_chance(batch):
+        content = batch.data.tobytes()
+        if content not in contents:
+            contents.append(content)
+            if len(contents) <= 1 + slow:
+                time.sleep(0.02)
+
+    assert "cache" not in warnings_of(slow_by_chance)
 
 
 def test_an_input_that_costs_more_is_no_cache():

@@ -149,6 +149,7 @@ def _count_stages(session: Session, batch: Batch) -> tuple[list[Count], list[Any
             mode.writing = _only_writes(stage)
         counts.append(count(partial(step, stage, outputs), session.prepared.modules, path))
         if mode is not None:
+            mode.check_refused()
             _check_tokens(stage, outputs[-1], batch.items)
     session.sync()
     return counts, outputs[1:]

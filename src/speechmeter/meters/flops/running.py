@@ -1,15 +1,17 @@
 """Which module is running, in every thread of a call, and which threads could not be followed. Imports torch.
 
 Torch's dispatch modes hold for one thread. A thread that a call starts is followed through `Thread.start`, a task that
-it hands to a pool of threads through `ThreadPoolExecutor.submit`. A thread that ran before the call and takes its work
-from elsewhere cannot be entered: where there is one, torch's profiler tells whether it ran any operator.
+it hands to a pool of threads through `ThreadPoolExecutor.submit`, and what comes after it through
+`Future.add_done_callback`. A thread that ran before the call and takes its work from elsewhere cannot be entered:
+where there is one, torch's profiler tells whether it ran any operator.
 """
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from itertools import takewhile
 from typing import Any, Literal
@@ -101,32 +103,56 @@ class RunningPath:
 
 @contextmanager
 def in_new_threads(around: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
-    """Do what threads and pools are asked for meanwhile inside `around()`, which is called where they are asked."""
-    start, submit = threading.Thread.start, ThreadPoolExecutor.submit
-    pools = threading.local()
+    """Do what threads and pools are asked for meanwhile inside `around()`, which is called where they are asked.
+
+    A callback of a future runs in the thread that finishes it, or at once in the one that adds it, which is inside
+    already.
+    """
+    start, submit, add_callback = threading.Thread.start, ThreadPoolExecutor.submit, Future.add_done_callback
+    start_low = _thread.start_new_thread
+    local = threading.local()
+    local.inside = True
+
+    def inside(work: Callable[..., Any]) -> Callable[..., Any]:
+        context = around()
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if getattr(local, "inside", False):
+                return work(*args, **kwargs)
+            local.inside = True
+            try:
+                with context:
+                    return work(*args, **kwargs)
+            finally:
+                local.inside = False
+
+        return run
 
     def started(thread: threading.Thread) -> None:
-        if not getattr(pools, "submitting", False):  # a pool's thread outlives the call: its tasks are followed instead
-            thread.run = _inside(around(), thread.run)  # type: ignore[method-assign]
+        if not getattr(local, "submitting", False):  # a pool's thread outlives the call: its tasks are followed instead
+            thread.run = inside(thread.run)  # type: ignore[method-assign]
         start(thread)
 
+    def started_low(fn: Callable[..., Any], /, *args: Any) -> int:
+        return start_low(inside(fn), *args)
+
     def submitted(pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        pools.submitting = True
+        local.submitting = True
         try:
-            return submit(pool, _inside(around(), fn), *args, **kwargs)
+            return submit(pool, inside(fn), *args, **kwargs)
         finally:
-            pools.submitting = False
+            local.submitting = False
 
-    with patch.object(threading.Thread, "start", started), patch.object(ThreadPoolExecutor, "submit", submitted):
+    def called_back(future: Future[Any], fn: Callable[[Future[Any]], Any]) -> None:
+        add_callback(future, inside(fn))
+
+    with (
+        patch.object(threading.Thread, "start", started),
+        patch.object(_thread, "start_new_thread", started_low),
+        patch.object(ThreadPoolExecutor, "submit", submitted),
+        patch.object(Future, "add_done_callback", called_back),
+    ):
         yield
-
-
-def _inside(context: AbstractContextManager[Any], work: Callable[..., Any]) -> Callable[..., Any]:
-    def run(*args: Any, **kwargs: Any) -> Any:
-        with context:
-            return work(*args, **kwargs)
-
-    return run
 
 
 @contextmanager

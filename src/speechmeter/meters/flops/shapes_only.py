@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 from unittest.mock import patch
 
 import torch
@@ -40,13 +40,16 @@ _ATEN = torch.ops.aten
 _READS = frozenset({_ATEN.is_nonzero.default})
 """Operators that give a value to Python and lack torch's tag for it."""
 _SHAPED_BY_LENGTHS = frozenset({_ATEN._pack_padded_sequence.default, _ATEN._pad_packed_sequence.default})
-_TO_PYTHON = ("tolist", "numpy", "__array__", "__dlpack__", "tensor_split", "__repr__")
+_TO_PYTHON = ("tolist", "numpy", "__array__", "__dlpack__", "tensor_split", "__repr__", "apply_", "map_", "map2_")
 """Methods of a tensor that read its memory without an operator."""
+_TO_MEMORY = ("data_ptr", "__reduce_ex__")
+"""Methods that give the memory itself, or a copy for a file. While a model is built, they are asked of weights too."""
 _RECURRENT = frozenset(
     getattr(packet, overload)
     for packet in (_ATEN.lstm, _ATEN.gru, _ATEN.rnn_tanh, _ATEN.rnn_relu)
     for overload in ("input", "data")
 )
+_SPARSE = frozenset({torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc})
 _SCALAR = 1
 """A float tensor of one element is kept real: such scalars steer, and cost nothing."""
 _SMALL = 2**24
@@ -80,7 +83,8 @@ class ShapesOnly(TorchDispatchMode):  # type: ignore[misc]
     """While `building`, floating-point tensors that are made hold no data; afterwards, what is computed from those.
 
     `pinned` allows the loop around a model to decide by invented values; `depth` is the number of modules whose forward
-    pass is under way. `writing` allows reading them at the end of a call; `decided` says what was read then.
+    pass is under way. `writing` allows reading them at the end of a call; `decided` says what was read then. `refused`
+    is the first refusal: a model may catch the error and do something else, which is not what it does on a real run.
     """
 
     def __init__(self) -> None:
@@ -90,17 +94,25 @@ class ShapesOnly(TorchDispatchMode):  # type: ignore[misc]
         self.depth = 0
         self.writing = False
         self.decided = ""
+        self.refused = ""
         self._fake = FakeTensorMode(allow_non_fake_inputs=True)
         self._invented = _Marked()
         self._drawn = _Marked()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one operator: really when no fake tensor has a part in it, else on shapes."""
-        kwargs = kwargs or {}
+        try:
+            return self._run(func, types, args, kwargs or {})
+        except Exception as error:
+            if not self.building:
+                self.refused = self.refused or str(error) or type(error).__name__
+            raise
+
+    def _run(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         tensors = [*tensors_of(args), *tensors_of(kwargs.values())]
         faked = any(isinstance(tensor, FakeTensor) for tensor in tensors)
         if self.decided and (faked or has_formula(func._overloadpacket)) and _computes(func):
-            raise NeedsValuesError(self.decided)
+            self.refuse(self.decided)
         if faked or any(map(self._unreal, tensors)):
             self._check(func, args, tensors)
         if faked or (not tensors and _makes_floats(func, args, kwargs, _SCALAR if self.building else _SMALL)):
@@ -117,7 +129,7 @@ class ShapesOnly(TorchDispatchMode):  # type: ignore[misc]
         """Raise NeedsValuesError where Python reads a value which a real run would not have, and may decide by it."""
         reason = f"the model reads a computed value ({how}), which may decide what it does next"
         if isinstance(tensor, FakeTensor):
-            raise NeedsValuesError(reason)
+            self.refuse(reason)
         if not self._in_loop and (tensor in self._drawn or (tensor in self._invented and not self.building)):
             self._decide(reason)
 
@@ -129,8 +141,18 @@ class ShapesOnly(TorchDispatchMode):  # type: ignore[misc]
     def _decide(self, reason: str) -> None:
         """Refuse, or where the result may never be computed with, note it: what computes after it is refused."""
         if not self.writing and not self._in_loop:
-            raise NeedsValuesError(reason)
+            self.refuse(reason)
         self.decided = reason
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise NeedsValuesError, and remember it: see `check_refused`."""
+        self.refused = self.refused or reason
+        raise NeedsValuesError(reason)
+
+    def check_refused(self) -> None:
+        """Raise NeedsValuesError where something was refused and the model went on all the same."""
+        if self.refused:
+            raise NeedsValuesError(self.refused)
 
     def _unreal(self, tensor: torch.Tensor) -> bool:
         return isinstance(tensor, FakeTensor) or tensor in self._invented or tensor in self._drawn
@@ -228,6 +250,8 @@ def shapes_only() -> Iterator[ShapesOnly]:
         patched.enter_context(patch.object(torch.nn.Module, "_apply", _convert))
         for name in _TO_PYTHON:
             patched.enter_context(patch.object(torch.Tensor, name, _watched(mode, name)))
+        for name in _TO_MEMORY:
+            patched.enter_context(patch.object(torch.Tensor, name, _watched_memory(mode, name)))
         patched.enter_context(patch.object(torch, "tensor_split", torch.Tensor.tensor_split))
         patched.enter_context(_depth_of(mode))
         patched.enter_context(in_new_threads(partial(_refuse_thread, mode)))
@@ -251,10 +275,22 @@ def _watched(mode: ShapesOnly, name: str) -> Any:
     return method
 
 
+def _watched_memory(mode: ShapesOnly, name: str) -> Any:
+    """The same for a method by which memory is read later, from the first call on."""
+    give = getattr(torch.Tensor, name)
+
+    def method(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if not mode.building:
+            mode.check_read(tensor, f"Tensor.{name}")
+        return give(tensor, *args, **kwargs)
+
+    return method
+
+
 def _refuse_thread(mode: ShapesOnly) -> AbstractContextManager[None]:
     """The mode holds in the thread that it was entered in, so what others read could not be watched."""
     if not mode.building:
-        raise NeedsValuesError("the model computes in threads of its own")
+        mode.refuse("the model computes in threads of its own")
     return nullcontext()
 
 
@@ -347,6 +383,8 @@ def _deciding_shape(func: Any, args: Any, tensors: list[torch.Tensor]) -> list[t
         return tensors[1:]
     if func._overloadpacket is _ATEN.masked_select:
         return tensors[1:2]
+    if "sparse" in func.__name__ or any(tensor.layout in _SPARSE for tensor in tensors):
+        return tensors  # values say which elements are there, and how many
     if func._overloadpacket in (_ATEN._ctc_loss, _ATEN._cudnn_ctc_loss):
         return []  # of its output only what the backward pass keeps: no matrix arithmetic follows from it
     if torch.Tag.dynamic_output_shape in func.tags or func.__name__.startswith("_nested_tensor_from_mask"):

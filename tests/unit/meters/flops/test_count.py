@@ -1,8 +1,9 @@
 """The counter: modules, phases, kinds of operators, and the fused operators of inference."""
 
+import _thread
 import queue
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -155,6 +156,47 @@ def test_work_in_other_threads_is_counted_for_its_module(pool):
     rows = {name: tally.flops for name, tally in counted.by_module().items()}
     assert rows == {"model": 2 * 3 * 8 * 12, "model.here": 2 * 3 * 8 * 8, "model.there": 2 * 3 * 8 * 4}
     assert counted.unseen == {}
+
+
+def start_low(work):
+    done = threading.Event()
+
+    def run():
+        work()
+        done.set()
+
+    _thread.start_new_thread(run, ())
+    done.wait()
+
+
+def call_back(work):
+    """By a future that another thread finishes, and by one that is finished already."""
+    future, done = Future(), threading.Event()
+    future.add_done_callback(lambda _: (work(), done.set()))
+    thread = threading.Thread(target=future.set_result, args=(None,))
+    thread.start()
+    done.wait()
+    thread.join()
+    future.add_done_callback(lambda _: work())
+
+
+def call_back_in_a_pool(work):
+    with ThreadPoolExecutor(1) as pool:
+        go = threading.Event()
+        future = pool.submit(go.wait)
+        future.add_done_callback(lambda _: work())
+        go.set()
+
+
+@pytest.mark.parametrize(("ask", "times"), [(start_low, 1), (call_back, 2), (call_back_in_a_pool, 1)])
+def test_low_threads_and_callbacks_are_counted_once_each(ask, times):
+    layer = nn.Linear(8, 8)
+
+    def work():
+        with torch.no_grad():
+            layer(torch.zeros(3, 8))
+
+    assert count(lambda: ask(work)).forward == times * 2 * 3 * 8 * 8
 
 
 def test_a_pool_is_left_as_it_was():

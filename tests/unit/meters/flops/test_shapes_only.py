@@ -1,5 +1,9 @@
 """Running on shapes alone: what stays real, what is invented, and what is refused."""
 
+import pickle
+from contextlib import suppress
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import make_case
@@ -16,7 +20,7 @@ from speechmeter.core.types import Batch, Measurement, Stage  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
 from speechmeter.meters.flops.meter import FlopsMeter  # noqa: E402
 from speechmeter.meters.flops.shapes_only import active, shapes_only  # noqa: E402
-from speechmeter.meters.shapes import is_cheap  # noqa: E402
+from speechmeter.meters.shapes import SHAPES_THEN_REAL, is_cheap  # noqa: E402
 
 
 def test_a_model_of_any_size_takes_no_memory():
@@ -64,6 +68,10 @@ READS = {
     "tensor_split": lambda token: torch.arange(9).tensor_split(token + torch.arange(2)),
     "tensor_split of torch": lambda token: torch.tensor_split(torch.arange(9), token + torch.arange(2)),
     "packed lengths": lambda token: nn.utils.rnn.pack_padded_sequence(torch.zeros(4, 1, 2), token.reshape(1) + 2),
+    "a function of Python": lambda token: token.apply_(lambda value: value),
+    "memory": lambda token: token.data_ptr(),
+    "pickle": lambda token: pickle.dumps(token),
+    "sparse": lambda token: torch.sparse_coo_tensor(token.reshape(1, 1), [1.0], (9,)),
     "written into real memory": lambda token: torch.zeros(3, dtype=torch.long).index_fill_(0, token, 2).tolist(),
     "written into a view": lambda token: _through_a_view(token).tolist(),
 }
@@ -286,6 +294,48 @@ def test_a_subject_that_depends_on_what_it_hears_is_never_counted_on_shapes():
     found = flops_of(Decoder(data_dependent=True))
     assert found.values == (3 * 2 * 8 * 8,)
     assert "what it hears" in found.notes["because"]
+
+
+class Careful(Decoder):
+    """Takes one step where a value cannot be read, and three where it can."""
+
+    def __init__(self, read):
+        super().__init__()
+        self._read = read
+
+    def prepare(self, case, device):
+        layer = nn.Linear(8, 8, bias=False)
+
+        def call(batch):
+            steps = 1
+            with suppress(Exception):
+                self._read(layer(torch.zeros(1, 8)))
+                steps = 3
+            for _ in range(steps):
+                layer(torch.zeros(1, 8))
+
+        return Prepared(stages=(Stage(name="model", fn=call),), modules={"layer": layer})
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda scores: scores.sum().item(),
+        lambda scores: scores.argmax().tolist(),
+        lambda scores: scores[scores > 0],
+        lambda scores: scores.data_ptr(),
+        lambda scores: pickle.dumps(scores),
+    ],
+    ids=["item", "tolist", "mask", "memory", "pickle"],
+)
+def test_a_model_that_catches_the_refusal_and_goes_on_is_counted_on_a_real_run(read):
+    subject = Careful(read)
+    unchecked = (replace(SHAPES_THEN_REAL[0], check_next=lambda found: False), *SHAPES_THEN_REAL[1:])
+    case = make_case(meters=("flops",))
+    outcome = measure(case, subject, subject, [FlopsMeter()], process="shapes", ways=unchecked)
+    (found,) = [m for m in outcome.measurements if (m.metric, m.scope) == ("flops.v1", "total")]
+    assert found.values == (4 * 2 * 8 * 8,)
+    assert found.notes["counted on"] == "a real run"
 
 
 def test_weights_may_be_drawn_until_they_lie_within_bounds():
