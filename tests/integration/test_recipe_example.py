@@ -1,12 +1,13 @@
 """The example in the form of SpeechBrain's profiling recipe runs, and leaves the files that it promises."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch", reason="needs torch")
-pytest.importorskip("speechbrain", reason="needs speechbrain")
+pytestmark = pytest.mark.skipif(find_spec("speechbrain") is None, reason="needs speechbrain")
 
 FOLDER = Path(__file__).parents[2] / "examples" / "seeds" / "speechbrain-recipe"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from speechmeter.analysis.estimate import Estimate, estimate, mean_of_calls
+from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.parts import PART, part_names
 from speechmeter.analysis.relations import LEAST, rank_correlation
 from speechmeter.core import metrics
@@ -17,7 +17,6 @@ from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, c
 
 _ENERGY = (metrics.ENERGY_GPU, metrics.ENERGY_CPU, metrics.ENERGY_SYSTEM)
 _BETWEEN = "→"
-_MEAN = "mean latency"
 
 
 def summary(records: Sequence[Record], statistic: str = "geomean") -> list[Table]:
@@ -44,23 +43,13 @@ def cascades(records: Sequence[Record]) -> list[Table]:
     rows = []
     for case_id, group in by_case(records).items():
         for name, scope in [("total", "total"), *_parts(group)]:
-            first, *others = (_part_cell(group, metric, scope) for metric in shown)
-            rows.append(Row(labels=(labels[case_id], name), cells=(first, _mean_cell(group, scope), *others)))
-    columns = [metric.title for metric in shown]
+            cells = tuple(_part_cell(group, metric, scope) for metric in shown)
+            rows.append(Row(labels=(labels[case_id], name), cells=cells))
     notes = (
-        f"{_MEAN}: over the same calls in every row, so that the models of a cascade add up to its total; medians need "
-        "not.",
-        "FLOPs of a cascade add; its memory is that of the model which needs most, weights and growth.",
+        "times and FLOPs of a cascade add; its memory is that of the model which needs most, weights and growth.",
         f"a{_BETWEEN}b: glue between two models, outside the clock.",
     )
-    columns.insert(1, _MEAN)
-    return [list_table("cascades", ("case", "part"), shown, tuple(rows), notes=notes, columns=columns)]
-
-
-def _mean_cell(group: Sequence[Record], scope: str) -> Cell:
-    """The mean latency of a part over the calls of all rounds."""
-    found = mean_of_calls(group, metrics.LATENCY, scope)
-    return cell_of(group, metrics.LATENCY, scope) if found is None else Cell(estimate=found)
+    return [list_table("cascades", ("case", "part"), shown, tuple(rows), notes=notes)]
 
 
 def _part_cell(group: Sequence[Record], metric: Metric, scope: str) -> Cell:
