@@ -206,14 +206,18 @@ class RunWriter(RunDir):
     def write_table(self, name: str, text: str) -> Path:
         """Write a table that readers want as a file; an earlier one of this name is replaced. Returns where it is.
 
-        Raises RunDirError where it cannot be written, or where the folder is a link.
+        Raises CannotGoOnError where it cannot be written, and RunDirError where the folder is a link.
         """
         folder = self.path / _TABLES
-        with self._writing():
+        if folder.is_symlink():
+            raise _is_link(folder)
+        try:
             folder.mkdir(exist_ok=True)
-            if folder.is_symlink():
-                raise _is_link(folder)
             _replace_whole(folder / name, text)
+        except OSError as error:
+            raise CannotGoOnError(
+                f"{folder / name}: cannot be written: {error.strerror}; make room, then add --resume"
+            ) from error
         return folder / name
 
     def _see_room(self) -> None:
