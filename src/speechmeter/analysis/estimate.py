@@ -82,7 +82,7 @@ def _estimate(records: Sequence[Record], metric: Metric, scope: str, statistic: 
     if statistic == "max" or (statistic != "geomean" and not metric.exact):
         return _pooled(records, metric, scope, statistic)
     if metric.combined == "mean":
-        return _mean(records, metric, scope)
+        return mean_of_calls(records, metric, scope)
     if metric.combined == "ratio":
         return _ratio(records, metric, scope)
     if divided.is_divided(records, metric, scope):
@@ -128,7 +128,8 @@ def _inverse(figure: Estimate | None, metric: Metric) -> Estimate | None:
     return replace(inverse, low=1 / figure.high, high=1 / figure.low)
 
 
-def _mean(records: Sequence[Record], metric: Metric, scope: str) -> Estimate | None:
+def mean_of_calls(records: Sequence[Record], metric: Metric, scope: str) -> Estimate | None:
+    """The mean over the calls of each round, and over rounds; of parts that add up in a call, it adds up too."""
     rounds = round_means(records, metric, scope)
     values = [one.value for one in rounds]
     return _over([one.calls for one in rounds], metric, fmean(values), mean_bounds(values), "mean") if rounds else None

@@ -38,8 +38,10 @@ from speechmeter.store.planned import Planned, unfinished
 from speechmeter.store.run_dir import RunDir, RunWriter, is_free, is_run, new_run
 from speechmeter.store.skipped import Skipped
 
-_CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within")
+_CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within", "markdown")
 """Keys of a plan that are no part of its cases."""
+SPLIT = "split"
+"""The meter of busy time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +65,15 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A finished or unfinished run: where it is, its records, and the damaged lines that were left out of them."""
+    """A finished or unfinished run: where it is, its records, and the damaged lines that were left out of them.
+
+    `written` are tables that the plan asked for, as files; of a run that was only read, none.
+    """
 
     path: Path
     records: tuple[Record, ...]
     skipped: tuple[Skipped, ...] = ()
+    written: tuple[Path, ...] = ()
 
     @property
     def measured(self) -> bool:
@@ -181,7 +187,15 @@ def _run(study: Study, options: Options, crew: Crew | None, watch: Watcher) -> R
             run_search(search_of(study, sweep), _place(options, study, store), store, watch)
         else:
             run_sweep(sweep, _place(options, study, store), store, _different_code(store, options, watch))
-        return load(output)
+        made = load(output)
+        written = [store.write_table(f"{word}.md", _as_file(made, word)) for word in study.plan.markdown]
+        return replace(made, written=tuple(written))
+
+
+def _as_file(made: Run, word: str) -> str:
+    """A table as Markdown: real-time factors in exponents, with busy time of CPU and GPU where it was measured."""
+    beside = word == "rtf" and any(SPLIT in record.case.meters for record in made.records)
+    return text.markdown(choose.tables(made.records, word, beside=beside), sci=word == "rtf")
 
 
 @contextmanager

@@ -170,6 +170,7 @@ def _measure(study: Study, options: Options) -> Run:
 
 def _show(made: Run) -> None:
     from speechmeter.cli.console import console_for
+    from speechmeter.report.examples import example_lines
     from speechmeter.report.failures import failure_lines
     from speechmeter.report.grids import summary
     from speechmeter.report.terminal import draw
@@ -180,6 +181,10 @@ def _show(made: Run) -> None:
     say(f"{summary(made.records)} · {made.path}")
     say(f"see again: speechmeter show {made.path}")
     say(f"as a page: speechmeter report {made.path}")
+    for path in made.written:
+        say(f"written: {path}")
+    for line in example_lines(made.records):
+        say(line)
 
 
 def _write_report(made: Run) -> None:

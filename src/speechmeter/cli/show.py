@@ -20,9 +20,9 @@ def show(
     run: Path = typer.Argument(..., help="A run directory."),
     metric: str | None = typer.Option(
         None,
-        help="rtf, rtfx, latency, memory, parameters, flops, energy, modules, operators, coverage, utilisation, "
-        "stages, cold-start, summary, cascades, relations, utterances, quality, losses, split, trace, timeline, "
-        "frontier, growth, inputs, methods, or any metric.",
+        help="rtf, rtfx, latency, memory, parameters, flops, energy, modules, operators, operators-by-module, "
+        "coverage, utilisation, stages, cold-start, summary, cascades, relations, utterances, quality, losses, split, "
+        "trace, timeline, frontier, growth, inputs, methods, or any metric.",
     ),
     format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
     statistic: str = typer.Option(
@@ -56,6 +56,7 @@ def show(
     from speechmeter.core.errors import InputError
     from speechmeter.core.hosts import hosts_apart
     from speechmeter.core.plugins import nearest
+    from speechmeter.report.absent import refuse_absent
     from speechmeter.report.choose import tables
     from speechmeter.report.growth import read_at
     from speechmeter.report.methods.paragraph import WORD, methods, written
@@ -97,6 +98,7 @@ def show(
         limit=limit,
         where="--metric",
     )
+    refuse_absent(found, records, metric, run, beside=split)
     found = with_notes(found, store.notes)
     if format != "table":
         say(FORMATS[format](found, sci=sci).rstrip())

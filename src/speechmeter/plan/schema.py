@@ -34,6 +34,11 @@ CountOrZero = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Flag = Annotated[bool, Field(strict=True)]
 Word = Annotated[str, Field(strict=True, min_length=1)]
+View = Literal[
+    "rtf", "latency", "memory", "parameters", "flops", "energy", "stages", "summary", "cascades", "utterances",
+    "operators", "split",
+]  # fmt: skip
+"""Tables that a run can write into its directory."""
 
 
 class _Part(BaseModel):
@@ -149,6 +154,7 @@ class Plan(_Part):
     power_log: Word | None = None
     save_speech: Flag | SpeechEntry = False
     trace: Flag | TraceEntry = False
+    markdown: Annotated[tuple[View, ...], BeforeValidator(_as_list)] = ()
     filter: Annotated[tuple[Word, ...], BeforeValidator(_as_list)] = ()
     quality: QualityEntry | None = None
     find: Literal["max-batch", "max-seconds", "max-frames"] | None = None

@@ -78,7 +78,9 @@ _WORDS = {
     "trace": "trace",
 }
 """What is shown of each built-in meter when nothing is asked for, in this order."""
-_NEEDS = {
+_TOP = 10
+"""So many operators of each case are listed when nothing is asked for."""
+NEEDS = {
     "parameters": ("parameters",),
     "flops": ("flops",),
     "modules": ("flops",),
@@ -134,13 +136,7 @@ def tables(
         covered -= {"energy"} if assumed else set()
         shown = [word for name, word in words.items() if name in asked and name not in covered]
         return with_caveats(opening, records) + [
-            table
-            for word in [*shown, *own]
-            for table in (
-                _memory(records, statistic, growth=False)
-                if word == "memory"
-                else tables(records, word, statistic, assumed)
-            )
+            table for word in [*shown, *own] for table in _first(records, word, statistic, assumed, asked)
         ]
     if metric in _LISTS:
         return with_caveats(_listed(records, metric, statistic, assumed, wanted, at, (sort, limit)), records)
@@ -149,6 +145,18 @@ def tables(
     named = metric_named(metric, records, where=where, also=(*WORDS, METHODS))
     scopes = _scopes(records, named)
     return [table for scope in scopes for table in grids(records, named, scope=scope, statistic=statistic)]
+
+
+def _first(
+    records: Sequence[Record], word: str, statistic: str, assumed: Mapping[str, float] | None, asked: Iterable[str]
+) -> list[Table]:
+    """What is shown of a meter when nothing is asked for."""
+    if word == "memory":
+        return _memory(records, statistic, growth=False)
+    if word == "rtf" and "split" in asked:
+        return split_rtf(records, statistic)
+    found = tables(records, word, statistic, assumed)
+    return [*tables(records, "operators", limit=_TOP), *found] if word == "coverage" else found
 
 
 def _listed(
@@ -183,7 +191,7 @@ def _beside(records: Sequence[Record], metric: str | None, statistic: str) -> li
 
 def _with_needs(found: list[Table], word: str, asked: Iterable[str]) -> list[Table]:
     """The tables, and a line on the meters that would have filled them and were not asked for."""
-    missing = [meter for meter in _NEEDS.get(word, ()) if meter not in asked]
+    missing = [meter for meter in NEEDS.get(word, ()) if meter not in asked]
     if not missing:
         return found
     line = f"this needs the meter{'s' if len(missing) > 1 else ''} {', '.join(missing)}, which the run did not ask for"

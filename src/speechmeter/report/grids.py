@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from speechmeter.analysis.estimate import estimate
@@ -16,7 +17,7 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.types import CONTENT_HASHES, FAILED, Case, Record
 from speechmeter.report.caveats import rounds_caveat, study_notes
 from speechmeter.report.numbers import counted, number
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of, in_one_unit
 
 _TIMED = (metrics.RTF.id, metrics.RTFX.id, metrics.THROUGHPUT.id)
 _ROW_AXIS, _COLUMN_AXIS = "seconds", "batch"
@@ -46,8 +47,11 @@ _NO_RULE = dict.fromkeys(("samples", "min_samples", "budget_s", "discard", "wait
 Group = list[list[Record]]
 
 
-Beside = Mapping[str, Metric]
-"""Figures that stand side by side in every place of a grid, by the word in their column's heading."""
+Beside = Mapping[str, tuple[Metric, ...]]
+"""Figures that are side by side in every cell of a grid, by the word in their column's heading.
+
+Several of one word are in one cell, with a plus sign between them.
+"""
 
 
 def grids(
@@ -85,12 +89,13 @@ def grid_table(
     beside: Beside | None = None,
 ) -> Table:
     """The table of one such group."""
-    shown = beside or {"": metric}
+    shown = beside or {"": (metric,)}
     cells = {
-        (*_position(records[0].case), word): cell_of(records, one, scope, statistic)
+        (*_position(records[0].case), word): _joined([cell_of(records, one, scope, statistic) for one in those])
         for records in group
-        for word, one in shown.items()
+        for word, those in shown.items()
     }
+    cells = dict(zip(cells, in_one_unit(list(cells.values())), strict=True))
     rows = _ordered(position[0] for position in cells)
     columns = [(column, word) for column in _ordered(position[1] for position in cells) for word in shown]
     heading = metric.title + (f", {scope.partition(':')[2]}" if scope != "total" else "")
@@ -108,11 +113,17 @@ def grid_table(
             for row in rows
         ),
         notes=(
-            *(f"{one.id} [{one.unit}]: {one.formula}." for one in shown.values()),
+            *(f"{one.id} [{one.unit}]: {one.formula}." for those in shown.values() for one in those),
             *_notes(group, cells, metric),
         ),
         caveats=_caveats(group, cells),
     )
+
+
+def _joined(cells: Sequence[Cell]) -> Cell:
+    """One cell of several figures."""
+    first, *others = cells
+    return replace(first, plus=_joined(others)) if others else first
 
 
 def _position(case: Case) -> tuple[Any, Any]:
@@ -222,8 +233,9 @@ def _notes(group: Group, cells: dict[tuple[Any, Any, str], Cell], metric: Metric
     notes += _loaded_note(group) if metric == metrics.MEMORY_CPU_TOTAL else []
     reasons: dict[str, list[str]] = {}
     for (row, column, word), cell in cells.items():
-        if cell.estimate is None and cell.reason:
-            reasons.setdefault(f"{cell.word}: {cell.reason}", []).append(f"{_place(row, column)} {word}".strip())
+        for one in cell.figures:
+            if one.estimate is None and one.reason:
+                reasons.setdefault(f"{one.word}: {one.reason}", []).append(f"{_place(row, column)} {word}".strip())
     notes += [f"{', '.join(places)}: {what}" for what, places in reasons.items()]
     notes += _failed_notes(group)
     notes += dict.fromkeys(note for records in group for record in records for note in _told(record, metric))

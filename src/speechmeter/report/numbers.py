@@ -12,6 +12,8 @@ from speechmeter.analysis.saturation import SIZE
 from speechmeter.analysis.scores import KINDS
 from speechmeter.core.quality import IMPORTED
 
+BYTES = "bytes"
+"""The unit of sizes."""
 _BYTES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _WIDEST_PERCENT = 999
 _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -26,12 +28,15 @@ _PLAIN_ENDS = {SLOPE: ".2f", SIZE: "g"}
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
-def number(value: float, unit: str, *, sci: bool = False) -> str:
-    """Three significant digits with the unit: `0.123`, `34.1 MiB`, `201 ms`; `1.23E-01` with `sci`."""
+def number(value: float, unit: str, *, sci: bool = False, scale: str = "") -> str:
+    """Three significant digits with the unit: `0.123`, `34.1 MiB`, `201 ms`; `1.23E-01` with `sci`.
+
+    Sizes are in the unit that fits them, or in `scale`: `0.195 MiB`.
+    """
     if sci:
         return f"{value:.2E}" + (f" {unit}" if unit != "1" else "")
-    if unit == "bytes":
-        return _scaled(value, _BYTES)
+    if unit == BYTES:
+        return _scaled(value, tuple(step for step in _BYTES if scale in ("", step[1])))
     if unit == "bytes/s":
         return _scaled(value, _BYTES) + "/s"
     if unit == "s":
@@ -42,13 +47,21 @@ def number(value: float, unit: str, *, sci: bool = False) -> str:
     return text if unit == "1" else f"{text} {unit}"
 
 
-def figure(estimate: Estimate, *, sci: bool = False) -> str:
-    """An estimate with its relative interval: `0.123 ±4%`, and how many rounds failed beside those behind it."""
+def bytes_unit(value: float) -> str:
+    """The unit that a size is printed in: `MiB`."""
+    return number(value, BYTES).rpartition(" ")[2]
+
+
+def figure(estimate: Estimate, *, sci: bool = False, scale: str = "") -> str:
+    """An estimate with its relative interval: `0.123 ±4%`, and how many rounds failed beside those behind it.
+
+    Sizes are in the unit that fits them, or in `scale`.
+    """
     failed = f" ({estimate.failed} of {estimate.tried} rounds failed)" if estimate.failed else ""
-    return f"{_figure(estimate, sci)}{failed}"
+    return f"{_figure(estimate, sci, scale)}{failed}"
 
 
-def _figure(estimate: Estimate, sci: bool) -> str:
+def _figure(estimate: Estimate, sci: bool, scale: str) -> str:
     if estimate.statistic == "rho":
         return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}] (n={estimate.samples_per_round})"
     if estimate.statistic in _PLAIN_ENDS:
@@ -59,9 +72,9 @@ def _figure(estimate: Estimate, sci: bool) -> str:
         return f"{_OF_AN_AXIS[estimate.statistic]}{estimate.value:,.10g}"
     if estimate.statistic in _BOTH_ENDS:
         return _score(estimate, sci)
-    text = number(estimate.value, estimate.metric.unit, sci=sci)
+    text = number(estimate.value, estimate.metric.unit, sci=sci, scale=scale)
     if estimate.statistic == "mean-sd" and estimate.high is not None:
-        return f"{text} ± {number(estimate.high - estimate.value, estimate.metric.unit, sci=sci)}"
+        return f"{text} ± {number(estimate.high - estimate.value, estimate.metric.unit, sci=sci, scale=scale)}"
     return text if estimate.half_width is None else f"{text} ±{_percent(estimate.half_width)}"
 
 

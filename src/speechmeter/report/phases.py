@@ -13,7 +13,8 @@ from speechmeter.report.tables import Row, Table, by_case, cell_of
 
 _KINDS = {"kernel": "kernel", "memcpy": "copies", "runtime": "runtime", "cpu": "CPU", "idle": "idle"}
 _RATIOS = (metrics.GPU_IDLE, metrics.LAUNCH_BOUND)
-_BESIDE = {"wall": metrics.RTF, "CPU": metrics.RTF_CPU, "GPU": metrics.RTF_GPU}
+_BESIDE = {"wall": (metrics.RTF,), "CPU + CUDA": (metrics.RTF_CPU, metrics.RTF_GPU)}
+_BESIDE_ON_CPU = {"wall": (metrics.RTF,), "CPU": (metrics.RTF_CPU,)}
 
 
 def split(records: Sequence[Record]) -> list[Table]:
@@ -39,11 +40,15 @@ def split(records: Sequence[Record]) -> list[Table]:
 
 
 def split_rtf(records: Sequence[Record], statistic: str = "geomean") -> list[Table]:
-    """Grids of the real-time factor: by wall time, by busy time of the CPU and of the GPU, side by side."""
-    beside = (
-        _BESIDE if _on_gpu(records) else {word: metric for word, metric in _BESIDE.items() if metric != metrics.RTF_GPU}
-    )
-    return grids(records, metrics.RTF, statistic=statistic, beside=beside)
+    """Grids of the real-time factor: by wall time, and by the time that the CPU and the GPU were busy.
+
+    The latter are in one cell as `CPU + CUDA`. They overlap: their sum is no time of a call.
+    """
+    tables = []
+    for on_gpu, beside in ((False, _BESIDE_ON_CPU), (True, _BESIDE)):
+        own = [record for record in records if _on_gpu([record]) is on_gpu]
+        tables += grids(own, metrics.RTF, statistic=statistic, beside=beside)
+    return tables
 
 
 def _on_gpu(records: Sequence[Record]) -> bool:

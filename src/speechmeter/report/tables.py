@@ -10,7 +10,7 @@ from speechmeter.analysis.estimate import Estimate, estimate, real_time, samples
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
-from speechmeter.report.numbers import figure
+from speechmeter.report.numbers import BYTES, bytes_unit, figure
 
 NOT_MEASURED = "–"
 UNAVAILABLE = "unavailable"
@@ -25,14 +25,26 @@ class Cell:
     reason: str = ""
     asked_samples: int | None = None
     verdict: str = ""
+    scale: str = ""
+    plus: Cell | None = None
 
     def text(self, *, sci: bool = False) -> str:
-        """What is printed. Few samples are said in the cell itself."""
+        """What is printed. Few samples are said in the cell itself; `plus` is printed behind a plus sign.
+
+        With a `scale`, such as `MiB`, the figure is in that unit whatever its size.
+        """
+        if self.plus is not None:
+            return f"{replace(self, plus=None).text(sci=sci)} + {self.plus.text(sci=sci)}"
         if self.estimate is None:
             return self.word
-        text = figure(self.estimate, sci=sci)
+        text = figure(self.estimate, sci=sci, scale=self.scale)
         few = self.asked_samples is not None and self.estimate.samples_per_round < self.asked_samples
         return f"{text} (n={self.estimate.samples_per_round})" if few else text
+
+    @property
+    def figures(self) -> tuple[Cell, ...]:
+        """The cell without what is behind a plus sign, and that."""
+        return (self,) if self.plus is None else (replace(self, plus=None), *self.plus.figures)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +121,15 @@ def _asked(record: Record, metric: Metric) -> int | None:
     timed = (metrics.LATENCY.id, metrics.RTF.id, metrics.RTFX.id, metrics.THROUGHPUT.id)
     asked = record.case.protocol.get("samples")
     return int(asked) if metric.id in timed and asked is not None else None
+
+
+def in_one_unit(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells with all sizes in the unit of the largest, so that a reader compares them without converting."""
+    sizes = [cell.estimate.value for cell in cells if cell.estimate is not None and cell.estimate.metric.unit == BYTES]
+    if not sizes:
+        return list(cells)
+    scale = bytes_unit(max(sizes, key=abs))
+    return [replace(cell, scale=scale) for cell in cells]
 
 
 def by_case(records: Iterable[Record]) -> dict[str, list[Record]]:

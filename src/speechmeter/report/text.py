@@ -36,7 +36,7 @@ def folded(head: str, table: Table) -> str:
 
 
 def csv_text(tables: Sequence[Table], *, sci: bool = False) -> str:
-    """One line a cell: table, labels, column, what is printed, and the figure with its interval unrounded."""
+    """One line a figure: table, labels, column, what is printed, and the figure with its interval unrounded."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(
@@ -58,9 +58,10 @@ def csv_text(tables: Sequence[Table], *, sci: bool = False) -> str:
     for table in tables:
         for row in table.rows:
             for column, cell in zip(table.columns, row.cells, strict=True):
-                text = cell.text(sci=sci) if cell.estimate is not None else safe_csv(cell.text(sci=sci))
-                named = map(safe_csv, (table.title, " / ".join(row.labels), column))
-                writer.writerow([*named, text, *_figures(cell)])
+                for one in cell.figures:
+                    text = one.text(sci=sci) if one.estimate is not None else safe_csv(one.text(sci=sci))
+                    named = map(safe_csv, (table.title, " / ".join(row.labels), column))
+                    writer.writerow([*named, text, *_figures(one)])
     return out.getvalue()
 
 
@@ -121,6 +122,8 @@ def json_text(tables: Sequence[Table], *, sci: bool = False) -> str:
 
 
 def _cell(cell: Cell, sci: bool) -> dict[str, Any]:
+    if cell.plus is not None:
+        return {"text": cell.text(sci=sci), "figures": [_cell(one, sci) for one in cell.figures]}
     found = cell.estimate
     data: dict[str, Any] = {"text": cell.text(sci=sci)}
     if found is None:

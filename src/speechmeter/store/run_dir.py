@@ -1,4 +1,4 @@
-"""One run on disk: `plan.yaml`, `records.jsonl` (append-only truth), `environments.jsonl`, `artifacts/`.
+"""One run on disk: `plan.yaml`, `records.jsonl` (append-only truth), `environments.jsonl`, `artifacts/`, `tables/`.
 
 A run may come from a stranger. None of its own files is read or written through a link: what a link points to is not
 part of the run.
@@ -28,7 +28,8 @@ from speechmeter.store.schema import NewerSchemaError, record_from_line
 from speechmeter.store.skipped import Skipped, Skipping
 
 _FILES = ("plan.yaml", "records.jsonl", "environments.jsonl", PLANNED_FILE)
-_OURS = (*_FILES, "artifacts")
+_TABLES = "tables"
+_OURS = (*_FILES, "artifacts", _TABLES)
 _Item = TypeVar("_Item")
 _LEAST_ROOM = 64 * 1024
 """Bytes; with less than this the disk is full."""
@@ -201,6 +202,23 @@ class RunWriter(RunDir):
             append_line(self.environments_path, environment.to_json())
             self._known.add(environment.fingerprint)
         append_line(self.records_path, record.to_json())
+
+    def write_table(self, name: str, text: str) -> Path:
+        """Write a table that readers want as a file; an earlier one of this name is replaced. Returns where it is.
+
+        Raises CannotGoOnError where it cannot be written, and RunDirError where the folder is a link.
+        """
+        folder = self.path / _TABLES
+        if folder.is_symlink():
+            raise _is_link(folder)
+        try:
+            folder.mkdir(exist_ok=True)
+            _replace_whole(folder / name, text)
+        except OSError as error:
+            raise CannotGoOnError(
+                f"{folder / name}: cannot be written: {error.strerror}; make room, then add --resume"
+            ) from error
+        return folder / name
 
     def _see_room(self) -> None:
         room = os.statvfs(self.path)

@@ -186,6 +186,7 @@ def test_without_a_word_every_meter_has_its_table():
         "real-time factor",
         "parameters",
         "FLOPs",
+        "operators by own-time",
         "time in operators, by kind",
         "utilisation",
         "energy, GPU",

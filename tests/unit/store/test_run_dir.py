@@ -103,6 +103,25 @@ def test_clear_leaves_files_that_are_not_ours(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
+def test_a_table_is_replaced_by_the_next_of_its_name_and_goes_with_the_run(tmp_path):
+    with RunWriter(tmp_path / "run") as store:
+        store.begin("models: [log-mel]\n")
+        store.write_table("rtf.md", "first")
+        assert store.write_table("rtf.md", "second").read_text() == "second"
+        store.clear()
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_a_table_is_not_written_through_a_link(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    with RunWriter(tmp_path / "run") as store:
+        store.begin("models: [log-mel]\n")
+        (tmp_path / "run" / "tables").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(RunDirError, match="link"):
+            store.write_table("rtf.md", "text")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_a_folder_that_is_no_run(tmp_path):
     with pytest.raises(RunDirError, match="not a run directory"):
         RunDir.existing(tmp_path)

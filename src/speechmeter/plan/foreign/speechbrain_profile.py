@@ -57,7 +57,8 @@ class _Recipe:
         self._device()
         if not self._draft.flagged("audio"):
             self._audio()
-        self._draft.put("meters", ["latency", "memory"])
+        self._draft.put("meters", ["latency", "memory", "operators", "split"])
+        self._draft.put("markdown", ["rtf", "memory"])
         if not self._draft.flagged("repeats"):
             self._draft.put("schedule", dict(_SCHEDULE))
         self._trace()

@@ -41,7 +41,8 @@ def test_every_key_finds_its_place(folder):
         "batch": [1, 2, 4],
         "triangle": False,
         "audio": "voice.wav",
-        "meters": ["latency", "memory"],
+        "meters": ["latency", "memory", "operators", "split"],
+        "markdown": ["rtf", "memory"],
         "schedule": {"wait": 1, "warmup": 2, "active": 7, "repeat": 1},
     }
     assert found.notes == ()
@@ -86,7 +87,7 @@ def test_exported_logs_are_a_trace(folder):
     (folder / "profile.yaml").write_text(RECIPE + "  export_logs: True\n")
     study = study_from_file(folder / "profile.yaml", [from_flag("models", "log-mel")])
     assert study.plan.trace is True
-    assert {case.meters for case in study.cells.cases} == {("latency", "memory", "trace")}
+    assert {case.meters for case in study.cells.cases} == {("latency", "memory", "operators", "split", "trace")}
     assert "trace" not in translated(folder, RECIPE).source.data
 
 
