@@ -38,10 +38,10 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def run(folder, command, monkeypatch):
-    """The plan with two of its models and short input, in this process, once for all tests."""
+    """The plan with four small models (as many as `relations` needs) and short input, in this process, once for all tests."""
     monkeypatch.chdir(folder)
     if not Path(RUN).exists():
-        small = ["--model", "log-mel", "--model", "tera", "--seconds", "0.1,0.2,0.4"]
+        small = [*(f"--model={name}" for name in ("log-mel", "tera", "apc", "cpc")), "--seconds", "0.1,0.2,0.4"]
         done = command("run", LAB / "lab.yaml", *small, "--launcher", "inline", "-o", RUN)
         assert done.code == 0, done.err
     return Path(RUN)
@@ -51,9 +51,9 @@ def test_the_table_is_mean_and_standard_deviation_of_ten_calls(run, command):
     done = command("show", run, "--metric", "summary", "--stat", "mean-sd", "--format", "json")
     (table,) = json.loads(done.out)
     cells = [dict(zip(table["columns"], row["cells"], strict=True)) for row in table["rows"]]
-    assert len(cells) == 6 and all(cell["latency"]["samples"] == 10 for cell in cells)
+    assert len(cells) == 4 * 3 and all(cell["latency"]["samples"] == 10 for cell in cells)
     assert all(re.fullmatch(r"[\d.,]+ (s|ms|µs) ± [\d.,]+ (s|ms|µs)", cell["latency"]["text"]) for cell in cells)
-    assert {cell["parameters"]["text"] for cell in cells} == {"0", "21,327,360"}
+    assert {cell["parameters"]["text"] for cell in cells} >= {"0", "21,327,360"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ _LONGEST = 5_000_000
 def other_content(data: Any, turn: int = 1) -> Any:
     """Data of the same form and size with other content; None where it is not known how to make any.
 
-    Numbers change places, so that all of them stay valid: token ids, samples.
+    Numbers change places, so that all of them stay valid: token ids, samples. Samples are also a little quieter: a
+    cache may go by their sum.
     """
     if isinstance(data, str):
         words = data.split()
@@ -41,9 +42,11 @@ def _changed_parts(parts: Mapping[Any, Any], changed: Mapping[Any, Any]) -> dict
 
 
 def _rolled(data: Any, turn: int) -> Any:
-    """An array or tensor whose last axis is moved on by a few places."""
+    """An array or tensor whose last axis is moved on by a few places, and a little quieter if it holds fractions."""
     length = data.shape[-1] if getattr(data, "shape", ()) else 0
     if not 3 <= length <= _LONGEST or not hasattr(data, "reshape"):
         return None
     moved = data[..., [(place + turn) % length for place in range(length)]]
+    if "float" in str(data.dtype):
+        moved = moved * (1 - turn / 100)
     return moved if bool((moved != data).any()) else None
