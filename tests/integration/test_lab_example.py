@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def run(folder, command, monkeypatch):
-    """The plan with four small models (as many as `relations` needs) and short input, in this process, once for all tests."""
+    """The plan with four small models, as many as `relations` needs, and short input; run once for all tests."""
     monkeypatch.chdir(folder)
     if not Path(RUN).exists():
         small = [*(f"--model={name}" for name in ("log-mel", "tera", "apc", "cpc")), "--seconds", "0.1,0.2,0.4"]
