@@ -16,7 +16,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 bench: $(VENV)/ready  ## the built-in tour: tables on the screen, a run directory under runs/ with report.html in it
 	$(BIN)/speechmeter run
 
-test: $(VENV)/ready  ## under 10 minutes on 2 cores
+test: $(VENV)/ready  ## about 15 minutes on 2 cores
 	$(BIN)/python -m pytest -m 'not campaign' -n 2 --dist loadfile
 
 campaign: $(VENV)/ready wheels  ## the long versions, under 40 minutes
