@@ -1,6 +1,7 @@
 """The losses of other packages, each as `known.py` declares it. A package is imported when its loss is loaded.
 
-Every loss was run on an H200 (examples/runs/h200-losses): exact ones agreed with the float64 oracle, pruned ones deviate by design.
+Every loss was run on an H200 (examples/runs/h200-losses): exact ones agreed with the float64 oracle, pruned ones
+deviate by design.
 """
 
 from __future__ import annotations
