@@ -29,7 +29,7 @@ Word = Literal["SLOWER", "FASTER", "MORE", "LESS", "SAME", "CANNOT TELL", "FAILE
 ALLOWANCE = 0.05
 """What two runs at different times may differ by without any change, where no earlier runs say how much."""
 _NEIGHBOURS = 8
-"""Two measurements of one round count as adjacent up to this distance in the run's sequence."""
+"""Two measurements of one round count as adjacent up to this distance in the sequence of their lane."""
 _MOST_ROUNDS = 1000
 
 
@@ -174,9 +174,9 @@ def judged(
     word: Word = "CANNOT TELL"
     if _differs(logs, edge):
         word = word_of_change(metric, logs.mean)
-    elif -edge <= low and high <= edge:
+    elif is_same(logs, edge):
         word = "SAME"
-    elif abs(logs.mean) > edge and (low > 0 or high < 0):
+    elif logs.allowance and (low > 0 or high < 0):
         reason = f"two runs at different times may differ by {math.expm1(logs.allowance):.0%} without any change"
     else:
         more = _rounds_to_settle(logs, edge)
@@ -208,6 +208,17 @@ def _differs(logs: Difference, edge: float) -> bool:
     return abs(logs.mean) > edge and abs(logs.mean) - logs.half_width > logs.allowance
 
 
+def is_same(logs: Difference, edge: float) -> bool:
+    """Whether the interval lies within the smallest effect that counts.
+
+    A difference that is seen between two runs at different times may come from the times, and may hide a change.
+    So the allowance, too, must fit within the smallest effect.
+    """
+    low, high = logs.bounds
+    room = 0.0 if low <= 0 <= high else logs.allowance
+    return -edge <= low - room and high + room <= edge
+
+
 def independent_ratio(base: Sequence[float], new: Sequence[float]) -> tuple[float, float | None, float | None]:
     """(NEW / BASE, its bounds at 95 %) of independent logarithms by Welch's t; no bounds where a side is single."""
     found = independent(dict(enumerate(base)), dict(enumerate(new)))
@@ -237,7 +248,7 @@ def _rounds_to_settle(logs: Difference, edge: float) -> int | None:
 
     def is_settled(rounds: int) -> bool:  # once it is, more rounds keep it so: the interval only narrows
         grown = logs.with_rounds(rounds)
-        return _differs(grown, edge) or abs(grown.mean) + grown.half_width <= edge
+        return _differs(grown, edge) or is_same(grown, edge)
 
     candidates = range(logs.rounds + 1, _MOST_ROUNDS)
     place = bisect_left(candidates, True, key=is_settled)
@@ -327,7 +338,7 @@ def _adjacent(
     pairs = {}
     for record in base:
         partner = others.get(record.round)
-        if partner is None or abs(partner.sequence - record.sequence) > _NEIGHBOURS:
+        if partner is None or partner.lane != record.lane or abs(partner.sequence - record.sequence) > _NEIGHBOURS:
             continue
         values = round_value(record, metric, scope, base), round_value(partner, metric, scope, new)
         if values[0] is not None and values[1] is not None:

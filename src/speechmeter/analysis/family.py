@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from speechmeter.analysis.compare import Verdict, Word, is_worse, word_of_change
+from speechmeter.analysis.compare import Verdict, Word, is_same, is_worse, word_of_change
 from speechmeter.analysis.difference import Difference, mean_of
 from speechmeter.analysis.moderation import moderated
 from speechmeter.analysis.modules import EVERYTHING
@@ -167,7 +167,7 @@ def _judged_mean(metric: Metric, found: Difference, cells: Sequence[Verdict], wo
     is_regression = is_worse(metric, found.mean)
     if abs(found.mean) > edge and (worse if is_regression else better) < LEVEL:
         word = word_of_change(metric, found.mean)
-    elif -edge <= low and high <= edge:
+    elif is_same(found, edge):
         word = "SAME"
     changed = word not in ("SAME", "CANNOT TELL")
     return Mean(

@@ -13,7 +13,7 @@ from speechmeter.core.axes import CORE_AXES, NONE, SHARED_AXES
 from speechmeter.core.metrics import Metric
 
 SCHEMA = 1
-"""Version of a record line. History: 1, first; `pilot` came later, and records without it are read as before."""
+"""Version of a record line. History: 1, first; `pilot` and `lane` came later, and a record may lack them."""
 
 Status = Literal["ok", "skipped", "oom", "timeout", "crashed", "error", "unavailable"]
 FAILED: frozenset[str] = frozenset({"oom", "timeout", "crashed", "error"})
@@ -312,8 +312,9 @@ class Pilot:
 class Record:
     """What one case gave in one round. A failure is a record too: its status and reason say what happened.
 
-    `sequence` is the order in time within the run, for pairing; `started` is UTC, ISO 8601. `pilot` is there in the
-    rounds that were added after a first stage.
+    `lane` names the device on which one measurement ran after another, and `sequence` is the order in time within it:
+    neighbours in one lane may be paired. A run on one machine has a single lane without a name. `started` is UTC,
+    ISO 8601. `pilot` is there in the rounds that were added after a first stage.
     """
 
     case: Case
@@ -322,6 +323,7 @@ class Record:
     status: Status
     reason: str = ""
     host: str = ""
+    lane: str = ""
     measurements: tuple[Measurement, ...] = ()
     environment: str = ""
     started: str = ""
@@ -355,6 +357,7 @@ class Record:
             "status": self.status,
             "reason": self.reason,
             "host": self.host,
+            **({"lane": self.lane} if self.lane else {}),
             "environment": self.environment,
             "started": self.started,
             "wall_s": round(self.wall_s, 6),
@@ -374,6 +377,7 @@ class Record:
             status=data["status"],
             reason=data.get("reason", ""),
             host=data.get("host", ""),
+            lane=data.get("lane", ""),
             measurements=tuple(Measurement.from_json(m) for m in data.get("measurements", ())),
             environment=data.get("environment", ""),
             started=data.get("started", ""),

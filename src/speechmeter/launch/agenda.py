@@ -14,9 +14,6 @@ from speechmeter.launch.places import Extent
 Cell = tuple[Case, ...]
 """Cases that are measured side by side, on one device."""
 Done = Mapping[tuple[str, int], Record]
-_GAP = 1000
-_TRIES = 4
-"""A turn that was lost with its device is given again, with a number of its own: more often than anyone tries."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +55,7 @@ class Sweep:
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One case in one round. Numbers in `sequence` that follow each other are turns of one device, one by one.
+    """One case in one round. `sequence` counts the turns of a lane, which has one turn at a time.
 
     `pilot` is from what the number of rounds was chosen, in the rounds after a first stage.
     """
@@ -67,6 +64,7 @@ class Turn:
     round: int
     extent: Extent
     sequence: int
+    lane: str = ""
     pilot: Pilot | None = None
 
 
@@ -115,14 +113,14 @@ class Agenda:
         self.made += 1
 
     def turns(
-        self, mine: Callable[[Cell], bool] = lambda cell: True, sequence: Iterator[int] | None = None
+        self, mine: Callable[[Cell], bool] = lambda cell: True, sequence: Iterator[int] | None = None, lane: str = ""
     ) -> Iterator[Turn]:
         """The turns of one device, each given once the one before it is done.
 
-        `mine` is asked about a cell that has something left; several devices number their turns by sequences of their
-        own, from `own_sequence`.
+        `mine` is asked about a cell that has something left. Several devices have a lane each, and each lane counts its
+        own turns: `sequence` goes on where an earlier call for the same lane ended.
         """
-        sequence = count(self.next_sequence) if sequence is None else sequence
+        sequence = self.new_sequence() if sequence is None else sequence
         rounds = self.sweep.rounds
         for round_ in range(rounds.most):
             if round_ >= rounds.least and self._out_of_time():
@@ -136,13 +134,13 @@ class Agenda:
                         round=round_,
                         extent=_extent(round_, rounds),
                         sequence=next(sequence),
+                        lane=lane,
                         pilot=self._pilot_of(case) if round_ >= rounds.least else None,
                     )
 
-    def own_sequence(self, device: int) -> Iterator[int]:
-        """Numbers for the turns of one of several devices, far from those of the others: theirs are no neighbours."""
-        longest = len(self.sweep.cases) * self.sweep.rounds.most * _TRIES
-        return count(self.next_sequence + device * (longest + _GAP))
+    def new_sequence(self) -> Iterator[int]:
+        """Numbers for the turns of one lane, after all records of earlier calls of the command."""
+        return count(self.next_sequence)
 
     def _left_of(self, cell: Cell, round_: int) -> list[Case]:
         """What is left of a cell in a round. Cases of one cell go on together, so that they can be paired."""

@@ -126,6 +126,7 @@ def _record(turn: Turn, told: Told) -> tuple[Record, Environment | None]:
         case=turn.case,
         round=turn.round,
         sequence=turn.sequence,
+        lane=turn.lane,
         status=outcome.status,
         reason=outcome.reason,
         host=told.host,

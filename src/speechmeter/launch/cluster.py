@@ -55,6 +55,11 @@ class Lane:
         """For messages."""
         return self.member.host
 
+    @property
+    def key(self) -> str:
+        """For records: the host, and which of the run's lanes it is."""
+        return f"{self.member.host}:{self.number}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lost:

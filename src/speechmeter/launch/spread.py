@@ -110,7 +110,7 @@ class _Spread:
         turn = next(work.turns, None)
         if turn is None and work.stale:
             work.stale = False
-            work.turns = self._agenda.turns(partial(self._claims.claim, work.lane), work.sequence)
+            work.turns = self._agenda.turns(partial(self._claims.claim, work.lane), work.sequence, work.lane.key)
             turn = next(work.turns, None)
         if turn is None:
             self._crew.cluster.release(work.lane)
@@ -164,7 +164,7 @@ class _Spread:
 
     def _join(self, member: Member) -> None:
         for lane in lanes_of(member, self._crew.wishes, self._numbered):
-            self._works[lane.number] = _Work(lane=lane, sequence=self._agenda.own_sequence(lane.number))
+            self._works[lane.number] = _Work(lane=lane, sequence=self._agenda.new_sequence())
             self._numbered += 1
         self._stir()
 

@@ -139,7 +139,7 @@ _NEEDED = {
 }  # fmt: skip
 """What a mode of sampling, and a trial of a search, has in its protocol."""
 _RECORD: Mapping[str, Kind] = {
-    "round": _whole, "sequence": _whole, "status": _status, "reason": _text, "host": _text,
+    "round": _whole, "sequence": _whole, "status": _status, "reason": _text, "host": _text, "lane": _text,
     "environment": _text, "started": _text, "wall_s": _number, "stop_reason": _text, "warnings": _texts,
     "pilot": _pilot,
 }  # fmt: skip

@@ -22,6 +22,7 @@ LINE = {
     "status": "VARCHAR",
     "reason": "VARCHAR",
     "host": "VARCHAR",
+    "lane": "VARCHAR",
     "environment": "VARCHAR",
     "started": "VARCHAR",
     "wall_s": "DOUBLE",
@@ -29,6 +30,8 @@ LINE = {
     "warnings": "VARCHAR[]",
 }
 """A line of `records.jsonl` as DuckDB reads it, without its measurements."""
+OPTIONAL = frozenset({"lane"})
+"""What a line may lack."""
 LINE_MEASUREMENTS = {"measurements": f"{_MEASUREMENT}[]"}
 
 
@@ -72,7 +75,13 @@ RECORDS = (
     _own("meters", "VARCHAR[]", "meters that were asked for", '"case".meters'),
     _own("protocol", "JSON", "how samples were taken", '"case".protocol'),
     _own("round", "BIGINT", "from 0"),
-    _own("sequence", "BIGINT", "order in time within the run"),
+    _own("sequence", "BIGINT", "order in time within the lane"),
+    _own(
+        "lane",
+        "VARCHAR",
+        "device that measures one case at a time; empty where the run has only one",
+        "coalesce(lane, '')",
+    ),
     _own("status", "VARCHAR", "ok, skipped, oom, timeout, crashed, error or unavailable"),
     _own("reason", "VARCHAR", "what happened, where it is not ok"),
     _own("environment", "VARCHAR", "fingerprint of a row of `environments`"),

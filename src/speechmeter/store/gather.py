@@ -11,15 +11,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from typing import Any
 
 from speechmeter.core.errors import RunDirError, StoreError
 from speechmeter.core.types import Record
 from speechmeter.store.run_dir import RunDir
-
-_GAP = 1000
-"""Between the sequences of two runs, so that nothing of theirs counts as measured side by side."""
-
 
 _Key = tuple[tuple[str, int], str]
 """(case id, round), and the host."""
@@ -69,9 +66,9 @@ class _Pile:
         self.duplicates += len(contents) - len(fresh)
         known = {record.host: self.seen[content] for record, content in contents if content in self.seen}
         names = known | self._names(run, [record for record, _ in fresh], known)
-        start = max((record.sequence + _GAP for record in self.records.values()), default=0)
-        for record, content in fresh:
-            named = replace(record, host=names[record.host], sequence=start + record.sequence)
+        moved = after([record for record, _ in fresh], self.records.values())
+        for record, (_, content) in zip(moved, fresh, strict=True):
+            named = replace(record, host=names[record.host])
             key = (named.key, named.host)
             self.records[key], self.origins[key], self.seen[content] = named, run, named.host
         return names
@@ -112,9 +109,25 @@ class _Pile:
         return next(one for n in range(1, 10_000) if (one := name if n == 1 else f"{name} {n}") not in taken)
 
 
+def after(records: Sequence[Record], earlier: Iterable[Record]) -> list[Record]:
+    """The records of one run numbered after those of earlier runs, in lanes of their own: they are nobody's neighbours.
+
+    A lane keeps its name unless an earlier run has one of the same name.
+    """
+    before = list(earlier)
+    start = max((record.sequence + 1 for record in before), default=0)
+    taken = {record.lane for record in before}
+    lanes: dict[str, str] = {}
+    for lane in dict.fromkeys(record.lane for record in records):
+        names = chain([lane], (f"{lane} #{number}".strip() for number in count(2)))
+        lanes[lane] = next(name for name in names if name not in taken)
+        taken.add(lanes[lane])
+    return [replace(record, sequence=start + record.sequence, lane=lanes[record.lane]) for record in records]
+
+
 def _content(record: Record) -> str:
-    """A hash of what was measured: everything but the order within the run and the name of the host."""
-    data = {key: value for key, value in record.to_json().items() if key not in ("sequence", "host")}
+    """A hash of what was measured: everything but the order within the run and the names of host and lane."""
+    data = {key: value for key, value in record.to_json().items() if key not in ("sequence", "host", "lane")}
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from speechmeter.core import types
 from speechmeter.store import checked, lines, schema
-from speechmeter.store.columns import LINE
+from speechmeter.store.columns import LINE, OPTIONAL
 
 _LARGE = 8 * 2**20
 """Bytes; a smaller file is checked in 0.3 s, and nothing is written for it."""
@@ -45,7 +45,7 @@ def _as_given(line: bytes) -> bool:
         return False
     try:
         data = lines.parsed(line)
-        if type(data) is not dict or data.get("schema") != types.SCHEMA or not LINE.keys() <= data.keys():
+        if type(data) is not dict or data.get("schema") != types.SCHEMA or not LINE.keys() - OPTIONAL <= data.keys():
             return False
         checked.check_record(data)
         return bool(types.Case.from_json(data["case"]).id == data["id"])

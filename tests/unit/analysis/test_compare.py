@@ -45,6 +45,14 @@ def test_a_paired_ratio_is_t_on_log_ratios():
     assert (found.word, found.regression) == ("SLOWER", True)
 
 
+def test_rounds_of_two_lanes_are_not_paired_however_near_their_numbers_are():
+    base, new = noisy(1.2, 10, 0)
+    sides = rounds(base, lane="node:0"), rounds(new, name="b", offset=1, lane="node:1")
+    assert not verdict(*sides, metrics.LATENCY, 0.05, together=True).paired
+    together = rounds(base, lane="node:0"), rounds(new, name="b", offset=1, lane="node:0")
+    assert verdict(*together, metrics.LATENCY, 0.05, together=True).paired
+
+
 def test_an_unpaired_ratio_is_welchs():
     base, new = noisy(1.0, 12, 1)
     found = judge(base, new, together=False)

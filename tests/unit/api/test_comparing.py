@@ -208,6 +208,16 @@ def test_between_two_runs_a_difference_within_the_allowance_is_no_change(tmp_pat
     assert any(note.startswith("to compare side by side: speechmeter run") for note in found.notes)
 
 
+@pytest.mark.parametrize(("min_effect", "word", "code"), [(0.05, "CANNOT TELL", 3), (0.1, "SAME", 0)])
+@pytest.mark.parametrize("cells", [{1.0: ""}, {1.0: "", 2.0: "", 5.0: ""}])
+def test_a_difference_within_the_allowance_is_the_same_only_where_both_fit_within_the_effect(
+    tmp_path, cells, min_effect, word, code
+):
+    base, new = run_with(tmp_path / "a/base", cells), run_with(tmp_path / "b/new", cells, change=0.03)
+    found = compare(select(str(base)), select(str(new)), {"latency": min_effect})
+    assert ({v.word for v in found.verdicts}, found.family.exit_code()) == ({word}, code)
+
+
 def test_the_spread_between_runs_is_taken_from_those_in_the_same_folder(tmp_path):
     for day in range(1, 9):
         offset = 0.1 * (-1) ** day  # runs of one code that differ by a tenth, each steady in itself

@@ -59,11 +59,14 @@ def test_each_machine_runs_its_own_cells_forth_and_back(tmp_path):
     assert asked == ["A1", "B1", "A3", "B3", "B3", "A3", "B1", "A1"]
 
 
-def test_numbers_of_neighbours_follow_each_other_and_those_of_two_devices_are_far_apart(tmp_path):
+def test_each_device_has_a_lane_of_its_own_and_counts_within_it(tmp_path):
     records = spread(tmp_path, SimulatedCluster(node("a"), node("b")), cases_of("AB", (1, 2)), Rounds(least=2, most=2))
     numbers = {host: [record.sequence for record in found] for host, found in by_host(records).items()}
-    assert all(found == list(range(found[0], found[0] + 4)) for found in numbers.values())
-    assert abs(numbers["a"][0] - numbers["b"][0]) > 100
+    assert numbers == {"a": [0, 1, 2, 3], "b": [0, 1, 2, 3]}
+    assert {record.lane for record in records if record.host == "a"}.isdisjoint(
+        record.lane for record in records if record.host == "b"
+    )
+    assert len({record.lane for record in records}) == 2
 
 
 def test_adaptive_rounds_go_on_where_the_spread_is(tmp_path):

@@ -52,7 +52,10 @@ def test_rounds_of_two_runs_never_count_as_neighbours(tmp_path):
     a = write(tmp_path / "a", measured("pi", 1.0, sequence=7))
     b = write(tmp_path / "b", measured("pi", 1.0, sequence=7, seconds=2.0))
     first, second = merge([a, b], tmp_path / "ab").gathered.records
-    assert second.sequence - first.sequence > 500
+    assert (first.lane, second.lane) == ("", "#2")
+    assert second.sequence > first.sequence  # in time, they are still one after the other
+    third = write(tmp_path / "c", measured("pi", 1.0, sequence=7, seconds=3.0))
+    assert [r.lane for r in merge([tmp_path / "ab", third], tmp_path / "abc").gathered.records] == ["", "#2", "#3"]
 
 
 def test_what_stands_in_several_runs_is_kept_once(tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,10 @@ from speechmeter.core.drafts import draft_folder
 from speechmeter.core.errors import RunDirError, SpeechmeterError
 from speechmeter.core.types import Record
 from speechmeter.integrations.pytest.settings import Settings
+from speechmeter.store.gather import after
 from speechmeter.store.lines import write_lines
 from speechmeter.store.merge import merge
 from speechmeter.store.run_dir import RunDir, is_free, is_run
-
-_GAP = 1000
-"""Between old and new records of a baseline, so that nothing of theirs counts as measured side by side."""
 
 
 def keep(settings: Settings) -> Iterator[str]:
@@ -65,12 +62,10 @@ def update_baseline(baseline: Path, run: Path) -> int:
     held = RunDir(baseline) if is_free(baseline) else RunDir.existing(baseline)
     old = held.records()
     kept = [record for record in old if _subject(record) not in replaced]
-    start = max((record.sequence + _GAP for record in kept), default=0)
-    moved = [replace(record, sequence=start + record.sequence) for record in new]
     used = {record.environment for record in [*old, *new]}
     environments = {**held.environments(), **fresh.environments()}
     if new:
-        _write(held, [*kept, *moved], [data for key, data in environments.items() if key in used])
+        _write(held, [*kept, *after(new, kept)], [data for key, data in environments.items() if key in used])
     return len(replaced)
 
 
