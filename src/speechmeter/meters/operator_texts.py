@@ -32,6 +32,7 @@ def write_texts(folder: Path, *recordings: Recording, memory: Recording | None =
     used = [_used(recording) for recording in recordings]
     operators, ranges = ([one for pair in used for one in pair[place]] for place in (0, 1))
     beside = _beside(recordings, memory)
+    stack_of = _Stacks()
     for name, text in {
         ALL_FILE: _lines(("operator",), operators, lambda node: (node.event.name,), beside),
         RANGES_FILE: _lines(("range",), ranges, lambda node: (_range_name(node),)),
@@ -40,7 +41,7 @@ def write_texts(folder: Path, *recordings: Recording, memory: Recording | None =
             operators,
             lambda node: (node.place.module or "(outside)", node.direction if node.place.module else "", _name(node)),
         ),
-        STACKS_FILE: _lines(("stack",), operators, lambda node: (" > ".join(_stack(node)),)),
+        STACKS_FILE: _lines(("stack",), operators, lambda node: (stack_of(node),)),
     }.items():
         (folder / name).write_text(text, encoding="utf-8")
 
@@ -85,15 +86,13 @@ class _Used:
 def _used(recording: Recording) -> tuple[list[_Used], list[_Used]]:
     """Operators and nodes, and named ranges."""
     gpu_ns = recording.events.kernel_ns()
-    operators: list[_Used] = []
+    operators = [
+        _Used(node=node, cpu_ns=node.own_ns(), gpu_ns=gpu_ns.get(node.event.id, 0)) for node, *_ in recording.operators
+    ]
     ranges: dict[int, _Used] = {}
-    for node in recording.nodes:  # an outer one comes before those inside it
+    for node in recording.nodes:
         event = node.event
-        if recording.step_at(event.start_ns) is None:
-            continue
-        if not event.is_range:
-            operators.append(_Used(node=node, cpu_ns=node.own_ns(), gpu_ns=gpu_ns.get(event.id, 0)))
-        elif _range_name(node):
+        if event.is_range and _range_name(node) and recording.step_at(event.start_ns) is not None:
             ranges[id(node)] = _Used(node=node, cpu_ns=event.end_ns - event.start_ns)
     for used in operators:
         above = used.node.parent if used.gpu_ns else None
@@ -115,18 +114,29 @@ def _name(node: Node) -> str:
     return _range_name(node) or node.event.name
 
 
-def _stack(node: Node) -> list[str]:
-    """What was open around an operator, outermost first; the module whose backward pass begins has a frame too."""
-    found: list[str] = []
-    here: Node | None = node
-    while here is not None:
-        if not here.event.is_range or _range_name(here):
-            found.append(_name(here))
-        begins = here.direction == BACKWARD and (here.parent is None or here.parent.direction != BACKWARD)
-        if begins and here.place.module:
-            found.append(f"{here.place.module} (backward)")
-        here = here.parent
-    return found[::-1]
+class _Stacks:
+    """What was open around an operator as text, outermost first; the module whose backward pass begins has a frame too.
+
+    The stack of an event is made once, for all that is inside it: most of them share it.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+
+    def __call__(self, node: Node) -> str:
+        above: list[Node] = []
+        here: Node | None = node
+        while here is not None and id(here) not in self._known:
+            above.append(here)
+            here = here.parent
+        text = self._known[id(here)] if here is not None else ""
+        for one in reversed(above):
+            begins = one.direction == BACKWARD and (one.parent is None or one.parent.direction != BACKWARD)
+            backward = f"{one.place.module} (backward)" if begins and one.place.module else ""
+            own = _name(one) if not one.event.is_range or _range_name(one) else ""
+            text = " > ".join(part for part in (text, backward, own) if part)
+            self._known[id(one)] = text
+        return text
 
 
 @dataclass(slots=True)

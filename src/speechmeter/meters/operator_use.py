@@ -46,11 +46,8 @@ def used_by_operators(
     held = _with_inside(recording.nodes, own_bytes) if own_bytes else {}
     spent = _with_inside(recording.nodes, _own_kernels(recording)) if kernels else None
     found: dict[str, Use] = {}
-    for node in recording.nodes:
+    for node, step, is_outermost in recording.operators:
         event = node.event
-        step = None if event.is_range else recording.step_at(event.start_ns)
-        if step is None:
-            continue
         own = (credited or name)(node)
         if own is not None and id(node) in own_bytes:
             found.setdefault(own, Use(recording.steps)).own_bytes[step] += own_bytes[id(node)]
@@ -59,19 +56,10 @@ def used_by_operators(
             continue
         use = found.setdefault(called, Use(recording.steps))
         use.calls[step] += 1
-        if _is_outermost(node):  # or what is inside would count twice
+        if is_outermost:  # or what is inside would count twice
             use.total_ns[step] += event.end_ns - event.start_ns if spent is None else spent.get(id(node), 0)
             use.bytes[step] += held.get(id(node), 0)
     return found
-
-
-def _is_outermost(node: Node) -> bool:
-    above = node.parent
-    while above is not None:
-        if above.event.name == node.event.name:
-            return False
-        above = above.parent
-    return True
 
 
 def _own_kernels(recording: Recording) -> dict[int, int]:
