@@ -8,6 +8,7 @@ if not torch.cuda.is_available():
     pytest.skip("no CUDA device on this machine", allow_module_level=True)
 pynvml = pytest.importorskip("pynvml", reason="needs nvidia-ml-py")
 
+from speechmeter.core.device import Device  # noqa: E402
 from speechmeter.core.protocols import Prepared  # noqa: E402
 from speechmeter.core.types import Batch, Stage  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
@@ -15,8 +16,8 @@ from speechmeter.meters.energy.meter import EnergyMeter  # noqa: E402
 from speechmeter.meters.energy.sensors import nvml  # noqa: E402
 from speechmeter.subjects.torch_runtime import sync_for  # noqa: E402
 
-if nvml.find("cuda").reason:
-    pytest.skip(nvml.find("cuda").reason, allow_module_level=True)
+if nvml.find(Device.parse("cuda")).reason:
+    pytest.skip(nvml.find(Device.parse("cuda")).reason, allow_module_level=True)
 
 
 class Multiplies:

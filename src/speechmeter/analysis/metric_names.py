@@ -77,7 +77,7 @@ def _bare(metric_id: str) -> str:
 
 
 def _on_cuda(records: Sequence[Record]) -> bool:
-    return bool(records) and str(records[0].case.axes.get("device", "")).startswith("cuda")
+    return bool(records) and records[0].case.device.is_cuda
 
 
 def memory_metric(records: Sequence[Record] = ()) -> Metric:

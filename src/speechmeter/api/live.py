@@ -12,6 +12,7 @@ from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.metric_names import metric_named
 from speechmeter.core import plugins
 from speechmeter.core.axes import Axis
+from speechmeter.core.device import Device
 from speechmeter.core.errors import InputError
 from speechmeter.core.machine import available_cores
 from speechmeter.core.protocols import Installed, Prepared
@@ -128,7 +129,7 @@ class _Live:
     def prepare(self, case: Case, device: str) -> Prepared:
         modules = {type(self._call).__name__: self._call} if self.is_module else {}
         stage = Stage(name="model", fn=self._one, modules=modules)
-        if self._torch is None or not device.startswith("cuda"):
+        if self._torch is None or not Device.read(device).is_cuda:
             return Prepared(stages=(stage,), modules=modules)
         torch = self._torch
         return Prepared(stages=(stage,), modules=modules, sync=lambda: torch.cuda.synchronize(device))

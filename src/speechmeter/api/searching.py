@@ -27,7 +27,7 @@ def check_search(study: Study, launcher: str, *, two_interpreters: bool) -> None
         )
     if launcher == "subprocess":
         return
-    on_cpu = [case for case in study.cells.cases if case.axes["device"] == "cpu"]
+    on_cpu = [case for case in study.cells.cases if case.device.is_cpu]
     if on_cpu:
         raise DeviceError(
             "a search on the CPU inline would end with this very process when memory runs out",

@@ -16,6 +16,7 @@ from speechmeter.analysis.estimate import estimate
 from speechmeter.api.live import measure
 from speechmeter.api.runs import Options, run_study
 from speechmeter.core import metrics
+from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
@@ -218,7 +219,7 @@ def _energy_finding() -> Finding:
         return replace(nothing, excuse="no CUDA device here, and no second sensor to hold a processor's against")
     try:
         nvml = load_nvml()
-        handle = device_handle(nvml, "cuda:0")
+        handle = device_handle(nvml, Device(kind="cuda", index=0))
     except SensorError as error:
         return replace(nothing, excuse=str(error))
     import torch

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from speechmeter.core.axes import CORE_AXES, NONE, SHARED_AXES
+from speechmeter.core.device import Device
 from speechmeter.core.metrics import Metric
 
 SCHEMA = 1
@@ -82,6 +83,11 @@ class Case:
         """Sixteen hexadecimal digits that name this case on every machine."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
+    def device(self) -> Device:
+        """What it runs on; the CPU where the axes do not say."""
+        return Device.read(self.axes.get("device", "cpu"))
 
     @cached_property
     def cell(self) -> str:

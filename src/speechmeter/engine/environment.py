@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from speechmeter.core.device import Device
 from speechmeter.core.machine import (
     allocator,
     available_cores,
@@ -56,7 +57,7 @@ def _facts(case: Case) -> dict[str, Any]:
         "allocator": allocator(),
         "packages": _packages(),
         **({"code": loaded_code()} if VARIANT in case.axes else {}),
-        **_cuda_facts(str(case.axes.get("device", ""))),
+        **_cuda_facts(case.device),
     }
 
 
@@ -89,11 +90,11 @@ def _packages() -> dict[str, str]:
     return found
 
 
-def _cuda_facts(device: str) -> dict[str, Any]:
+def _cuda_facts(device: Device) -> dict[str, Any]:
     torch = sys.modules.get("torch")
-    if torch is None or not device.startswith("cuda") or not torch.cuda.is_available():
+    if torch is None or not device.is_cuda or not torch.cuda.is_available():
         return {}
-    properties = torch.cuda.get_device_properties(device)
+    properties = torch.cuda.get_device_properties(str(device))
     driver = proc_fields("/proc/driver/nvidia/version").get("NVRM version", "")
     return {
         "gpu": properties.name,

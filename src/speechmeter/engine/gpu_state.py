@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from speechmeter.core import metrics
+from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError
 from speechmeter.core.types import Measurement
 from speechmeter.meters.nvml_device import device_handle, load_nvml
@@ -32,9 +33,9 @@ class GpuState:
     looks: list[Look] = field(default_factory=list)
 
     @classmethod
-    def of(cls, device: str) -> GpuState:
+    def of(cls, device: Device) -> GpuState:
         """The state of a CUDA device; for any other it stays empty."""
-        if not device.startswith("cuda"):
+        if not device.is_cuda:
             return cls(ask=None)
         try:
             nvml = load_nvml()

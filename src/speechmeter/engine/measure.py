@@ -119,7 +119,7 @@ class _Attempt:
                 phases.update(data=session.data_ns / 1e9, load=session.load_ns / 1e9, first=session.first_ns / 1e9)
                 warnings += [*_session_warnings(session), *self._after_a_profiler()]
                 found += self._session_facts(session)
-                before, gpu = Watch.now(), GpuState.of(str(self.case.axes["device"]))
+                before, gpu = Watch.now(), GpuState.of(self.case.device)
                 gpu.look("first call")
                 for meter in _profilers_last(self.meters, self.case):
                     start = perf_counter_ns()
@@ -318,7 +318,7 @@ def _session_warnings(session: LoadedSession) -> list[str]:
 def _other_tf32(case: Case) -> list[str]:
     """A warning where the model's own code switched TF32, so that the axis `tf32` of the record is not true."""
     torch = sys.modules.get("torch")
-    if torch is None or not str(case.axes["device"]).startswith("cuda"):
+    if torch is None or not case.device.is_cuda:
         return []
     asked, used = bool(case.axes.get("tf32", False)), bool(torch.backends.cuda.matmul.allow_tf32)
     if asked == used:

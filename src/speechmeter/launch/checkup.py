@@ -13,6 +13,7 @@ from time import perf_counter_ns
 from typing import Literal
 
 from speechmeter.core import plugins
+from speechmeter.core.device import Device
 from speechmeter.core.machine import available_cores, cpu_model, kib_field, read_text
 from speechmeter.launch.preflight import cuda_devices
 from speechmeter.meters.energy.sensors.sources import SOURCES, choose, domains_with
@@ -114,7 +115,7 @@ def _peak_memory() -> Finding:
 
 def _power(on_cuda: bool) -> Iterator[Finding]:
     """The sensors that the energy meter would read, and why a domain has none."""
-    device = "cuda:0" if on_cuda else "cpu"
+    device = Device.parse("cuda:0" if on_cuda else "cpu")
     domains = domains_with(device)
     choice = choose(device, domains, SOURCES)
     for domain in domains:

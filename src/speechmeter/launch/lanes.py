@@ -18,8 +18,8 @@ from speechmeter.launch.muster import Wishes, memory_of, obstacle_at
 def lanes_of(member: Member, wishes: Wishes, first: int) -> list[Lane]:
     """The lanes that a machine's own cases need, numbered from `first`."""
     able = [case for case in wishes.cases if obstacle_at(member, case, wishes) is None]
-    on_cpu = [case for case in able if not _on_gpu(case)]
-    on_gpu = [case for case in able if _on_gpu(case)]
+    on_cpu = [case for case in able if not case.device.is_cuda]
+    on_gpu = [case for case in able if case.device.is_cuda]
     lanes = []
     if on_cpu:
         memory = max(memory_of(case, wishes.limits) for case in on_cpu)
@@ -39,10 +39,6 @@ def _gpu_lanes(member: Member, cores_each: int, first: int) -> list[Lane]:
         Lane(number=first + i, member=member, cores=usable[i * share : (i + 1) * share], cpus=share, gpus=1)
         for i in range(count)
     ]
-
-
-def _on_gpu(case: Case) -> bool:
-    return str(case.axes["device"]).startswith("cuda")
 
 
 class Claims:
@@ -82,7 +78,7 @@ class Claims:
         if self._alike.get(cell[0].id, lane.member.node.alike) != lane.member.node.alike:
             return False
         return all(
-            bool(lane.gpus) == _on_gpu(case) and not obstacle_at(lane.member, case, self._wishes) for case in cell
+            bool(lane.gpus) == case.device.is_cuda and not obstacle_at(lane.member, case, self._wishes) for case in cell
         )
 
 

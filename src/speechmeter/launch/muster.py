@@ -120,11 +120,10 @@ def _check_members(members: Sequence[Member]) -> None:
 
 def obstacle_at(member: Member, case: Case, wishes: Wishes) -> str | None:
     """Why a machine cannot measure a case; None when it can."""
-    device, node = str(case.axes["device"]), member.node
-    kind = wishes.kinds.get(device.partition(":")[0])
+    node, kind = member.node, wishes.kinds.get(case.device.kind)
     if kind is not None and kind not in node.kinds:
         return f"{_OTHER_KIND} {kind!r}"
-    if device.startswith("cuda") and not node.gpus:
+    if case.device.is_cuda and not node.gpus:
         return "has no GPU"
     if case.axes["cores"] > min(node.cpus, len(member.cores)):
         return f"cores: {case.axes['cores']} asked, {min(node.cpus, len(member.cores))} there"
@@ -135,7 +134,7 @@ def obstacle_at(member: Member, case: Case, wishes: Wishes) -> str | None:
 
 def memory_of(case: Case, limits: Limits) -> int:
     """The main memory that is reserved for a case, in bytes; on a GPU the limit is on the GPU's own."""
-    return int((limits.memory_gib or 0) * 2**30) if case.axes["device"] == "cpu" else 0
+    return int((limits.memory_gib or 0) * 2**30) if case.device.is_cpu else 0
 
 
 def _absent_everywhere(case: Case, members: Sequence[Member], wishes: Wishes) -> str:

@@ -104,7 +104,7 @@ def _end_with_parent() -> None:
 
 def _pinned(outcome: Outcome, case: Case) -> Outcome:
     device = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if outcome.environment is None or not device or not str(case.axes["device"]).startswith("cuda"):
+    if outcome.environment is None or not device or not case.device.is_cuda:
         return outcome
     facts = {**outcome.environment.facts, PINNED: device}
     return Outcome(

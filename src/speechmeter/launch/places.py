@@ -78,18 +78,17 @@ class SubprocessPlace:
         leads: bool,
         keep: Keep | None,
     ) -> Outcome:
-        on_cuda = str(case.axes.get("device", "")).startswith("cuda")
         job = Job(
             case=case,
             meters=meters,
             process=process,
             leads=leads,
             spawned_ns=perf_counter_ns(),
-            memory_bytes=_memory_bytes(self._limits, on_cuda),
+            memory_bytes=_memory_bytes(self._limits, case.device.is_cuda),
             keep=keep,
         )
         environ = _environ(case, meters, own_process=process != MAIN)
-        if on_cuda and self._limits.memory_gib is not None:
+        if case.device.is_cuda and self._limits.memory_gib is not None:
             environ["SPEECHMETER_CUDA_GIB"] = str(self._limits.memory_gib)
         log = (self._artifacts.folder or Path()) / f"{case.id}-{process}-{os.getpid()}.log"
         python = sys.executable

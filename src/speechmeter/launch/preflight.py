@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import subprocess
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from speechmeter.core import feeding, plugins
+from speechmeter.core.device import Device
 from speechmeter.core.errors import DeviceError, InputError, PlanError, SubjectError, UnavailableError
 from speechmeter.core.machine import available_cores, kib_field
 from speechmeter.core.types import Case, Limits, Skip
@@ -94,15 +94,12 @@ def _broken(case: Case, key: str, error: BaseException) -> PlanError:
 
 
 def _check_device(case: Case, count: int) -> None:
-    device = str(case.axes["device"])
-    if device == "cpu":
+    device = Device.parse(str(case.device))
+    if device.is_cpu:
         return
-    match = re.fullmatch(r"cuda(?::(\d+))?", device)
-    if match is None:
-        raise DeviceError(f"there is no device {device!r}", fix="use cpu, cuda or cuda:N")
     if count == 0:
         raise DeviceError("there is no CUDA device on this machine", fix="use device cpu")
-    if int(match[1] or 0) >= count:
+    if (device.index or 0) >= count:
         raise DeviceError(f"{device} does not exist: this machine has {count}", fix=f"use cuda:0 to cuda:{count - 1}")
     if _torch_version().endswith("+cpu"):
         raise UnavailableError(f"torch {_torch_version()} is built without CUDA", fix="install a CUDA build of torch")
@@ -118,7 +115,7 @@ def _check_limits(limits: Limits, cases: Sequence[Case], place: Place) -> None:
     total = kib_field("/proc/meminfo", "MemTotal")
     if limits.memory_gib is None or total is None or not cases:
         return
-    only_cpu = all(case.axes["device"] == "cpu" for case in cases)
+    only_cpu = all(case.device.is_cpu for case in cases)
     if only_cpu and limits.memory_gib * 2**30 > total:
         raise DeviceError(
             f"limits.memory_gib: {limits.memory_gib:g} asked, {total / 2**30:.1f} GiB here",

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from speechmeter.core import metrics
+from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError
 from speechmeter.core.finding import one_call
 from speechmeter.core.protocols import Session
@@ -32,7 +33,7 @@ class _Peak:
 
 def measure_cuda(session: Session) -> list[Measurement]:
     """Peaks of a call from an emptied cache, twice or of each of several batches; of the stages; of the process."""
-    device = torch.device(str(session.case.axes["device"]))
+    device = torch.device(str(session.case.device))
     turns = by_turns(session.batches)
     peaks = [_call(session, device, batch) for batch in _to_read(session)]
     quick = one_call(session.case)
@@ -113,7 +114,7 @@ def _process(session: Session, device: torch.device) -> Measurement:
     session.call(session.batches[0])
     index = device.index if device.index is not None else torch.cuda.current_device()
     try:
-        mine = _used_bytes(f"cuda:{index}")
+        mine = _used_bytes(Device(kind="cuda", index=index))
     except SensorError as error:
         return Measurement.absent(metrics.MEMORY_CUDA_PROCESS, str(error))
     if not mine:
@@ -123,7 +124,7 @@ def _process(session: Session, device: torch.device) -> Measurement:
     return Measurement.of(metrics.MEMORY_CUDA_PROCESS, [float(mine[0])], source="NVML")
 
 
-def _used_bytes(device: str) -> list[int]:
+def _used_bytes(device: Device) -> list[int]:
     """This process's memory on the device, by NVML; empty when it is not listed."""
     nvml = load_nvml()
     try:

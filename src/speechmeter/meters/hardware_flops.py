@@ -73,7 +73,7 @@ class HardwareFlopsMeter:
 
 
 def _unseen(case: Case) -> str | None:
-    if not str(case.axes.get("device", "cpu")).startswith("cpu"):
+    if not case.device.is_cpu:
         return "counts the processor's arithmetic only"
     dtype = case.axes.get("dtype", "float32")
     if dtype not in _COUNTED_DTYPES:

@@ -58,11 +58,11 @@ class MemoryMeter:
 
     def process(self, case: Case) -> str:
         """Its own on the CPU, because of the allocator; CUDA's counters can be reset in any process."""
-        return MAIN if _on_cuda(case) else self.name
+        return MAIN if case.device.is_cuda else self.name
 
     def unavailable(self, case: Case) -> str | None:
         """Needs some way to read this process's size on the CPU."""
-        if _on_cuda(case) or self._probes:
+        if case.device.is_cuda or self._probes:
             return None
         return "this system tells a process neither its resident size nor its highest one (/proc, getrusage)"
 
@@ -80,7 +80,7 @@ class MemoryMeter:
             gc.unfreeze()
 
     def _readings(self, session: Session) -> list[Measurement]:
-        if _on_cuda(session.case):
+        if session.case.device.is_cuda:
             from speechmeter.meters.cuda_memory import measure_cuda
 
             return measure_cuda(session)
@@ -179,7 +179,3 @@ def batches_to_read(session: Session) -> Sequence[Batch]:
     if len(session.batches) > 1 or one_call(session.case):
         return session.batches
     return list(session.batches) * (_READINGS if session.first_ns < _SLOW_NS else _READINGS_WHEN_SLOW)
-
-
-def _on_cuda(case: Case) -> bool:
-    return str(case.axes.get("device", "")).startswith("cuda")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError
 
 
@@ -24,14 +25,9 @@ def load_nvml() -> Any:
     return pynvml
 
 
-def cuda_index(device: str) -> int:
-    """The number in `cuda:1`; 0 for `cuda`."""
-    return int(device.partition(":")[2] or 0)
-
-
-def device_handle(nvml: Any, device: str) -> Any:
+def device_handle(nvml: Any, device: Device) -> Any:
     """The handle of `cuda:N` as numbered inside this process; SensorError when NVML does not know it."""
-    index = cuda_index(device)
+    index = device.index or 0
     named = _visible(index)
     try:
         if named is None:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
+from speechmeter.core.device import Device
 from speechmeter.core.protocols import MAIN, ORDINARY, Session
 from speechmeter.core.types import Case, Measurement
 
@@ -40,9 +41,9 @@ class PeaksMeter:
         """Every try is kept; the fastest is the peak, so it is the first value."""
         import torch
 
-        device, dtype = str(session.case.axes["device"]), getattr(torch, str(session.case.axes["dtype"]), torch.float32)
+        device, dtype = session.case.device, getattr(torch, str(session.case.axes["dtype"]), torch.float32)
         with torch.inference_mode():
-            side, arithmetic = _arithmetic(torch, device, dtype, session.sync)
+            side, arithmetic = _arithmetic(torch, str(device), dtype, session.sync)
             copied, bandwidth = _bandwidth(torch, device, session.sync)
         return [
             Measurement.of(metrics.PEAK_FLOPS, [max(arithmetic)], notes={"side": side, "tries": arithmetic}),
@@ -60,9 +61,9 @@ def _arithmetic(torch: Any, device: str, dtype: Any, sync: Callable[[], None]) -
     return side, [2 * side**3 / _timed(partial(torch.mm, left, left), sync) for _ in range(_TRIES)]
 
 
-def _bandwidth(torch: Any, device: str, sync: Callable[[], None]) -> tuple[int, list[float]]:
-    copied = _COPY_BYTES["cuda" if device.startswith("cuda") else "cpu"]
-    source = torch.ones(copied, dtype=torch.uint8, device=device)
+def _bandwidth(torch: Any, device: Device, sync: Callable[[], None]) -> tuple[int, list[float]]:
+    copied = _COPY_BYTES["cuda" if device.is_cuda else "cpu"]
+    source = torch.ones(copied, dtype=torch.uint8, device=str(device))
     target = torch.zeros_like(source)
     _timed(lambda: target.copy_(source), sync)
     return copied, [2 * copied / _timed(lambda: target.copy_(source), sync) for _ in range(_TRIES)]

@@ -44,7 +44,7 @@ class SplitMeter:
         """Needs torch. On a CPU there are operators and the rest; compiled code there is not seen at all."""
         if find_spec("torch") is None:
             return "calls are split by torch's profiler, and torch is not installed"
-        if case.axes.get("compile") and not str(case.axes["device"]).startswith("cuda"):
+        if case.axes.get("compile") and not case.device.is_cuda:
             return "compiled code on a CPU runs outside of operators: the profiler does not see it"
         return None
 

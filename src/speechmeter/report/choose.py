@@ -236,4 +236,4 @@ def _memory(records: Sequence[Record], statistic: str, *, growth: bool = True) -
 def _of(records: Sequence[Record], metric: Metric) -> list[Record]:
     """Records whose device has that kind of memory."""
     cuda = "cuda" in metric.id
-    return [r for r in records if str(r.case.axes.get("device", "")).startswith("cuda") is cuda]
+    return [r for r in records if r.case.device.is_cuda is cuda]

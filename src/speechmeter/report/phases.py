@@ -52,4 +52,4 @@ def split_rtf(records: Sequence[Record], statistic: str = "geomean") -> list[Tab
 
 
 def _on_gpu(records: Sequence[Record]) -> bool:
-    return any(str(record.case.axes.get("device", "")).startswith("cuda") for record in records)
+    return any(record.case.device.is_cuda for record in records)

@@ -48,8 +48,7 @@ class Source:
     def device(self, record: Record) -> str:
         """The name of what computed: the GPU's, else the processor's, else the host's."""
         facts = self.facts(record)
-        on_gpu = str(record.case.axes.get("device", "")).startswith("cuda")
-        return str(facts.get("gpu" if on_gpu else "cpu") or record.host or self.name)
+        return str(facts.get("gpu" if record.case.device.is_cuda else "cpu") or record.host or self.name)
 
 
 def read_sources(selections: Iterable[str]) -> list[Source]:

@@ -71,12 +71,12 @@ def compute_type(case: Case) -> str:
 
 
 def _missing_format(case: Case) -> str | None:
-    wanted, device = compute_type(case), str(case.axes["device"]).partition(":")[0]
-    if (wanted, device) == ("float32", "cpu"):  # always there: no need to ask
+    wanted, kind = compute_type(case), case.device.kind
+    if wanted == "float32" and case.device.is_cpu:  # always there: no need to ask
         return None
     import ctranslate2
 
-    if device == "cuda" and not ctranslate2.get_cuda_device_count():
+    if case.device.is_cuda and not ctranslate2.get_cuda_device_count():
         return "CTranslate2 sees no CUDA device"
-    here = ctranslate2.get_supported_compute_types(device)
-    return None if wanted in here else f"CTranslate2 has no {wanted} on this {device}, only {', '.join(sorted(here))}"
+    here = ctranslate2.get_supported_compute_types(kind)
+    return None if wanted in here else f"CTranslate2 has no {wanted} on this {kind}, only {', '.join(sorted(here))}"

@@ -13,6 +13,7 @@ import numpy as np
 from faster_whisper.audio import pad_or_trim
 from faster_whisper.tokenizer import Tokenizer
 
+from speechmeter.core.device import Device
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Case, Stage
@@ -58,12 +59,12 @@ def prepare_chain(case: Case, device: str) -> Prepared:
 
 def _load(case: Case, device: str) -> Any:
     logging.getLogger("faster_whisper").setLevel(logging.ERROR)
-    kind, _, index = device.partition(":")
+    parsed = Device.parse(device)
     try:
         model = faster_whisper.WhisperModel(
             case.subject.source,
-            device=kind,
-            device_index=int(index or 0),
+            device=parsed.kind,
+            device_index=parsed.index or 0,
             compute_type=compute_type(case),
             cpu_threads=int(case.axes["threads"]),
             local_files_only=True,

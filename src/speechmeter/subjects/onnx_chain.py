@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+from speechmeter.core.device import Device
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Case, Stage
@@ -79,8 +80,9 @@ def _session(case: Case, device: str, path: Path) -> Any:
 
 def _providers(case: Case, device: str) -> list[Any]:
     """Those that the plan names, else the device's own; a graph's odd operators may always fall to the CPU."""
-    usual = [*([_CUDA] if device.startswith("cuda") else []), "CPUExecutionProvider"]
-    settings = {"device_id": device.partition(":")[2] or "0", "use_tf32": str(int(bool(case.axes.get("tf32"))))}
+    parsed = Device.parse(device)
+    usual = [*([_CUDA] if parsed.is_cuda else []), "CPUExecutionProvider"]
+    settings = {"device_id": str(parsed.index or 0), "use_tf32": str(int(bool(case.axes.get("tf32"))))}
     named = case.subject.options.get("providers") or usual
     return [(name, settings) if name == _CUDA else name for name in named]
 

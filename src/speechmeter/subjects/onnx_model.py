@@ -51,7 +51,7 @@ class OnnxSubject:
         """torch.compile is not for graphs, and a provider may be missing."""
         if case.axes["compile"]:
             return "onnxruntime optimises a graph by itself: torch.compile has no part in it"
-        on_cuda = str(case.axes["device"]).startswith("cuda")
+        on_cuda = case.device.is_cuda
         named = case.subject.options.get("providers")
         if isinstance(named, list) and named:
             return _wrong_provider(named, on_cuda=on_cuda)

@@ -56,7 +56,7 @@ class OpenAIWhisperSubject:
 
     def unavailable(self, case: Case) -> str | None:
         """The library has two number formats and no way to compile."""
-        dtype, on_cuda = case.axes["dtype"], str(case.axes["device"]).startswith("cuda")
+        dtype, on_cuda = case.axes["dtype"], case.device.is_cuda
         if dtype != "float32" and not (dtype == "float16" and on_cuda):
             return "openai-whisper runs in float32, and on CUDA in float16 too"
         if case.axes["compile"]:

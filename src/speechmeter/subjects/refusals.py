@@ -9,8 +9,8 @@ from speechmeter.subjects.generation import NONE
 def cpu_engine(case: Case, name: str) -> str | None:
     """The reason in one line when a case asks for a device, a number format or torch.compile; None when it does not."""
     axes = case.axes
-    if axes["device"] != "cpu":
-        return f"{name} runs on the CPU only, not on {axes['device']}"
+    if not case.device.is_cpu:
+        return f"{name} runs on the CPU only, not on {case.device}"
     if axes["dtype"] != "float32":
         return f"{name} keeps the number format of its weights: dtype {axes['dtype']} cannot be had"
     if axes["compile"]:
@@ -24,8 +24,8 @@ def torch_quantizing(case: Case) -> str | None:
     kind = axes.get("quantize", NONE)
     if kind == NONE:
         return None
-    if axes["device"] != "cpu":
-        return f"quantize {kind}: torch's int8 matrices run on the CPU only, not on {axes['device']}"
+    if not case.device.is_cpu:
+        return f"quantize {kind}: torch's int8 matrices run on the CPU only, not on {case.device}"
     if axes["dtype"] != "float32":
         return f"quantize {kind}: starts from float32 weights, not from {axes['dtype']}"
     if axes["compile"]:

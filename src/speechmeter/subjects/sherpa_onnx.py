@@ -44,7 +44,7 @@ class SherpaOnnxSubject:
 
     def unavailable(self, case: Case) -> str | None:
         """Its wheels are for the CPU, and the graph decides the number format."""
-        if case.axes["device"] != "cpu":
+        if not case.device.is_cpu:
             return "sherpa-onnx is run on the CPU only: its wheels have no CUDA provider"
         if case.axes["dtype"] != "float32":
             return "sherpa-onnx computes as its graph says and takes float32: name a graph in that format instead"

@@ -43,8 +43,8 @@ class SileroVadSubject:
 
     def unavailable(self, case: Case) -> str | None:
         """The model is a TorchScript file with float32 written into it; it was tried on the CPU alone."""
-        if case.axes["device"] != "cpu":
-            return f"silero-vad is measured on the CPU only so far, not on {case.axes['device']}"
+        if not case.device.is_cpu:
+            return f"silero-vad is measured on the CPU only so far, not on {case.device}"
         if case.axes["dtype"] != "float32":
             return f"silero-vad runs in float32 only: its TorchScript casts to it, dtype {case.axes['dtype']} fails"
         if case.axes["compile"]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from speechmeter.core.device import Device
 from speechmeter.core.types import Case
 from speechmeter.subjects import torch_runtime as runtime
 from speechmeter.subjects import torchaudio_stand_in as stand_in
@@ -165,7 +166,8 @@ def _pin_length(searcher: Any, missing: list[str]) -> str:
 
 def _run_opts(case: Case, device: str, networks: list[str]) -> dict[str, Any]:
     """SpeechBrain's own run options. It reads the index from the device's name, and compiles module by module."""
-    options: dict[str, Any] = {"device": "cuda:0" if device == "cuda" else device}
+    parsed = Device.parse(device)
+    options: dict[str, Any] = {"device": f"cuda:{parsed.index or 0}" if parsed.is_cuda else device}
     return {**options, "compile": True, "compile_module_keys": networks} if case.axes.get("compile") else options
 
 

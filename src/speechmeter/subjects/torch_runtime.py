@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from speechmeter.core.device import Device
 from speechmeter.core.types import Batch, Case, Stage
 from speechmeter.subjects.generation import NONE
 
@@ -25,7 +26,7 @@ def configure(case: Case) -> torch.dtype:
     # Setting it imports the whole compiler, 2 to 3 s and 100 MiB (torch 2.13); so only where it changes something.
     if deterministic != torch.are_deterministic_algorithms_enabled():
         torch.use_deterministic_algorithms(deterministic)
-    _limit_cuda_memory(str(axes["device"]))
+    _limit_cuda_memory(case.device)
     dtype = getattr(torch, str(axes["dtype"]))
     assert isinstance(dtype, torch.dtype)
     return dtype
@@ -44,18 +45,18 @@ def tf32_kept() -> Iterator[None]:
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = products, convolutions
 
 
-def _limit_cuda_memory(device: str) -> None:
+def _limit_cuda_memory(device: Device) -> None:
     """The launcher hands a limit over by the environment: only torch can hold itself to it."""
     limit_gib = os.environ.get("SPEECHMETER_CUDA_GIB")
-    if limit_gib and device.startswith("cuda"):
-        total = torch.cuda.get_device_properties(device).total_memory
+    if limit_gib and device.is_cuda:
+        total = torch.cuda.get_device_properties(str(device)).total_memory
         share = min(1.0, float(limit_gib) * 2**30 / total)
-        torch.cuda.set_per_process_memory_fraction(share, torch.device(device).index or 0)
+        torch.cuda.set_per_process_memory_fraction(share, device.index or 0)
 
 
 def sync_for(device: str) -> Callable[[], None]:
     """What waits for a device: nothing on the CPU."""
-    if not device.startswith("cuda"):
+    if not Device.read(device).is_cuda:
         return lambda: None
     return lambda: torch.cuda.synchronize(device)
 

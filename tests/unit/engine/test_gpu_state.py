@@ -7,6 +7,7 @@ import pytest
 from conftest import make_case
 
 from speechmeter.core import metrics
+from speechmeter.core.device import Device
 from speechmeter.core.protocols import MAIN, ORDINARY, Prepared
 from speechmeter.core.types import Batch, Measurement, Stage
 from speechmeter.engine.gpu_state import GpuState
@@ -67,7 +68,7 @@ def install(monkeypatch):
 
 
 def looked(*moments, device="cuda"):
-    state = GpuState.of(device)
+    state = GpuState.of(Device.parse(device))
     for moment in moments:
         state.look(moment)
     return state

@@ -16,9 +16,11 @@ from speechmeter.core.memory_timeline import FILE
 from speechmeter.core.types import Measurement
 from speechmeter.plan.study import study_from_file
 from speechmeter.report.choose import tables
+from speechmeter.report.methods.paragraph import methods, written
 from speechmeter.report.page.build import build_page
 from speechmeter.report.sources import read_sources
 from speechmeter.report.terminal import draw
+from speechmeter.report.text import formatted
 from speechmeter.store.artifacts import artifact
 from speechmeter.store.merge import merge
 from speechmeter.store.run_dir import RunDir, RunWriter
@@ -165,3 +167,17 @@ def test_a_line_without_measure_is_refused_before_it_is_parsed(tmp_path, monkeyp
         file.write(b"[" * 5000 + b"\n")
     with pytest.warns(SkippedLinesWarning, match="line 2: a line of over"):
         assert len(RunDir(run).records()) == 1
+
+
+@pytest.mark.parametrize("device", ["mps:0", "CUDA", "cuda0", "cuda:01", "cuda:" + "9" * 5000, "", "a\nb", 7, None])
+def test_a_run_with_an_odd_device_is_shown_and_reported(device, tmp_path):
+    on_gpu = str(device).startswith("cuda")
+    peak = metrics.MEMORY_CUDA_ALLOCATED if on_gpu else metrics.MEMORY_CPU_TOTAL
+    figures = [Measurement.of(metrics.LATENCY, [0.5]), Measurement.of(peak, [2.0**20])]
+    run = run_of(tmp_path / "run", make_record(make_case(device=device), *figures))
+    (source,) = read_sources([str(run)])
+    draw(tables(source.records, None), Console(file=io.StringIO()))
+    (table,) = tables(source.records, "memory")
+    assert "1.00 MiB" in formatted([table], "markdown")
+    assert ("GPU" in written(methods(source.records, source.environments), "table")) is on_gpu
+    build_page([source], "0")

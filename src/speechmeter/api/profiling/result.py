@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechmeter.core import metrics
+from speechmeter.core.device import Device
 from speechmeter.core.errors import InputError
 from speechmeter.core.machine import available_cores
 from speechmeter.core.memory_timeline import FILE, MemoryTimeline, write_timeline
@@ -138,7 +139,7 @@ class Profile:
         own = self._only()
         if not own.options.memory or not own.recordings:
             return None
-        return followed(own._first().trace.events, "cuda" if own._on_cuda else "cpu")
+        return followed(own._first().trace.events, Device(kind="cuda" if own._on_cuda else "cpu"))
 
     @property
     def profilers(self) -> list[Any]:

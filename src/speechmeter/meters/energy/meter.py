@@ -78,7 +78,7 @@ class EnergyMeter:
     def _choose(self, case: Case) -> Choice:
         """An external meter that the case names stands for the whole system: no other is asked."""
         domains = [d for d in domains_of(case) if d != "system" or not case.protocol.get("power_log")]
-        return choose(str(case.axes.get("device", "cpu")), domains, self._sources)
+        return choose(case.device, domains, self._sources)
 
     def _measure(self, session: Session, choice: Choice) -> list[Measurement]:
         sensors = [SensorTrack(sensor=sensor) for sensor in choice.sensors]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from speechmeter.core import metrics
+from speechmeter.core.device import Device
 from speechmeter.core.types import Measurement
 from speechmeter.meters.modules.names import MODULE
 
@@ -13,19 +14,20 @@ _CPU = "torch keeps no peak of its CPU memory; the meter `memory` has that of th
 
 
 def module_memory(
-    call: Callable[[], Any], roots: Mapping[str, Any], patterns: Sequence[str], device: str
+    call: Callable[[], Any], roots: Mapping[str, Any], patterns: Sequence[str], device: Device
 ) -> list[Measurement]:
     """One call, and how far above its start allocation went in each module; the highest where it is called again."""
-    if not device.startswith("cuda"):
+    if not device.is_cuda:
         return [Measurement.absent(metrics.MEMORY_MODULE, _CPU)]
     import torch
 
     from speechmeter.meters.modules.ranges import module_ranges
 
+    name = str(device)
     peaks = Peaks(
-        now=lambda: int(torch.cuda.memory_allocated(device)),
-        highest=lambda: int(torch.cuda.max_memory_allocated(device)),
-        forget=lambda: torch.cuda.reset_peak_memory_stats(device),
+        now=lambda: int(torch.cuda.memory_allocated(name)),
+        highest=lambda: int(torch.cuda.max_memory_allocated(name)),
+        forget=lambda: torch.cuda.reset_peak_memory_stats(name),
     )
     with module_ranges(roots, patterns, peaks.open):
         call()

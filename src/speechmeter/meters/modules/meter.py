@@ -69,5 +69,4 @@ def module_rows(recordings: Sequence[Recording], notes: Mapping[str, Any] | None
 
 def _memory(session: Session, roots: Mapping[str, Any]) -> list[Measurement]:
     patterns = tuple(session.case.protocol.get("filter", ()))
-    device = str(session.case.axes["device"])
-    return module_memory(lambda: session.call(session.batches[0]), roots, patterns, device)
+    return module_memory(lambda: session.call(session.batches[0]), roots, patterns, session.case.device)

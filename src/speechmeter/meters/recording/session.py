@@ -141,4 +141,4 @@ def chosen_roots(session: Session) -> Mapping[str, Any]:
 
 def on_cuda(session: Session) -> bool:
     """Whether the case runs on a GPU."""
-    return str(session.case.axes["device"]).startswith("cuda")
+    return session.case.device.is_cuda

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from speechmeter.core.device import Device
 from speechmeter.core.memory_timeline import Held, MemoryTimeline
 from speechmeter.core.traces import ANNOTATION, OPERATOR, STEP, Event, Slice, lane_of, nested
 
@@ -28,7 +29,7 @@ class Change:
     inside: Slice | None
 
 
-def followed(events: Sequence[Event], device: str) -> MemoryTimeline | None:
+def followed(events: Sequence[Event], device: Device) -> MemoryTimeline | None:
     """The timeline of the first step in a trace; None when no memory of the device changed in it."""
     slices = nested(events)
     step = next((one for one in slices if one.name.startswith(STEP) and one.category == ANNOTATION), None)
@@ -36,14 +37,14 @@ def followed(events: Sequence[Event], device: str) -> MemoryTimeline | None:
     if not found:
         return None
     begin_us = found[0].at_us if step is None else step.start_us
-    on_gpu = device.startswith("cuda")
+    on_gpu = device.is_cuda
     start = found[0].allocated_bytes - found[0].bytes if on_gpu else 0
     levels = _levels(start, found)
     top = max(range(len(levels)), key=levels.__getitem__)
     shown = thinned(levels, _MOST_READINGS)
     peak_s = (found[top].at_us - begin_us) * _MICROSECOND if levels[top] > start else 0.0
     return MemoryTimeline(
-        device=device,
+        device=str(device),
         duration_s=((found[-1].at_us if step is None else step.end_us) - begin_us) * _MICROSECOND,
         time_s=[round((found[place].at_us - begin_us) * _MICROSECOND, 9) for place in shown],
         allocated_bytes=[levels[place] for place in shown],
@@ -56,7 +57,7 @@ def followed(events: Sequence[Event], device: str) -> MemoryTimeline | None:
     )
 
 
-def changes(events: Iterable[Event], slices: Sequence[Slice], device: str) -> list[Change]:
+def changes(events: Iterable[Event], slices: Sequence[Slice], device: Device) -> list[Change]:
     """All changes of one device's memory in order of time, each with the innermost slice it was made in."""
     own = sorted((event for event in events if _is_of(event, device)), key=lambda event: float(event["ts"]))
     return [
@@ -72,14 +73,13 @@ def changes(events: Iterable[Event], slices: Sequence[Slice], device: str) -> li
     ]
 
 
-def _is_of(event: Event, device: str) -> bool:
+def _is_of(event: Event, device: Device) -> bool:
     if event.get("name") != _MEMORY or event.get("ph") != "i":
         return False
-    kind, _, index = device.partition(":")
     number = int(event["args"].get("Device Id", 0))
-    if kind != "cuda":
+    if not device.is_cuda:
         return bool(event["args"].get("Device Type") == CPU)
-    return bool(event["args"].get("Device Type") == CUDA and number == int(index or 0))
+    return bool(event["args"].get("Device Type") == CUDA and number == (device.index or 0))
 
 
 def _innermost(events: Sequence[Event], slices: Sequence[Slice]) -> Iterator[tuple[Event, Slice | None]]:

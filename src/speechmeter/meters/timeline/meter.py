@@ -43,7 +43,7 @@ class TimelineMeter:
         from speechmeter.meters.timeline.follow import followed
 
         recording = recording_of(session, self.needs(session))
-        timeline = followed(recording.trace.events, str(session.case.axes["device"]))
+        timeline = followed(recording.trace.events, session.case.device)
         if timeline is None:
             return [Measurement.absent(metrics.MEMORY_TENSORS_PEAK, "no tensor was allocated")]
         if session.keep.folder is not None:

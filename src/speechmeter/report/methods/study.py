@@ -142,7 +142,7 @@ def clock(groups: Groups) -> str:
 def settings(groups: Groups) -> str:
     """Device, number format, threads, and every other axis that is not as usual or that varies."""
     axes = [{**LATE_DEFAULTS, **group[0].case.axes} for group in groups]
-    device = listed("GPU" if str(one.get("device")).startswith("cuda") else "CPU" for one in axes)
+    device = listed("GPU" if group[0].case.device.is_cuda else "CPU" for group in groups)
     dtype = listed(str(one["dtype"]) for one in axes if "dtype" in one)
     threads = sorted({int(one["threads"]) for one in axes if one.get("threads")})
     text = f"Calls ran on the {device}{f' in {dtype}' if dtype else ''}"

@@ -106,7 +106,7 @@ def _machine(those: Facts) -> str:
     used = f" with {total} cores" if str(total) == cores else f" with {cores} of {total} cores used" if cores else ""
     parts = [f"{facts.get('cpu', 'a processor of unknown type')}{used}"]
     parts += [f"{number(float(facts['memory_bytes']), 'bytes')} of memory"] if facts.get("memory_bytes") else []
-    if facts.get("gpu") and any(str(record.case.axes.get("device", "")).startswith("cuda") for record, _ in those):
+    if facts.get("gpu") and any(record.case.device.is_cuda for record, _ in those):
         size = f" ({number(float(facts['gpu_memory_bytes']), 'bytes')})" if facts.get("gpu_memory_bytes") else ""
         parts.append(f"{facts['gpu']}{size}")
     parts += [f"clock governor {facts['governor']}"] if facts.get("governor") not in (None, "unknown") else []

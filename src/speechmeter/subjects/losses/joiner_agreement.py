@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from speechmeter.core.device import Device
 from speechmeter.subjects.losses.agreement import Deviation, judged_deviation
 from speechmeter.subjects.losses.call import BLANK, Joint, Labels, Pruned
 from speechmeter.subjects.losses.known import ORIGINAL_SIZE, RANDOM, ROUNDED, Known
@@ -142,7 +143,7 @@ def _joint_deviation(
 
 def _rounds(device: str) -> bool:
     """Whether torch may multiply in TF32 there."""
-    return device.startswith("cuda") and bool(torch.backends.cuda.matmul.allow_tf32)
+    return Device.parse(device).is_cuda and bool(torch.backends.cuda.matmul.allow_tf32)
 
 
 def _flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -102,9 +102,8 @@ def _known(case: Case) -> Known:
 
 def _refusal(known: Known, case: Case) -> str | None:
     axes = case.axes
-    device = str(axes["device"]).partition(":")[0]
-    if device not in known.devices:
-        return f"{known.name} runs on {' and '.join(known.devices)} only, not on {axes['device']}"
+    if case.device.kind not in known.devices:
+        return f"{known.name} runs on {' and '.join(known.devices)} only, not on {case.device}"
     if axes["dtype"] not in known.dtypes:
         return f"{known.name} takes {', '.join(known.dtypes)}, not {axes['dtype']}"
     if axes["compile"]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from speechmeter.core.device import Device
 from speechmeter.meters.modules.memory import Peaks, module_memory
 from speechmeter.meters.modules.names import MODULE
 
@@ -46,6 +47,6 @@ def test_repeated_calls_keep_the_highest():
 
 
 def test_cpu_has_no_peak_and_says_so():
-    (found,) = module_memory(lambda: pytest.fail("no call is needed"), {}, (), "cpu")
+    (found,) = module_memory(lambda: pytest.fail("no call is needed"), {}, (), Device.parse("cpu"))
     assert found.unavailable is not None
     assert "CPU" in found.unavailable

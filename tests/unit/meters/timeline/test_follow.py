@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 from conftest import make_case  # noqa: E402
 
+from speechmeter.core.device import Device  # noqa: E402
 from speechmeter.core.errors import InputError  # noqa: E402
 from speechmeter.core.memory_timeline import read_timeline, write_timeline  # noqa: E402
 from speechmeter.core.protocols import PROFILED  # noqa: E402
@@ -49,7 +50,7 @@ class Net(torch.nn.Module):
 @pytest.fixture(scope="module")
 def timeline():
     net = Net()
-    return followed(record([lambda: net(None)], {"net": net}).events, "cpu")
+    return followed(record([lambda: net(None)], {"net": net}).events, Device.parse("cpu"))
 
 
 def test_the_peak_is_what_was_alive_together(timeline):
@@ -76,12 +77,12 @@ def test_the_record_tells_the_peak_and_the_modules(timeline):
 def test_saved_for_backward_is_held_at_the_peak_by_the_forward_module():
     net = torch.nn.Sequential(torch.nn.Linear(10, 100, bias=False), torch.nn.Tanh(), torch.nn.Linear(100, 1))
     x = torch.randn(50, 10)
-    found = followed(record([lambda: net(x).sum().backward()], {"net": net}).events, "cpu")
+    found = followed(record([lambda: net(x).sum().backward()], {"net": net}).events, Device.parse("cpu"))
     assert by_module(found.held)["net.1"] >= 50 * 100 * FLOAT_BYTES  # Tanh saves what it puts out
 
 
 def test_a_step_without_tensors_has_no_timeline():
-    assert followed(record([lambda: None], {}).events, "cpu") is None
+    assert followed(record([lambda: None], {}).events, Device.parse("cpu")) is None
 
 
 def test_allocations_of_a_gpu_count_from_what_was_there_before():
@@ -91,11 +92,11 @@ def test_allocations_of_a_gpu_count_from_what_was_there_before():
         return {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": at, "args": args}
 
     events = [change(1, 100, 1, 1100), change(2, 50, 2, 1150), change(3, -100, 1, 1050), change(2, 999, 9, 999, kind=0)]
-    found = followed(events, "cuda")
+    found = followed(events, Device.parse("cuda"))
     assert (found.start_bytes, found.peak_bytes, found.growth_bytes) == (1000, 1150, 150)
     assert list(found.allocated_bytes) == [1100, 1150, 1050]
     assert list(found.reserved_bytes) == [2200, 2300, 2100]
-    assert followed(events, "cuda:1") is None
+    assert followed(events, Device.parse("cuda:1")) is None
 
 
 def test_thinning_keeps_the_highest_and_the_lowest():

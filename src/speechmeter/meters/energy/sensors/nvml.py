@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError
 from speechmeter.meters.energy.sensors.base import Found, Reading, stamped
-from speechmeter.meters.nvml_device import cuda_index, device_handle, load_nvml
+from speechmeter.meters.nvml_device import device_handle, load_nvml
 
 _PERIOD_S = 0.02
 """A tick of the counter is looked for this often; the counter itself moves about ten times a second."""
@@ -41,9 +42,9 @@ class NvmlSensor:
         self._nvml.nvmlShutdown()
 
 
-def find(device: str) -> Found:
+def find(device: Device) -> Found:
     """The sensor of `cuda:N`, by counter where the GPU has one."""
-    if not device.startswith("cuda"):
+    if not device.is_cuda:
         return Found(reason=f"NVML does not know {device}")
     try:
         nvml = load_nvml()
@@ -56,8 +57,8 @@ def find(device: str) -> Found:
         return Found(reason=str(error))
 
 
-def _sensor(nvml: Any, device: str) -> NvmlSensor:
-    handle, name = device_handle(nvml, device), f"NVML cuda:{cuda_index(device)}"
+def _sensor(nvml: Any, device: Device) -> NvmlSensor:
+    handle, name = device_handle(nvml, device), f"NVML cuda:{device.index or 0}"
     sensor = NvmlSensor(nvml, handle, name, counter=True)
     try:
         sensor.read()

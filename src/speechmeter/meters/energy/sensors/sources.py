@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from speechmeter.core.device import Device
 from speechmeter.core.types import Case
 from speechmeter.meters.energy.sensors import hwmon, nvml, powercap, powertop, raspberry, zeus
 from speechmeter.meters.energy.sensors.base import Domain, Found, Sensor
@@ -16,7 +17,7 @@ class Source:
 
     name: str
     domains: tuple[Domain, ...]
-    find: Callable[[str], Found]
+    find: Callable[[Device], Found]
 
 
 SOURCES: tuple[Source, ...] = (
@@ -53,15 +54,15 @@ class Choice:
 
 def domains_of(case: Case) -> tuple[Domain, ...]:
     """What a case can draw power from."""
-    return domains_with(str(case.axes.get("device", "cpu")))
+    return domains_with(case.device)
 
 
-def domains_with(device: str) -> tuple[Domain, ...]:
+def domains_with(device: Device) -> tuple[Domain, ...]:
     """What work on a device draws power from: a GPU only when it runs on one."""
-    return ("cpu", "system") if device.startswith("cpu") else ("gpu", "cpu", "system")
+    return ("cpu", "system") if device.is_cpu else ("gpu", "cpu", "system")
 
 
-def choose(device: str, domains: Sequence[Domain], sources: Sequence[Source]) -> Choice:
+def choose(device: Device, domains: Sequence[Domain], sources: Sequence[Source]) -> Choice:
     """For each domain the sensors of the first source that covers it. Side rails are kept from every source."""
     choice = Choice()
     for source in sources:

@@ -16,9 +16,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError
 from speechmeter.meters.energy.sensors.base import Domain, Found, Reading, stamped
-from speechmeter.meters.nvml_device import cuda_index
 
 _DAEMON = ("ZEUSD_SOCK_PATH", "ZEUSD_HOST_PORT")
 
@@ -48,7 +48,7 @@ class ZeusSensor:
         """zeus keeps its objects until the process ends."""
 
 
-def find(device: str) -> Found:
+def find(device: Device) -> Found:
     """Everything that zeus can read here for a case on that device."""
     if find_spec("zeus") is None:
         return Found(reason="zeus is not installed: pip install 'speechmeter[zeus]'")
@@ -66,17 +66,17 @@ def find(device: str) -> Found:
     return Found(sensors=tuple(sensors), reason="" if sensors else "; ".join(reasons) or "zeus finds no sensor")
 
 
-def _gpu(devices: Any, device: str) -> Iterator[ZeusSensor]:
+def _gpu(devices: Any, device: Device) -> Iterator[ZeusSensor]:
     """zeus numbers GPUs as the framework does."""
-    if not device.startswith("cuda"):
+    if not device.is_cuda:
         return
-    index, gpus = cuda_index(device), devices.get_gpus()
+    index, gpus = device.index or 0, devices.get_gpus()
     counter = bool(gpus.supports_get_total_energy_consumption(index))
     ask = gpus.get_total_energy_consumption if counter else gpus.get_instant_power_usage
     yield ZeusSensor(name=f"zeus cuda:{index}", domain="gpu", ask=lambda: float(ask(index)), counter=counter)
 
 
-def _daemon(devices: Any, device: str) -> Iterator[ZeusSensor]:
+def _daemon(devices: Any, device: Device) -> Iterator[ZeusSensor]:
     """RAPL without root, where someone runs zeusd."""
     if not any(os.environ.get(name) for name in _DAEMON):
         return
@@ -90,7 +90,7 @@ def _package_mj(cpus: Any, index: int) -> float:
     return float(cpus.get_total_energy_consumption(index).cpu_mj)
 
 
-def _apple(devices: Any, device: str) -> Iterator[ZeusSensor]:
+def _apple(devices: Any, device: Device) -> Iterator[ZeusSensor]:
     if sys.platform != "darwin":
         return
     chip = devices.get_soc()

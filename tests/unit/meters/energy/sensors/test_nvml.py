@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError
 from speechmeter.meters.energy.sensors.nvml import find
 from speechmeter.meters.nvml_device import device_handle
@@ -67,7 +68,7 @@ def install(monkeypatch):
 
 def test_the_counter_is_read_in_joules(install):
     driver = install()
-    (sensor,) = find("cuda").sensors
+    (sensor,) = find(Device.parse("cuda")).sensors
     assert (sensor.name, sensor.domain, sensor.counter) == ("NVML cuda:0", "gpu", True)
     assert sensor.read().energy_j == pytest.approx(1234.567)
     sensor.close()
@@ -76,20 +77,20 @@ def test_the_counter_is_read_in_joules(install):
 
 def test_a_gpu_without_a_counter_is_read_by_its_power(install):
     install(counter=False)
-    (sensor,) = find("cuda:1").sensors
+    (sensor,) = find(Device.parse("cuda:1")).sensors
     assert (sensor.name, sensor.counter) == ("NVML cuda:1", False)
     assert sensor.read().power_w == pytest.approx(70.5)
 
 
 def test_a_gpu_with_neither_says_so_and_gives_nvml_back(install):
     driver = install(counter=False, power=False)
-    assert find("cuda").reason == "NVML: Not Supported"
+    assert find(Device.parse("cuda")).reason == "NVML: Not Supported"
     assert driver.open == 0
 
 
 def test_a_counter_that_breaks_is_a_sensor_error(install):
     driver = install()
-    (sensor,) = find("cuda").sensors
+    (sensor,) = find(Device.parse("cuda")).sensors
     driver.counter = False
     with pytest.raises(SensorError, match="NVML: Not Supported"):
         sensor.read()
@@ -110,7 +111,7 @@ def test_the_device_is_the_one_that_the_process_sees(install, monkeypatch, visib
     driver = install()
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert device_handle(driver, device) == handle
+    assert device_handle(driver, Device.parse(device)) == handle
 
 
 @pytest.mark.parametrize(
@@ -126,14 +127,14 @@ def test_the_device_is_the_one_that_the_process_sees(install, monkeypatch, visib
 def test_a_device_that_is_not_there_is_named(install, monkeypatch, visible, device, says):
     driver = install()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert says in find(device).reason
+    assert says in find(Device.parse(device)).reason
     assert driver.open == 0
 
 
 def test_without_the_library_the_way_to_get_it_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert find("cuda").reason == "nvidia-ml-py is not installed: pip install speechmeter[gpu]"
-    assert "NVML does not know cpu" in find("cpu").reason
+    assert find(Device.parse("cuda")).reason == "nvidia-ml-py is not installed: pip install speechmeter[gpu]"
+    assert "NVML does not know cpu" in find(Device.parse("cpu")).reason
 
 
 def test_the_memory_meter_finds_its_process_on_the_same_device(install, monkeypatch):
@@ -144,7 +145,7 @@ def test_the_memory_meter_finds_its_process_on_the_same_device(install, monkeypa
     processes = {2: [SimpleNamespace(pid=1, usedGpuMemory=5), SimpleNamespace(pid=os.getpid(), usedGpuMemory=7)]}
     driver.nvmlDeviceGetComputeRunningProcesses = processes.get
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-cccc3333")
-    assert _used_bytes("cuda:0") == [7]
+    assert _used_bytes(Device.parse("cuda:0")) == [7]
     assert driver.open == 0
 
 
@@ -153,6 +154,6 @@ def test_the_real_library_on_a_machine_without_a_driver_gives_a_reason():
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
-        assert find("cuda").reason.startswith("NVML: ")
+        assert find(Device.parse("cuda")).reason.startswith("NVML: ")
     else:
         pytest.skip("this machine has a driver")

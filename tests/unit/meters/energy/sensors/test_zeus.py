@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError
 from speechmeter.meters.energy.sensors import zeus
 
@@ -57,38 +58,38 @@ def install(monkeypatch):
 
 def test_a_gpu_by_its_counter_or_its_power(install):
     install(get_gpus=lambda: Gpus(True))
-    (sensor,) = zeus.find("cuda:1").sensors
+    (sensor,) = zeus.find(Device.parse("cuda:1")).sensors
     assert (sensor.name, sensor.counter, sensor.read().energy_j) == ("zeus cuda:1", True, 5.001)
     install(get_gpus=lambda: Gpus(False))
-    (sensor,) = zeus.find("cuda").sensors
+    (sensor,) = zeus.find(Device.parse("cuda")).sensors
     assert (sensor.counter, sensor.read().power_w) == (False, 250)
 
 
 def test_packages_through_the_daemon_when_someone_runs_it(install, monkeypatch):
     install(get_cpus=Cpus)
-    assert zeus.find("cpu").reason == "zeus finds no sensor"
+    assert zeus.find(Device.parse("cpu")).reason == "zeus finds no sensor"
     monkeypatch.setenv("ZEUSD_SOCK_PATH", "/run/zeusd.sock")
-    assert [s.read().energy_j for s in zeus.find("cpu").sensors] == [1, 2]
+    assert [s.read().energy_j for s in zeus.find(Device.parse("cpu")).sensors] == [1, 2]
 
 
 def test_apple_silicon(install, monkeypatch):
     install(get_soc=Chip)
     monkeypatch.setattr(sys, "platform", "darwin")
-    found = {s.domain: s.read().energy_j for s in zeus.find("mps").sensors}
+    found = {s.domain: s.read().energy_j for s in zeus.find(Device.read("mps")).sensors}
     assert found == {"cpu": 7, "gpu": 9}
 
 
 def test_what_zeus_raises_is_the_reason(install, monkeypatch):
     install()
-    assert zeus.find("cuda").reason == "nothing is here"
+    assert zeus.find(Device.parse("cuda")).reason == "nothing is here"
     install(get_gpus=lambda: SimpleNamespace(supports_get_total_energy_consumption=lambda index: True))
-    assert "get_total_energy_consumption" in zeus.find("cuda").reason
+    assert "get_total_energy_consumption" in zeus.find(Device.parse("cuda")).reason
 
 
 def test_a_reading_that_fails_is_a_sensor_error(install):
     gpus = Gpus(True)
     install(get_gpus=lambda: gpus)
-    (sensor,) = zeus.find("cuda:0").sensors
+    (sensor,) = zeus.find(Device.parse("cuda:0")).sensors
     broken = zeus.ZeusSensor(name="z", domain="gpu", ask=lambda: 1 / 0, counter=True)
     with pytest.raises(SensorError, match="zeus: division by zero"):
         broken.read()
@@ -97,7 +98,7 @@ def test_a_reading_that_fails_is_a_sensor_error(install):
 
 def test_without_the_package_the_way_to_get_it_is_told(monkeypatch):
     monkeypatch.setattr(zeus, "find_spec", lambda name: None)
-    assert zeus.find("cuda").reason == "zeus is not installed: pip install 'speechmeter[zeus]'"
+    assert zeus.find(Device.parse("cuda")).reason == "zeus is not installed: pip install 'speechmeter[zeus]'"
 
 
 def test_the_real_package_has_the_names_we_use():
