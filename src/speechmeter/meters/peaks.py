@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.protocols import ORDINARY, Phase, Session
 from speechmeter.core.types import Case, Measurement
 
 _TRIES = 5
@@ -27,10 +27,7 @@ class PeaksMeter:
     metrics = (metrics.PEAK_FLOPS, metrics.PEAK_BANDWIDTH)
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
-
-    def process(self, case: Case) -> str:
-        """Shares the main process: the subject has set threads and precision there."""
-        return MAIN
+    phase = Phase.TIMING
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch."""
