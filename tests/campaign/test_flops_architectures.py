@@ -12,7 +12,8 @@ from transformers.models.auto.feature_extraction_auto import FEATURE_EXTRACTOR_M
 from speechmeter.core import plugins  # noqa: E402
 from speechmeter.core.types import Spec  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
-from speechmeter.meters.shapes import SHAPES, SHAPES_THEN_REAL  # noqa: E402
+from speechmeter.engine.phases import SHAPES  # noqa: E402
+from speechmeter.meters.shapes import SHAPES_THEN_REAL  # noqa: E402
 
 MUST_RUN = {
     "audio-spectrogram-transformer", "data2vec-audio", "hubert", "lasr_ctc", "lasr_encoder", "moonshine",

@@ -10,7 +10,7 @@ PACKAGE = """
 from types import MappingProxyType
 from speechmeter.core.axes import Axis
 from speechmeter.core.metrics import Metric
-from speechmeter.core.protocols import ORDINARY, Installed, Prepared
+from speechmeter.core.protocols import ORDINARY, Installed, Phase, Prepared
 from speechmeter.core.types import Batch, Measurement, Stage
 
 
@@ -50,9 +50,7 @@ class Loudness:
     environ = MappingProxyType({"LOUDNESS_PROCESS": "1"})
 
     ways = ORDINARY
-
-    def process(self, case):
-        return "loudness"
+    phase = Phase.MEMORY
 
     def unavailable(self, case):
         return None
@@ -61,6 +59,13 @@ class Loudness:
         import os
         assert os.environ["LOUDNESS_PROCESS"] == "1"
         return [Measurement.of(self.metrics[0], [session.call(session.batches[0])[-1] / 10])]
+
+
+class Older:
+    name, metrics, environ, ways = "older", Loudness.metrics, {}, ORDINARY
+
+    def process(self, case):
+        return "main"
 """
 
 ENTRY_POINTS = """[speechmeter.subjects]
@@ -72,6 +77,7 @@ tones = echo_plugin:Tones
 
 [speechmeter.meters]
 loudness = echo_plugin:Loudness
+older = echo_plugin:Older
 """
 
 PLAN = """models:
@@ -124,3 +130,11 @@ def test_a_plugins_axis_and_options_are_checked(cli, plugin, workshop):
     assert "did you mean 'room'?" in cli("run", "plan.yaml", PYTHONPATH=plugin).stderr
     assert not (workshop / "run").exists()
     assert not (workshop / "runs").exists()
+
+
+def test_a_meter_without_a_phase_is_refused_with_what_to_write(cli, plugin, workshop):
+    bad = cli("run", "plan.yaml", "--meters", "latency,older", "-o", "run", PYTHONPATH=plugin)
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert "--meters: the meter plug-in 'older' (echo_plugin:Older) has no phase" in bad.stderr
+    assert "phase = Phase.TIMING" in bad.stderr
+    assert not (workshop / "run").exists()

@@ -7,7 +7,7 @@ import pytest
 from conftest import make_case
 
 from speechmeter.core.metrics import Metric
-from speechmeter.core.protocols import MAIN, ORDINARY, Installed, Meter, Prepared, Subject, Workload
+from speechmeter.core.protocols import ORDINARY, Installed, Meter, Phase, Prepared, Subject, Workload
 from speechmeter.core.types import Batch, Measurement, Spec, Stage
 from speechmeter.engine.measure import measure
 from speechmeter.launch.places import measure_here
@@ -138,11 +138,8 @@ class Reading:
 
     ways = ORDINARY
 
-    def __init__(self, process=MAIN, unavailable=None):
-        self._process, self._why = process, unavailable
-
-    def process(self, case):
-        return self._process
+    def __init__(self, phase=Phase.TIMING, unavailable=None):
+        self.phase, self._why = phase, unavailable
 
     def unavailable(self, case):
         return self._why
@@ -166,7 +163,7 @@ def test_an_unavailable_meter_gives_its_reason_and_no_value():
 
 def test_a_meter_with_its_own_process_is_unavailable_inline():
     case, subject = make_case(), Fixed(Stage(name="a", fn=str))
-    outcome = measure_here(case, subject, Feed(), [LatencyMeter(), Reading(process="depth")], "way out")
+    outcome = measure_here(case, subject, Feed(), [LatencyMeter(), Reading(phase=Phase.MEMORY)], "way out")
     found = {m.metric: m for m in outcome.measurements}
     assert "process of its own: way out" in found["depth.v1"].unavailable
 

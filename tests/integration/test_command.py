@@ -206,3 +206,24 @@ def test_a_wrong_model_among_others_is_one_line_and_the_rest_is_measured(cli, wo
     assert "absent.onnx" in lines[2]
     statuses = [json.loads(line)["status"] for line in (workshop / "run/records.jsonl").read_text().splitlines()]
     assert sorted(statuses) == ["ok", "unavailable", "unavailable", "unavailable"]
+
+
+def test_meters_named_in_another_order_are_measured_alike_and_compared_as_the_same_case(cli, workshop):
+    records = []
+    for out, meters in (("one", "operators,latency"), ("other", "latency,operators")):
+        done = cli("run", "--model", "log-mel", "--seconds", "1", "--quick", "--meters", meters, "-o", out)
+        assert done.returncode == 0, done.stderr
+        (line,) = (workshop / out / "records.jsonl").read_text().splitlines()
+        records.append(json.loads(line))
+    one, other = records
+    assert one["case"]["protocol"] == other["case"]["protocol"]
+    phases = [
+        {m["scope"]: m["notes"]["phases"] for m in record["measurements"] if m["metric"] == "phase.v1"}
+        for record in records
+    ]
+    assert list(phases[0].items()) == list(phases[1].items())
+    assert list(phases[0]) == ["process:main", "process:profiled"]
+    assert "latency" in phases[0]["process:main"]
+    done = cli("compare", "one", "other")
+    assert done.returncode == 3, done.stderr  # a single round has no spread
+    assert "only in" not in done.stdout + done.stderr

@@ -9,7 +9,7 @@ pytest.importorskip("transformers", reason="needs transformers")
 from speechmeter.core import plugins  # noqa: E402
 from speechmeter.core.types import Spec  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
-from speechmeter.meters.shapes import SHAPES  # noqa: E402
+from speechmeter.engine.phases import SHAPES  # noqa: E402
 
 TWO = {"num_hidden_layers": 2}
 TWO_EACH = {"encoder_layers": 2, "decoder_layers": 2}

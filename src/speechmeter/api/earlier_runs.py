@@ -6,6 +6,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, median
 
@@ -15,7 +16,7 @@ from speechmeter.analysis.moderation import Variance
 from speechmeter.analysis.student import t_quantile
 from speechmeter.core.errors import SkippedLinesWarning, SpeechmeterError
 from speechmeter.core.metrics import Metric
-from speechmeter.core.types import Record
+from speechmeter.core.types import Case, Record
 from speechmeter.report.numbers import counted
 from speechmeter.report.tables import by_case
 from speechmeter.store.run_dir import RunDir, is_run
@@ -48,7 +49,7 @@ class EarlierRuns:
         """The variance of what two runs of this case differ by, beyond what their rounds show; None if unknown."""
         same = [
             found
-            for group in self._read().get(base[0].case.id, [])
+            for group in self._read().get(_key(base[0].case), [])
             if group[0].host == base[0].host and (found := estimate(group, metric, scope)) is not None
         ]
         figures = [figure for figure in same if figure.value > 0]
@@ -71,8 +72,8 @@ class EarlierRuns:
                         groups = by_case(run.records())
                 except (SpeechmeterError, OSError):
                     continue
-                for case_id, group in groups.items():
-                    self._cases.setdefault(case_id, []).append(group)
+                for group in groups.values():
+                    self._cases.setdefault(_key(group[0].case), []).append(group)
             for groups_ in self._cases.values():
                 groups_.sort(key=lambda group: group[0].started)
         return self._cases
@@ -83,6 +84,11 @@ class EarlierRuns:
         found = [RunDir(path) for path in self._folder.iterdir() if path.is_dir() and is_run(path)]
         small = [run for run in found if run.records_path.is_file() and _size(run) < _LARGEST_BYTES]
         return sorted(small, key=lambda run: run.records_path.stat().st_mtime)[-_MOST:]
+
+
+def _key(case: Case) -> str:
+    """The id of the case whatever order its meters are named in: they are measured in the same order."""
+    return replace(case, meters=tuple(sorted(case.meters))).id
 
 
 def _size(run: RunDir) -> int:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from speechmeter.core.errors import InputError, PlanError
 from speechmeter.core.metrics import register
-from speechmeter.core.protocols import Meter, Subject, Workload
+from speechmeter.core.protocols import Meter, Phase, Subject, Workload
 
 SUBJECTS = "speechmeter.subjects"
 WORKLOADS = "speechmeter.workloads"
@@ -54,8 +54,13 @@ def workload(name: str) -> Workload:
 
 
 def meter(name: str) -> Meter:
-    """The meter plug-in of that name, its metrics registered; PlanError when there is none."""
+    """The meter plug-in of that name, its metrics registered; PlanError when there is none, or it has no phase."""
     found = cast(Meter, _load(METERS, name))
+    if not isinstance(getattr(found, "phase", None), Phase):  # one for an earlier version has `process(case)` instead
+        raise PlanError(
+            f"the meter plug-in {name!r} ({type(found).__module__}:{type(found).__name__}) has no phase",
+            fix="update the package that provides it, or set `phase = Phase.TIMING` in it (see docs/plugins.md)",
+        )
     register(found.metrics)
     return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
 from speechmeter.core.axes import Axis
@@ -223,14 +224,19 @@ class Way:
 
 
 ORDINARY = (Way(),)
-MAIN = "main"
-"""The process that meters share when they disturb each other no more than passes after one another do."""
-PROFILED = "profiled"
-"""The process of meters that record what runs: a profiler may slow what comes after it, so nothing is timed there."""
-SHAPES = "shapes"
-"""The process of meters that need no values: models are built from shapes alone there."""
-OBSERVING = frozenset({SHAPES, PROFILED})
-"""Processes that watch a subject in ways of their own. If one fails, only its own figures are missing."""
+
+
+class Phase(Enum):
+    """What a meter does to its process. `engine.phases` decides from it which meters share one, and their order."""
+
+    COUNT = "count"
+    """Counts on shapes alone, in a process that all such meters share. If it fails, only its figures are missing."""
+    TIMING = "timing"
+    """Reads the subject as it runs, in the process that is timed, in a pass of its own. This is the usual phase."""
+    MEMORY = "memory"
+    """On the CPU in a process of its own, named after the meter, with its `environ`; on CUDA in the timed process."""
+    PROFILE = "profile"
+    """Records what runs, which slows what follows: in a process that profilers share and in which nothing is timed."""
 
 
 @runtime_checkable
@@ -241,13 +247,11 @@ class Meter(Protocol):
     metrics: tuple[Metric, ...]
     """Definitions of everything it can return."""
     environ: Mapping[str, str]
-    """Environment variables that its process must be started with; it can then not be measured inline."""
+    """Environment variables that a process other than the timed one is started with. With any, it is not inline."""
     ways: tuple[Way, ...]
-    """Ways to open the case in a process of its own, tried in order until one works; the same in one process."""
-
-    def process(self, case: Case) -> str:
-        """The process it runs in: `MAIN`, or a name; meters that give the same name share it."""
-        ...
+    """Ways to open the case outside the timed process, tried in order until one works; the same in one process."""
+    phase: Phase
+    """What it does to its process; the engine decides from it where and when the meter runs."""
 
     def unavailable(self, case: Case) -> str | None:
         """Why it cannot measure this case; None when it can."""

@@ -14,7 +14,7 @@ from speechmeter.core import metrics
 from speechmeter.core.batches import LeftOut
 from speechmeter.core.machine import profiler_ran
 from speechmeter.core.outputs import Keep
-from speechmeter.core.protocols import MAIN, ORDINARY, PROFILED, Meter, Subject, Way, Workload
+from speechmeter.core.protocols import ORDINARY, Meter, Subject, Way, Workload
 from speechmeter.core.types import Case, Environment, Measurement, Status
 from speechmeter.engine.caches import cache_warning
 from speechmeter.engine.disturbance import Watch, disturbances
@@ -23,6 +23,7 @@ from speechmeter.engine.failures import classify
 from speechmeter.engine.finite import finite
 from speechmeter.engine.gpu_state import GpuState
 from speechmeter.engine.outputs import write_outputs, write_timed_utterances
+from speechmeter.engine.phases import MAIN, in_order, processes_of
 from speechmeter.engine.session import LOAD, LoadedSession, Progress, open_session
 
 _PROFILED_BEFORE = "a profiler ran in this process before, and may have slowed what was timed: time in a new process"
@@ -121,7 +122,7 @@ class _Attempt:
                 found += self._session_facts(session)
                 before, gpu = Watch.now(), GpuState.of(self.case.device)
                 gpu.look("first call")
-                for meter in _profilers_last(self.meters, self.case):
+                for meter in in_order(self.meters):
                     start = perf_counter_ns()
                     readings = _one_pass(meter, session) if another else self._whatever_happens(meter, session)
                     found += _new(readings, found)
@@ -169,7 +170,7 @@ class _Attempt:
 
     def _after_a_profiler(self) -> list[str]:
         """Measuring processes are new; a program that measures objects of its own may have profiled before."""
-        timed = any(meter.process(self.case) == MAIN for meter in self.meters)
+        timed = any(process.name == MAIN for process in processes_of(self.case, self.meters))
         return [_PROFILED_BEFORE] if timed and profiler_ran() else []
 
     def _session_facts(self, session: LoadedSession) -> list[Measurement]:
@@ -251,12 +252,6 @@ _OF_THE_SUBJECT = (metrics.LATENCY, metrics.MEMORY_CPU_TOTAL)
 def _call_without_meter(session: LoadedSession) -> None:
     """Call the subject with nothing around it: if that fails too, the failure is the subject's, and is raised."""
     session.call(next(iter(session.batches)))
-
-
-def _profilers_last(meters: Sequence[Meter], case: Case) -> list[Meter]:
-    """First those that time, then those that count, then profilers: nothing is timed after a profiler ran."""
-    order = {MAIN: 0, PROFILED: 2}
-    return sorted(meters, key=lambda meter: order.get(meter.process(case), 1))
 
 
 def _new(readings: Sequence[Measurement], found: Sequence[Measurement]) -> list[Measurement]:

@@ -9,7 +9,8 @@ from statistics import median
 
 from speechmeter.core.errors import StoreError
 from speechmeter.core.types import Case, Limits
-from speechmeter.launch.places import processes_of
+from speechmeter.engine.phases import processes_of
+from speechmeter.launch.places import meters_of
 from speechmeter.store.run_dir import RunDir, is_run
 
 _START_S = 2.5
@@ -36,7 +37,7 @@ def forecast(pairs: Sequence[tuple[Case, int]], limits: Limits, earlier: dict[st
             most += earlier[case.id]
             known += 1
         else:
-            least += _START_S * len(processes_of(case))
+            least += _START_S * len(processes_of(case, meters_of(case)))
             most += limits.time_s or float("inf")
     return Forecast(least_s=least, most_s=None if most == float("inf") else most, known=known, total=len(pairs))
 

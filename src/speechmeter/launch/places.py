@@ -14,9 +14,10 @@ from speechmeter.core import plugins
 from speechmeter.core.errors import CannotGoOnError
 from speechmeter.core.machine import kib_field
 from speechmeter.core.outputs import Keep
-from speechmeter.core.protocols import MAIN, OBSERVING, ORDINARY, PROFILED, Meter, Subject, Workload
+from speechmeter.core.protocols import ORDINARY, Meter, Subject, Workload
 from speechmeter.core.types import BASELINE, VARIANT, Case, Limits, Measurement
 from speechmeter.engine.measure import Outcome, measure
+from speechmeter.engine.phases import MAIN, PROFILED, Process, processes_of
 from speechmeter.launch.job import Job
 from speechmeter.launch.process import MeasuringProcess
 from speechmeter.launch.release import release
@@ -54,14 +55,14 @@ class SubprocessPlace:
         """Run the case's processes in order within its time limit; stop after the first that fails."""
         deadline = None if self._limits.time_s is None else monotonic() + self._limits.time_s
         merged: Outcome | None = None
-        todo = processes_of(case, repeated=extent != "all")
-        for process, meters in todo[: 1 if extent == "timing" else None]:
+        todo = processes_of(case, meters_of(case, repeated=extent != "all"))
+        for process in todo[: 1 if extent == "timing" else None]:
             left = None if deadline is None else max(0.1, deadline - monotonic())
             keep = self._artifacts if extent == "all" else self._artifacts.later_round()
-            outcome = self._one(case, process, meters, left, report, leads=merged is None, keep=keep)
-            if merged is not None and process in OBSERVING:
-                outcome = _unobserved(outcome, process, meters)
-            merged = outcome if merged is None else _merge(merged, outcome, process)
+            outcome = self._one(case, process, left, report, leads=merged is None, keep=keep)
+            if merged is not None and process.observes:
+                outcome = _unobserved(outcome, process)
+            merged = outcome if merged is None else _merge(merged, outcome, process.name)
             if outcome.status != "ok":
                 break
         assert merged is not None
@@ -70,8 +71,7 @@ class SubprocessPlace:
     def _one(
         self,
         case: Case,
-        process: str,
-        meters: tuple[str, ...],
+        process: Process,
         time_s: float | None,
         report: Callable[[str], None],
         *,
@@ -80,17 +80,17 @@ class SubprocessPlace:
     ) -> Outcome:
         job = Job(
             case=case,
-            meters=meters,
-            process=process,
+            meters=tuple(meter.name for meter in process.meters),
+            process=process.name,
             leads=leads,
             spawned_ns=perf_counter_ns(),
             memory_bytes=_memory_bytes(self._limits, case.device.is_cuda),
             keep=keep,
         )
-        environ = _environ(case, meters, own_process=process != MAIN)
+        environ = _environ(case, process)
         if case.device.is_cuda and self._limits.memory_gib is not None:
             environ["SPEECHMETER_CUDA_GIB"] = str(self._limits.memory_gib)
-        log = (self._artifacts.folder or Path()) / f"{case.id}-{process}-{os.getpid()}.log"
+        log = (self._artifacts.folder or Path()) / f"{case.id}-{process.name}-{os.getpid()}.log"
         python = sys.executable
         if self._baseline_python is not None and case.axes.get(VARIANT) == BASELINE:
             python = self._baseline_python
@@ -119,7 +119,7 @@ class InlinePlace:
             case,
             plugins.subject(case.subject.plugin),
             plugins.workload(case.workload.plugin),
-            [plugins.meter(name) for name in case.meters if extent == "all" or not all_exact([name])],
+            meters_of(case, repeated=extent != "all"),
             "use --launcher subprocess",
             with_profilers=False,
             report=report,
@@ -149,33 +149,27 @@ def measure_here(
 
     `with_profilers` runs them after all others. Without, they run only where nothing is timed.
     """
-    processes = {meter.process(case) for meter in meters}
-    timed = MAIN in processes and not with_profilers
-    apart = [meter for meter in meters if _needs_its_own(meter, case) or (timed and meter.process(case) == PROFILED)]
+    processes = processes_of(case, meters)
+    names = {process.name for process in processes}
+    timed = MAIN in names and not with_profilers
+    apart = [
+        meter
+        for process in processes
+        for meter in process.meters
+        if (meter.environ and process.name != MAIN) or (timed and process.name == PROFILED)
+    ]
     shared = [meter for meter in meters if meter not in apart]
-    process = PROFILED if processes == {PROFILED} else MAIN
-    outcome = measure(case, subject, workload, shared, report=report, process=process, ways=ORDINARY, keep=keep)
+    name = PROFILED if names == {PROFILED} else MAIN
+    outcome = measure(case, subject, workload, shared, report=report, process=name, ways=ORDINARY, keep=keep)
     absent = tuple(
         Measurement.absent(meter.metrics[0], f"{meter.name} needs a process of its own: {way_out}") for meter in apart
     )
     return replace(outcome, measurements=(*outcome.measurements, *absent))
 
 
-def _needs_its_own(meter: Meter, case: Case) -> bool:
-    return bool(meter.environ) and meter.process(case) != MAIN
-
-
-def processes_of(case: Case, *, repeated: bool = False) -> list[tuple[str, tuple[str, ...]]]:
-    """(process name, meters) in the order they run, the main one with the timing first.
-
-    `repeated` leaves out meters whose metrics are all exact: what was counted once is not counted again.
-    """
-    groups: dict[str, list[str]] = {}
-    for name in case.meters:
-        if not (repeated and all_exact([name])):
-            groups.setdefault(plugins.meter(name).process(case), []).append(name)
-    ordered = sorted(groups.items(), key=lambda group: (group[0] != MAIN, group[0] in OBSERVING))
-    return [(process, tuple(names)) for process, names in ordered]
+def meters_of(case: Case, *, repeated: bool = False) -> list[Meter]:
+    """The case's meters. `repeated` leaves out those whose metrics are all exact: they are not counted again."""
+    return [plugins.meter(name) for name in case.meters if not (repeated and all_exact([name]))]
 
 
 def all_exact(meters: Iterable[str]) -> bool:
@@ -183,7 +177,7 @@ def all_exact(meters: Iterable[str]) -> bool:
     return all(metric.exact for name in meters for metric in plugins.meter(name).metrics)
 
 
-def _environ(case: Case, meters: tuple[str, ...], *, own_process: bool) -> dict[str, str]:
+def _environ(case: Case, process: Process) -> dict[str, str]:
     """Variables that libraries read when they start. The latency process has the default allocator."""
     environ = {key: value for key, value in os.environ.items() if key not in _THRESHOLDS}
     tunables = [part for part in environ.pop(_TUNABLES, "").split(":") if part and not part.startswith(_OF_MALLOC)]
@@ -192,10 +186,7 @@ def _environ(case: Case, meters: tuple[str, ...], *, own_process: bool) -> dict[
     environ.update(PYTHONHASHSEED=str(case.protocol.get("seed", 0)), TOKENIZERS_PARALLELISM="false")
     if case.axes.get("deterministic"):
         environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
-    if own_process:
-        for name in meters:
-            environ.update(plugins.meter(name).environ)
-    return environ
+    return {**environ, **process.environ}
 
 
 def _memory_bytes(limits: Limits, on_cuda: bool) -> int | None:
@@ -206,13 +197,13 @@ def _memory_bytes(limits: Limits, on_cuda: bool) -> int | None:
     return None if on_cuda or free is None else int(free * _SHARE_OF_FREE_MEMORY)
 
 
-def _unobserved(outcome: Outcome, process: str, meters: Sequence[str]) -> Outcome:
+def _unobserved(outcome: Outcome, process: Process) -> Outcome:
     """What failed in a process that only watches is missing, with the reason; what others measured stays."""
     if outcome.status == "ok":
         return outcome
-    reason = f"{process} pass: {outcome.status}: {outcome.reason}"
+    reason = f"{process.name} pass: {outcome.status}: {outcome.reason}"
     known = {m.metric for m in outcome.measurements}
-    firsts = [plugins.meter(name).metrics[0] for name in meters]
+    firsts = [meter.metrics[0] for meter in process.meters]
     absent = tuple(Measurement.absent(metric, reason) for metric in firsts if metric.id not in known)
     return replace(outcome, status="ok", reason="", measurements=(*outcome.measurements, *absent))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.protocols import ORDINARY, Phase, Session
 from speechmeter.core.types import Case, Measurement
 
 
@@ -17,10 +17,7 @@ class AgreementMeter:
     metrics = (metrics.LOSS_DEVIATION, metrics.GRADIENT_DEVIATION)
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
-
-    def process(self, case: Case) -> str:
-        """Any process in which the subject was prepared will do."""
-        return MAIN
+    phase = Phase.TIMING
 
     def unavailable(self, case: Case) -> str | None:
         """Only the prepared subject can say."""

@@ -11,7 +11,7 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.batches import in_turn
 from speechmeter.core.errors import SensorError
-from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.protocols import ORDINARY, Phase, Session
 from speechmeter.core.stages import step
 from speechmeter.core.types import Batch, Case, Measurement, Stage
 from speechmeter.meters.hardware import known_work
@@ -33,16 +33,13 @@ class HardwareFlopsMeter:
     metrics = (metrics.FLOPS_HARDWARE,)
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
+    phase = Phase.TIMING
 
     def __init__(
         self, *, backends: Sequence[Backend] = BACKENDS, check: Callable[[Counter], None] = known_work.check
     ) -> None:
         self._backends = backends
         self._check = check
-
-    def process(self, case: Case) -> str:
-        """Shares the main process, in a pass of its own."""
-        return MAIN
 
     def unavailable(self, case: Case) -> str | None:
         """What the counters cannot see in this case, or why no back-end can be opened here and read."""

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.protocols import ORDINARY, Phase, Session
 from speechmeter.core.stages import drain, is_stream
 from speechmeter.core.types import SAMPLED, Batch, Case, Measurement, Stage, by_turns
 
@@ -32,10 +32,7 @@ class LatencyMeter:
     )
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
-
-    def process(self, case: Case) -> str:
-        """Shares the main process; timing shares a pass with nothing."""
-        return MAIN
+    phase = Phase.TIMING
 
     def unavailable(self, case: Case) -> str | None:
         """Always possible."""

@@ -18,7 +18,7 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.finding import one_call
 from speechmeter.core.machine import GLIBC, allocator_name
-from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.protocols import ORDINARY, Phase, Session
 from speechmeter.core.stages import step
 from speechmeter.core.types import Batch, Case, Measurement, Stage, by_turns
 from speechmeter.meters.resident import Probe, Reading, Work, probes
@@ -52,13 +52,10 @@ class MemoryMeter:
         {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
     )
     ways = ORDINARY
+    phase = Phase.MEMORY
 
     def __init__(self, found: Sequence[Probe] | None = None) -> None:
         self._probes = tuple(found) if found is not None else probes()
-
-    def process(self, case: Case) -> str:
-        """Its own on the CPU, because of the allocator; CUDA's counters can be reset in any process."""
-        return MAIN if case.device.is_cuda else self.name
 
     def unavailable(self, case: Case) -> str | None:
         """Needs some way to read this process's size on the CPU."""

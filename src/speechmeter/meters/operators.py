@@ -10,7 +10,7 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
-from speechmeter.core.protocols import ORDINARY, PROFILED, Session
+from speechmeter.core.protocols import ORDINARY, Phase, Session
 from speechmeter.core.types import Case, Measurement
 from speechmeter.meters.modules.measurements import gpu_busy
 from speechmeter.meters.modules.names import OURS
@@ -43,10 +43,7 @@ class OperatorsMeter:
     )
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
-
-    def process(self, case: Case) -> str:
-        """A process with other profilers: none of them is ever active where latency is taken."""
-        return PROFILED
+    phase = Phase.PROFILE
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch, and operators that can be told apart."""

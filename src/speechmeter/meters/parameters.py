@@ -9,9 +9,9 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
-from speechmeter.core.protocols import MAIN, Session
+from speechmeter.core.protocols import Phase, Session
 from speechmeter.core.types import Case, Measurement
-from speechmeter.meters.shapes import SHAPES, SHAPES_THEN_REAL
+from speechmeter.meters.shapes import SHAPES_THEN_REAL
 from speechmeter.meters.weights import Weight, children_of, once, uncountable, weights_of
 
 
@@ -29,11 +29,7 @@ class ParametersMeter:
     )
     environ: Mapping[str, str] = MappingProxyType({})
     ways = SHAPES_THEN_REAL
-
-    def process(self, case: Case) -> str:
-        """Beside the FLOPs when they are asked for, or alone: shapes are enough. Else it rides with the timing."""
-        alone = case.meters == (self.name,)
-        return SHAPES if alone or "flops" in case.meters else MAIN
+    phase = Phase.TIMING  # any process will do; by its ways the engine knows that shapes are enough
 
     def unavailable(self, case: Case) -> str | None:
         """Only the loaded subject can say."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.device import Device
-from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.protocols import ORDINARY, Phase, Session
 from speechmeter.core.types import Case, Measurement
 
 _TRIES = 5
@@ -28,10 +28,7 @@ class PeaksMeter:
     metrics = (metrics.PEAK_FLOPS, metrics.PEAK_BANDWIDTH)
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
-
-    def process(self, case: Case) -> str:
-        """Shares the main process: the subject has set threads and precision there."""
-        return MAIN
+    phase = Phase.TIMING
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch."""

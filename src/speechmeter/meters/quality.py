@@ -9,7 +9,7 @@ from types import MappingProxyType
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.outputs import Output
-from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.protocols import ORDINARY, Phase, Session
 from speechmeter.core.quality import IMPORT, IMPORTED, QUALITY, quality_of
 from speechmeter.core.score_file import ScoreRow, read_scores, score_for
 from speechmeter.core.types import Batch, Case, Measurement
@@ -34,10 +34,7 @@ class QualityMeter:
     )
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
-
-    def process(self, case: Case) -> str:
-        """Shares the main process, whose outputs it reads; nothing is called twice for it."""
-        return MAIN
+    phase = Phase.TIMING
 
     def unavailable(self, case: Case) -> str | None:
         """Needs the scorer's package; imported scores need a row about the case."""

@@ -8,10 +8,8 @@ from importlib.util import find_spec
 
 from speechmeter.core import metrics
 from speechmeter.core.machine import kib_field
-from speechmeter.core.protocols import ORDINARY, SHAPES, Way
+from speechmeter.core.protocols import ORDINARY, Way
 from speechmeter.core.types import Measurement
-
-__all__ = ["SHAPES", "SHAPES_THEN_REAL", "is_cheap"]
 
 
 @contextmanager

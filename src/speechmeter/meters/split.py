@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import ORDINARY, PROFILED, Session
+from speechmeter.core.protocols import ORDINARY, Phase, Session
 from speechmeter.core.types import Case, Measurement
 from speechmeter.meters.modules.events import Events
 from speechmeter.meters.modules.spans import Span, merged, overlap
@@ -35,10 +35,7 @@ class SplitMeter:
     metrics = (metrics.TIME_SPLIT, metrics.TIME_BUSY)
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
-
-    def process(self, case: Case) -> str:
-        """A process with other profilers: none of them is ever active where latency is taken."""
-        return PROFILED
+    phase = Phase.PROFILE
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch. On a CPU there are operators and the rest; compiled code there is not seen at all."""

@@ -138,7 +138,7 @@ def test_words_of_show_are_compared_and_followed_through_a_history_as_well(tmp_p
     assert (series.metric, len(series.points)) == (metric, 2)
 
 
-def run_with(path, cells, *, planned=None, change=0.0, rounds=8, started=""):
+def run_with(path, cells, *, planned=None, change=0.0, rounds=8, started="", meters=("latency",)):
     """A run whose cells differ by their seconds; `cells` gives the statuses of a cell's rounds, "" for all ok."""
     draw = random.Random(str(path))
     with RunWriter(path) as store:
@@ -151,7 +151,7 @@ def run_with(path, cells, *, planned=None, change=0.0, rounds=8, started=""):
                 made = (value,) if status == "ok" else ()
                 reason = "" if status == "ok" else "took over 20 s"
                 fields = {"round": round_, "sequence": sequence, "status": status, "reason": reason, "started": started}
-                store.append(make_record(make_case(seconds=seconds), *made, **fields))
+                store.append(make_record(make_case(seconds=seconds, meters=meters), *made, **fields))
                 sequence += 1
     return path
 
@@ -227,6 +227,17 @@ def test_the_spread_between_runs_is_taken_from_those_in_the_same_folder(tmp_path
     assert any("the spread between runs is taken from 8 runs" in note for note in found.notes)
     elsewhere = run_with(tmp_path / "other/run", {1.0: ""}, change=0.1)
     assert compared(tmp_path / "run-7", elsewhere).verdicts[0].word == "SLOWER"
+
+
+def test_the_order_in_which_meters_were_named_makes_no_other_case(tmp_path):
+    orders = [("latency", "operators"), ("operators", "latency")]
+    for day in range(1, 9):
+        meters, started = orders[day % 2], f"2026-05-0{day}T10:00:00.000+00:00"
+        run_with(tmp_path / f"run-{day}", {1.0: "", 2.0: ""}, meters=meters, started=started)
+    found = compared(tmp_path / "run-7", tmp_path / "run-8")
+    assert [v.word for v in found.verdicts] == ["SAME", "SAME"]
+    assert not [note for note in found.notes if note.startswith(("different", "only in"))]
+    assert any("the spread between runs is taken from 8 runs" in note for note in found.notes)
 
 
 def test_code_is_not_compared_with_itself(tmp_path):

@@ -8,7 +8,7 @@ from conftest import make_case
 
 from speechmeter.core import metrics
 from speechmeter.core.device import Device
-from speechmeter.core.protocols import MAIN, ORDINARY, Prepared
+from speechmeter.core.protocols import ORDINARY, Phase, Prepared
 from speechmeter.core.types import Batch, Measurement, Stage
 from speechmeter.engine.gpu_state import GpuState
 from speechmeter.engine.measure import measure
@@ -148,12 +148,10 @@ class Reads:
     metrics = (metrics.LATENCY,)
     environ = MappingProxyType({})
     ways = ORDINARY
+    phase = Phase.TIMING
 
     def __init__(self, name):
         self.name = name
-
-    def process(self, case):
-        return MAIN
 
     def unavailable(self, case):
         return None

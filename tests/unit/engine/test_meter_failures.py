@@ -6,7 +6,7 @@ import pytest
 from conftest import make_case
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import MAIN, ORDINARY, Prepared
+from speechmeter.core.protocols import ORDINARY, Phase, Prepared
 from speechmeter.core.types import Batch, Measurement, Stage
 from speechmeter.engine.measure import measure
 from speechmeter.meters.latency import LatencyMeter
@@ -36,12 +36,10 @@ class Failing:
     metrics = (metrics.ENERGY_CPU, metrics.POWER_CPU)
     environ = MappingProxyType({})
     ways = ORDINARY
+    phase = Phase.TIMING
 
     def __init__(self, error):
         self._error = error
-
-    def process(self, case):
-        return MAIN
 
     def unavailable(self, case):
         return None

@@ -8,7 +8,7 @@ from conftest import make_case, make_record
 from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
 from speechmeter.core.outputs import Keep
-from speechmeter.core.protocols import ORDINARY, Installed, Prepared
+from speechmeter.core.protocols import ORDINARY, Installed, Phase, Prepared
 from speechmeter.core.types import BATCHES, SAMPLED, Batch, Measurement, Stage
 from speechmeter.engine.measure import measure
 from speechmeter.meters.latency import LatencyMeter
@@ -54,13 +54,10 @@ class Study:
 class Calls:
     """A meter that notes which batches it may call."""
 
-    name, metrics, environ, ways = "calls", (), {}, ORDINARY
+    name, metrics, environ, ways, phase = "calls", (), {}, ORDINARY, Phase.TIMING
 
     def __init__(self):
         self.seen = []
-
-    def process(self, case):
-        return "main"
 
     def unavailable(self, case):
         return None

@@ -7,7 +7,7 @@ from types import MappingProxyType, SimpleNamespace
 import pytest
 from conftest import make_case
 
-from speechmeter.core.protocols import ORDINARY, Prepared
+from speechmeter.core.protocols import ORDINARY, Phase, Prepared
 from speechmeter.core.types import Batch, Stage
 from speechmeter.engine.measure import _other_tf32, measure
 from speechmeter.engine.session import open_session
@@ -43,13 +43,11 @@ class Looks:
     metrics = ()
     environ = MappingProxyType({})
     ways = ORDINARY
+    phase = Phase.TIMING
 
     def __init__(self, subject):
         self._subject = subject
         self.alive = None
-
-    def process(self, case):
-        return "main"
 
     def unavailable(self, case):
         return None

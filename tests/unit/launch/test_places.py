@@ -1,5 +1,6 @@
 """Which process each meter runs in, and which processes a later round repeats."""
 
+from itertools import permutations
 from typing import ClassVar
 
 import pytest
@@ -10,10 +11,17 @@ from speechmeter.core.errors import CannotGoOnError
 from speechmeter.core.outputs import Keep, TraceOptions
 from speechmeter.core.types import Limits, Measurement
 from speechmeter.engine.measure import Outcome
+from speechmeter.engine.phases import processes_of
 from speechmeter.launch import places
-from speechmeter.launch.places import InlinePlace, SubprocessPlace, processes_of
+from speechmeter.launch.places import InlinePlace, SubprocessPlace, meters_of
 
 ALL = ("flops", "memory", "parameters", "latency", "operators")
+
+
+def planned(case, *, repeated=False):
+    """(process, names of its meters) in the order they run."""
+    processes = processes_of(case, meters_of(case, repeated=repeated))
+    return [(process.name, tuple(meter.name for meter in process.meters)) for process in processes]
 
 
 @pytest.mark.parametrize(
@@ -22,7 +30,7 @@ ALL = ("flops", "memory", "parameters", "latency", "operators")
         (("latency",), [("main", ("latency",))]),
         (("latency", "parameters"), [("main", ("latency", "parameters"))]),
         (("parameters",), [("shapes", ("parameters",))]),
-        (("flops", "parameters"), [("shapes", ("flops", "parameters"))]),
+        (("flops", "parameters"), [("shapes", ("parameters", "flops"))]),
         (("flops", "latency"), [("main", ("latency",)), ("shapes", ("flops",))]),
         (("memory", "latency"), [("main", ("latency",)), ("memory", ("memory",))]),
         (
@@ -30,14 +38,14 @@ ALL = ("flops", "memory", "parameters", "latency", "operators")
             [
                 ("main", ("latency",)),
                 ("memory", ("memory",)),
-                ("shapes", ("flops", "parameters")),
+                ("shapes", ("parameters", "flops")),
                 ("profiled", ("operators",)),
             ],
         ),
     ],
 )
 def test_flops_and_memory_have_their_own_process_and_timing_comes_first(meters, expected):
-    assert processes_of(make_case(meters=meters)) == expected
+    assert planned(make_case(meters=meters)) == expected
 
 
 PROFILERS = ("operators", "split", "modules", "timeline", "trace")
@@ -46,13 +54,29 @@ PROFILERS = ("operators", "split", "modules", "timeline", "trace")
 @pytest.mark.parametrize("order", [(*PROFILERS, "latency"), ("latency", *PROFILERS), ("split", "latency", *PROFILERS)])
 def test_profilers_share_a_process_in_which_nothing_is_timed_whatever_the_order(order):
     meters = tuple(dict.fromkeys(order))
-    (main, timed), (profiled, others) = processes_of(make_case(meters=meters))
+    (main, timed), (profiled, others) = planned(make_case(meters=meters))
     assert (main, timed, profiled) == ("main", ("latency",), "profiled")
     assert set(others) == set(PROFILERS)
 
 
 def test_on_a_gpu_memory_rides_with_the_timing():
-    assert processes_of(make_case(meters=("latency", "memory"), device="cuda")) == [("main", ("latency", "memory"))]
+    for meters in permutations(("latency", "memory", "energy")):
+        assert planned(make_case(meters=meters, device="cuda")) == [("main", ("latency", "memory", "energy"))]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_order_in_which_meters_are_named_changes_neither_the_processes_nor_the_order_in_them(device):
+    meters = ("latency", "memory", "flops", "parameters", "split", "modules", "operators")
+    found = {tuple(planned(make_case(meters=order, device=device))) for order in permutations(meters)}
+    memory = {"cpu": [("main", ("latency",)), ("memory", ("memory",))], "cuda": [("main", ("latency", "memory"))]}
+    counted, profiled = ("shapes", ("parameters", "flops")), ("profiled", ("modules", "operators", "split"))
+    assert found == {(*memory[device], counted, profiled)}
+
+
+def test_of_meters_in_the_timed_process_latency_runs_first_in_whatever_order_they_are_named():
+    meters = ("latency", "energy", "parameters", "peaks", "quality")
+    found = {tuple(planned(make_case(meters=order))) for order in permutations(meters)}
+    assert found == {(("main", meters),)}
 
 
 @pytest.mark.parametrize(
@@ -65,13 +89,13 @@ def test_on_a_gpu_memory_rides_with_the_timing():
     ],
 )
 def test_what_was_counted_once_is_not_counted_again(meters, expected):
-    assert [process for process, _ in processes_of(make_case(meters=meters), repeated=True)] == expected
+    assert [process for process, _ in planned(make_case(meters=meters), repeated=True)] == expected
 
 
 def test_a_meter_that_counts_is_left_out_of_a_process_that_times():
     case = make_case(meters=("latency", "parameters", "quality"))
-    assert processes_of(case) == [("main", ("latency", "parameters", "quality"))]
-    assert processes_of(case, repeated=True) == [("main", ("latency",))]
+    assert planned(case) == [("main", ("latency", "parameters", "quality"))]
+    assert planned(case, repeated=True) == [("main", ("latency",))]
 
 
 @pytest.fixture

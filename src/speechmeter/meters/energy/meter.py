@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 
 from speechmeter.core.errors import SensorError
-from speechmeter.core.protocols import MAIN, ORDINARY, Session
+from speechmeter.core.protocols import ORDINARY, Phase, Session
 from speechmeter.core.types import Case, Measurement
 from speechmeter.meters.energy.figures import METRICS, Run, absent, domain_figures, side_rows
 from speechmeter.meters.energy.load import run_load
@@ -34,6 +34,7 @@ class EnergyMeter:
     metrics = tuple(metric for m in METRICS.values() for metric in (m.gross, m.net, m.power, m.idle))
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
+    phase = Phase.TIMING
 
     def __init__(
         self,
@@ -49,10 +50,6 @@ class EnergyMeter:
         self._epoch = epoch
         self._sleep = sleep
         self._watching = watching
-
-    def process(self, case: Case) -> str:
-        """Shares the main process, in a pass of its own after timing."""
-        return MAIN
 
     def unavailable(self, case: Case) -> str | None:
         """None when any domain of the case can be measured; else the reasons of all sources in one line."""

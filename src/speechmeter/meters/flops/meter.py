@@ -14,10 +14,10 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import NeedsValuesError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.other_content import other_content
-from speechmeter.core.protocols import Session
+from speechmeter.core.protocols import Phase, Session
 from speechmeter.core.stages import made_by, step
 from speechmeter.core.types import Batch, Case, Measurement, Stage
-from speechmeter.meters.shapes import SHAPES, SHAPES_THEN_REAL
+from speechmeter.meters.shapes import SHAPES_THEN_REAL
 
 if TYPE_CHECKING:
     from speechmeter.meters.flops.count import Count, Tally
@@ -46,10 +46,7 @@ class FlopsMeter:
     metrics = (metrics.FLOPS, metrics.FLOPS_BACKWARD, metrics.ELEMENT_OPS, metrics.BYTES_MOVED)
     environ: Mapping[str, str] = MappingProxyType({})
     ways = SHAPES_THEN_REAL
-
-    def process(self, case: Case) -> str:
-        """The one in which models are built from shapes alone."""
-        return SHAPES
+    phase = Phase.COUNT
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch, whose operators it counts."""

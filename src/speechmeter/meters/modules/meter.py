@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import ORDINARY, PROFILED, Session
+from speechmeter.core.protocols import ORDINARY, Phase, Session
 from speechmeter.core.types import Case, Measurement
 from speechmeter.meters.modules.measurements import measurements
 from speechmeter.meters.modules.memory import module_memory
@@ -30,10 +30,7 @@ class ModulesMeter:
     metrics = (metrics.TIME_MODULE, metrics.TIME_GPU, metrics.MEMORY_MODULE)
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
-
-    def process(self, case: Case) -> str:
-        """A process with other profilers: none of them is ever active where latency is taken."""
-        return PROFILED
+    phase = Phase.PROFILE
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch, and modules that can be told apart."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.memory_timeline import FILE, Held, MemoryTimeline, write_timeline
-from speechmeter.core.protocols import ORDINARY, PROFILED, Session
+from speechmeter.core.protocols import ORDINARY, Phase, Session
 from speechmeter.core.types import Case, Measurement
 from speechmeter.meters.recording.needs import Needs
 from speechmeter.meters.recording.session import recording_of
@@ -25,10 +25,7 @@ class TimelineMeter:
     metrics = (metrics.MEMORY_TENSORS_PEAK, metrics.MEMORY_AT_PEAK)
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
-
-    def process(self, case: Case) -> str:
-        """A process with other profilers: none of them is ever active where latency is taken."""
-        return PROFILED
+    phase = Phase.PROFILE
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch, whose allocators tell the profiler what they do."""

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import ORDINARY, PROFILED, Session
+from speechmeter.core.protocols import ORDINARY, Phase, Session
 from speechmeter.core.traces import FOLDER, KERNEL, OPERATOR, SUFFIX, Trace, write_trace
 from speechmeter.core.types import Case, Measurement
 from speechmeter.meters.recording.needs import Needs
@@ -26,10 +26,7 @@ class TraceMeter:
     metrics = (metrics.TRACE_BYTES,)
     environ: Mapping[str, str] = MappingProxyType({})
     ways = ORDINARY
-
-    def process(self, case: Case) -> str:
-        """A process with other profilers: none of them is ever active where latency is taken."""
-        return PROFILED
+    phase = Phase.PROFILE
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch, whose profiler records."""

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="the profiler is torch's")
 
 from speechmeter.core import machine, metrics  # noqa: E402
 from speechmeter.core.outputs import Keep, TraceOptions  # noqa: E402
-from speechmeter.core.protocols import MAIN, ORDINARY, Prepared  # noqa: E402
+from speechmeter.core.protocols import ORDINARY, Phase, Prepared  # noqa: E402
 from speechmeter.core.types import Batch, Measurement, Stage  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
 from speechmeter.launch.places import measure_here  # noqa: E402
@@ -225,13 +225,10 @@ def test_a_trace_alone_is_of_the_first_active_steps(tmp_path):
 class Timed:
     """Stands for whatever is timed: notes how many profilers had been started when it ran."""
 
-    name, metrics, environ, ways = "timed", (metrics.LATENCY,), {}, ORDINARY
+    name, metrics, environ, ways, phase = "timed", (metrics.LATENCY,), {}, ORDINARY, Phase.TIMING
 
     def __init__(self, starts):
         self.starts, self.seen = starts, []
-
-    def process(self, case):
-        return MAIN
 
     def unavailable(self, case):
         return None

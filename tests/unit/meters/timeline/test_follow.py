@@ -3,12 +3,11 @@
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch")
-from conftest import make_case  # noqa: E402
 
 from speechmeter.core.device import Device  # noqa: E402
 from speechmeter.core.errors import InputError  # noqa: E402
 from speechmeter.core.memory_timeline import read_timeline, write_timeline  # noqa: E402
-from speechmeter.core.protocols import PROFILED  # noqa: E402
+from speechmeter.core.protocols import Phase  # noqa: E402
 from speechmeter.meters.recording.needs import Needs  # noqa: E402
 from speechmeter.meters.recording.profiler import recorded  # noqa: E402
 from speechmeter.meters.timeline.follow import followed, thinned  # noqa: E402
@@ -117,4 +116,4 @@ def test_what_is_written_can_be_read_back(timeline, tmp_path):
 
 
 def test_it_runs_where_nothing_is_timed():
-    assert TimelineMeter().process(make_case()) == PROFILED
+    assert TimelineMeter().phase is Phase.PROFILE
