@@ -12,6 +12,7 @@ from speechmeter.analysis.floors import floor_s
 from speechmeter.analysis.rounds import Round, over_calls
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import PART, Scope
 from speechmeter.core.types import SAMPLED, Record
 
 _HOUR_S = 3600.0
@@ -134,7 +135,7 @@ def _per_token(this: Round, scope: str) -> tuple[float, int] | None:
 
 def _memory_needed(this: Round, scope: str) -> tuple[float, int] | None:
     roles = parts.part_names([this.record, *this.others]) if scope == "total" else []
-    needs = [_held_and_grown(this, f"{parts.PART}{role}") for role in roles] or [_held_and_grown(this, scope)]
+    needs = [_held_and_grown(this, Scope.of(PART, role)) for role in roles] or [_held_and_grown(this, scope)]
     known = [need for need in needs if need is not None]
     return (max(known), 1) if len(known) == len(needs) else None
 
@@ -148,13 +149,13 @@ def _held_and_grown(this: Round, scope: str) -> float | None:
 def _why_no_memory(record: Record, scope: str) -> str | None:
     roles = parts.part_names([record]) if scope == "total" else []
     weighed = any(m.metric == metrics.MEMORY_WEIGHTS.id for m in record.measurements)
-    for where in [f"{parts.PART}{role}" for role in roles] or [scope]:
+    for where in [Scope.of(PART, role) for role in roles] or [Scope.parse(scope)]:
         for needed in (metrics.MEMORY_WEIGHTS, *_GROWTH):
             found = parts.find(record, needed, where)
             if found is not None and found.unavailable:
                 return found.unavailable
         if weighed and where != scope and parts.find(record, metrics.MEMORY_WEIGHTS, where) is None:
-            return f"{where.removeprefix(parts.PART)} names no torch module, so its weights are not known"
+            return f"{where.path} names no torch module, so its weights are not known"
     return None
 
 

@@ -14,9 +14,8 @@ from speechmeter.analysis import parts
 from speechmeter.analysis.additive import Ratio
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import PART, STAGE, Scope
 from speechmeter.core.types import Measurement, Record, batch_of_each
-
-_PARTS = ("stage:", parts.PART)
 
 
 def is_divided(records: Sequence[Record], metric: Metric, scope: str) -> bool:
@@ -24,7 +23,7 @@ def is_divided(records: Sequence[Record], metric: Metric, scope: str) -> bool:
 
     A stage outside the clock is no part of it, and what makes audio has a real-time factor of that audio.
     """
-    if metric.combined != "divided" or not scope.startswith(_PARTS):
+    if metric.combined != "divided" or Scope.parse(scope).kind not in (STAGE, PART):
         return False
     if metric.id == metrics.RTF.id and any(parts.find(record, metrics.AUDIO_MADE, scope) for record in records):
         return False

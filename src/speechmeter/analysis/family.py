@@ -16,8 +16,8 @@ from typing import Literal
 from speechmeter.analysis.compare import Verdict, Word, is_same, is_worse, word_of_change
 from speechmeter.analysis.difference import Difference, mean_of
 from speechmeter.analysis.moderation import moderated
-from speechmeter.analysis.modules import EVERYTHING
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import EVERYTHING
 
 LEVEL = 0.05
 """How often an unchanged grid may be called a regression."""

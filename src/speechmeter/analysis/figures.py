@@ -9,6 +9,7 @@ from speechmeter.analysis.derived import lacking
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import PART, STAGE, Scope
 from speechmeter.core.types import Record
 
 _NO_FIGURES = {metrics.PHASE.id} | {count.id for rule in scores.RULES.values() for count in rule.counts}
@@ -32,8 +33,8 @@ class Figures:
         if metrics.TIME_OPERATOR in scopes:
             scopes[metrics.TIME_OPERATOR] |= dict.fromkeys(operators.placed_scopes(records, _MOST_PLACED))
         wider = dict.fromkeys(
-            ["total", *(s for found in scopes.values() for s in found if s.startswith("stage:"))]
-            + [f"{parts.PART}{name}" for name in parts.part_names(records)]
+            ["total", *(s for found in scopes.values() for s in found if Scope.parse(s).kind == STAGE)]
+            + [Scope.of(PART, name) for name in parts.part_names(records)]
         )
         for metric in self._follow(records):
             scopes.setdefault(metric, wider)
@@ -41,7 +42,7 @@ class Figures:
             for scope in places:
                 found = estimate(records, metric, scope)
                 if found is not None:
-                    yield scope, found
+                    yield str(scope), found
 
     def _follow(self, records: Sequence[Record]) -> list[Metric]:
         held = frozenset(m.metric for record in records for m in record.measurements)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from speechmeter.analysis.modules import (
+from speechmeter.analysis.modules import LABELS, class_of, rows_of, time_metric
+from speechmeter.core.scope import (
     CLASS,
     LABEL,
-    LABELS,
     MODULE,
     OTHER_MODULES,
     OUTSIDE,
@@ -17,9 +17,7 @@ from speechmeter.analysis.modules import (
     STAGE,
     UNATTRIBUTED,
     WITHIN,
-    class_of,
-    rows_of,
-    time_metric,
+    Scope,
 )
 from speechmeter.core.types import Record
 
@@ -33,7 +31,7 @@ class Line:
     """
 
     name: str
-    scope: str
+    scope: Scope
     depth: int = 0
     kind: str = ""
     pattern: str = ""
@@ -42,13 +40,13 @@ class Line:
     @property
     def is_label(self) -> bool:
         """Whether it is a label, which may hold what other lines are about."""
-        return self.name.startswith(LABEL)
+        return Scope.parse(self.name).kind == LABEL
 
     @property
     def names(self) -> tuple[str, ...]:
         """What it may be called in a filter: the whole path, that from any line that holds it, as it is printed."""
         if not self.pattern:
-            return self.name, self.name.partition(":")[2]
+            return self.name, Scope.parse(self.name).path
         return self.pattern, *(self.pattern.removeprefix(f"{outer}.") for outer in self.above)
 
     def fits(self, wanted: str) -> bool:
@@ -90,13 +88,15 @@ def tree(records: Sequence[Record], wanted: str | None = None) -> list[Line]:
         kinds.setdefault(pattern, classes[path])
     lines = [_line(pattern, kinds) for pattern in _in_order(kinds)]
     held = holds_all(measured)
-    lines += [Line(name=name, scope=WITHIN + name if name in held else name) for name in _others(measured)]
+    lines += [Line(name=name, scope=Scope.of(WITHIN, name) if name in held else name) for name in _others(measured)]
     return [line for line in lines if wanted is None or line.scope == UNATTRIBUTED or line.fits(wanted)]
 
 
 def _measured(records: Sequence[Record]) -> list[Record]:
     metric = time_metric(records)
-    return [r for r in records if any(m.metric == metric.id and m.scope.startswith(MODULE) for m in r.measurements)]
+    return [
+        r for r in records if any(m.metric == metric.id and Scope.parse(m.scope).kind == MODULE for m in r.measurements)
+    ]
 
 
 def _in_order(patterns: Mapping[str, str]) -> list[str]:
@@ -118,7 +118,7 @@ def _line(pattern: str, kinds: Mapping[str, str]) -> Line:
     name = pattern.removeprefix(f"{above[-1]}.") if above else pattern
     return Line(
         name=name,
-        scope=WITHIN + pattern,
+        scope=Scope.of(WITHIN, pattern),
         depth=len(above),
         kind=kinds[pattern],
         pattern=pattern,
@@ -129,20 +129,22 @@ def _line(pattern: str, kinds: Mapping[str, str]) -> Line:
 def holds_all(records: Sequence[Record]) -> set[str]:
     """Labels of which every record says what they hold; of those of earlier versions only their own time is known."""
     metric = time_metric(records)
-    rows = [m for r in records for m in r.measurements if m.metric == metric.id and m.scope.startswith(LABEL)]
+    timed = (m for record in records for m in record.measurements if m.metric == metric.id)
+    rows = [m for m in timed if Scope.parse(m.scope).kind == LABEL]
     return {m.scope for m in rows} - {m.scope for m in rows if LABELS not in m.notes}
 
 
-def _others(records: Sequence[Record]) -> list[str]:
+def _others(records: Sequence[Record]) -> list[Scope]:
     metric = time_metric(records)
-    scopes = dict.fromkeys(m.scope for record in records for m in record.measurements if m.metric == metric.id)
-    return [*(scope for scope in scopes if scope.startswith((LABEL, STAGE))), UNATTRIBUTED]
+    timed = (m for record in records for m in record.measurements if m.metric == metric.id)
+    scopes = dict.fromkeys(Scope.parse(m.scope) for m in timed)
+    return [*(scope for scope in scopes if scope.kind in (LABEL, STAGE)), Scope.parse(UNATTRIBUTED)]
 
 
 def class_lines(records: Sequence[Record]) -> list[Line]:
     """One line a class of modules."""
     kinds = dict.fromkeys(class_of(*_measured(records)).values())
-    return [Line(name=kind, scope=CLASS + kind) for kind in kinds if kind]
+    return [Line(name=kind, scope=Scope.of(CLASS, kind)) for kind in kinds if kind]
 
 
 def row_lines(records: Sequence[Record]) -> list[Line]:
@@ -153,8 +155,8 @@ def row_lines(records: Sequence[Record]) -> list[Line]:
         return []
     others = [scope for scope in _others(measured) if scope != UNATTRIBUTED]
     return [
-        *(Line(name=name, scope=ROW + name) for name in rows),
+        *(Line(name=name, scope=Scope.of(ROW, name)) for name in rows),
         Line(name="other modules", scope=OTHER_MODULES),
-        *(Line(name=scope, scope=OUTSIDE + scope) for scope in others),
-        Line(name=UNATTRIBUTED, scope=UNATTRIBUTED),
+        *(Line(name=scope, scope=Scope.of(OUTSIDE, scope)) for scope in others),
+        Line(name=UNATTRIBUTED, scope=Scope.parse(UNATTRIBUTED)),
     ]

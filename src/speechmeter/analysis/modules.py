@@ -15,14 +15,27 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import (
+    ALL_ROWS,
+    CLASS,
+    DIRECTIONS,
+    EVERYTHING,
+    LABEL,
+    MODULE,
+    OTHER_MODULES,
+    OUTSIDE,
+    OWN,
+    ROW,
+    STAGE,
+    TOTAL,
+    UNATTRIBUTED,
+    WITHIN,
+    Scope,
+)
 from speechmeter.core.types import Measurement, Record
 
-WITHIN, OWN, CLASS, ROW, EVERYTHING, ALL_ROWS = "within:", "own:", "class:", "row:", "everything", "all rows"
-OUTSIDE, OTHER_MODULES = "outside:", "outside:modules"
 LABELS = "labels"
 """The note that says which labels hold the time of a row; earlier records have none."""
-MODULE, LABEL, STAGE, UNATTRIBUTED = "module:", "label:", "stage:", "unattributed"
-DIRECTIONS = ("forward", "backward", "recompute")
 _INCLUSIVE: dict[str, Callable[[Sequence[float]], float]] = {
     metrics.FLOPS.id: sum,
     metrics.FLOPS_BACKWARD.id: sum,
@@ -35,8 +48,10 @@ _LARGEST = 1e100
 _NANOSECOND = 1e-9
 """Times of a record are rounded to this."""
 _TIMES = (metrics.TIME_GPU, metrics.TIME_MODULE)
+_MADE = (WITHIN, OWN, CLASS, ROW, OUTSIDE, EVERYTHING, ALL_ROWS)
+"""Kinds of scopes that no record holds."""
 
-Fits = Callable[[str, str, Sequence[str]], bool]
+Fits = Callable[[Scope, str, Sequence[str]], bool]
 """Whether the time of a scope, opened inside a module of that path and held by these labels, belongs to it."""
 
 
@@ -45,30 +60,24 @@ def is_made(record: Record, metric: Metric, scope: str) -> bool:
 
     Other meters may have read a total of their own, of other calls.
     """
-    base, direction = parted(scope)
-    if base == "total":
-        return metric in _TIMES and any(m.scope.startswith(MODULE) for m in _rows(record, metric))
-    return bool(direction) or base in (EVERYTHING, ALL_ROWS) or base.startswith((WITHIN, OWN, CLASS, ROW, OUTSIDE))
-
-
-def parted(scope: str) -> tuple[str, str]:
-    """(scope, direction); the direction is empty where all are meant."""
-    base, _, direction = scope.rpartition("@")
-    return (base, direction) if direction in DIRECTIONS else (scope, "")
+    asked = Scope.parse(scope)
+    if asked.all_directions == TOTAL:
+        return metric in _TIMES and any(_is_module(m) for m in _rows(record, metric))
+    return bool(asked.direction) or asked.kind in _MADE
 
 
 def time_metric(records: Sequence[Record]) -> Metric:
     """What the time of modules is told in: the GPU's where it was measured, else the CPU's."""
-    held = {m.metric for record in records for m in record.measurements if m.scope.startswith(MODULE) and m.values}
+    held = {m.metric for record in records for m in record.measurements if _is_module(m) and m.values}
     return next((metric for metric in _TIMES if metric.id in held), metrics.TIME_MODULE)
 
 
 def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
     """The measurement of a made scope, one value a call; None where no row belongs to it."""
-    base, direction = parted(scope)
+    asked = Scope.parse(scope)
     if metric.id in _INCLUSIVE:
-        return _inclusive(record, metric, base)
-    rows = list(_belonging(record, metric, base, direction))
+        return _inclusive(record, metric, asked.all_directions)
+    rows = list(_belonging(record, metric, asked.all_directions, asked.direction))
     if not rows:
         return next((m for m in record.measurements if m.metric == metric.id and m.unavailable), None)
     calls = max(map(len, rows))
@@ -78,42 +87,48 @@ def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
 
 def calls(record: Record, scope: str) -> float | None:
     """How often in one call the modules or labels of a scope are entered; None for what is not entered."""
-    if not scope.startswith((WITHIN, OWN, MODULE, LABEL)):
+    asked = Scope.parse(scope)
+    if asked.kind not in (WITHIN, OWN, MODULE, LABEL):
         return None
-    fits = _fitting(record, scope.replace(WITHIN, OWN, 1))
-    rows = [m for m in _rows(record, metrics.TIME_MODULE) if "calls" in m.notes and fits(m.scope, "", ())]
+    fits = _fitting(record, asked.own)
+    timed = _rows(record, metrics.TIME_MODULE)
+    rows = [m for m in timed if "calls" in m.notes and fits(Scope.parse(m.scope), "", ())]
     entered = [float(m.notes["calls"]) for m in rows]
     return sum(entered) if entered else None
 
 
-def _inclusive(record: Record, metric: Metric, scope: str) -> Measurement | None:
-    pattern = scope.partition(":")[2]
+def _inclusive(record: Record, metric: Metric, scope: Scope) -> Measurement | None:
     values = [
         m.values[0]
         for m in record.measurements
-        if m.metric == metric.id and m.values and m.scope.startswith(MODULE) and fits_pattern(_path(m.scope), pattern)
+        if m.metric == metric.id and m.values and _is_module(m) and fits_pattern(Scope.parse(m.scope).path, scope.path)
     ]
     return Measurement.of(metric, [_INCLUSIVE[metric.id](values)], scope=scope) if values else None
 
 
 def _rows(record: Record, metric: Metric) -> Iterator[Measurement]:
     """Every row of the modules meter; together they are the call."""
-    prefixes = (MODULE, LABEL, STAGE, UNATTRIBUTED)
-    return (m for m in record.measurements if m.metric == metric.id and m.values and m.scope.startswith(prefixes))
+    kinds = (MODULE, LABEL, STAGE, UNATTRIBUTED)
+    rows = (m for m in record.measurements if m.metric == metric.id and m.values)
+    return (m for m in rows if Scope.parse(m.scope).kind in kinds)
 
 
-def _belonging(record: Record, metric: Metric, scope: str, direction: str) -> Iterator[Sequence[float]]:
+def _is_module(measurement: Measurement) -> bool:
+    return Scope.parse(measurement.scope).kind == MODULE
+
+
+def _belonging(record: Record, metric: Metric, scope: Scope, direction: str) -> Iterator[Sequence[float]]:
     """Values of every row, or part of one, that belongs to a scope; empty ones where it has none in a direction."""
     fits = _fitting(record, scope)
     for m in _rows(record, metric):
-        parts = _parts(m)
+        row, parts = Scope.parse(m.scope), _parts(m)
         if len(parts) == 1:
             module, labels, _ = parts[0]
-            if fits(m.scope, module, labels):
+            if fits(row, module, labels):
                 yield m.notes.get(direction, ()) if direction else m.values
             continue
         for module, labels, apart in parts:
-            if fits(m.scope, module, labels):
+            if fits(row, module, labels):
                 yield apart.get(direction, ()) if direction else _summed(apart)
 
 
@@ -149,42 +164,43 @@ def _summed(apart: Mapping[str, Any]) -> list[float]:
     return [sum(values) for values in zip(*(apart[way] for way in DIRECTIONS if way in apart), strict=True)]
 
 
-def _fitting(record: Record, scope: str) -> Fits:
-    what = scope.partition(":")[2]
-    if scope in (EVERYTHING, "total"):
+def _fitting(record: Record, scope: Scope) -> Fits:
+    kind, what, label = scope.kind, scope.path, scope.inner.kind == LABEL
+    if scope in (EVERYTHING, TOTAL):
         return lambda one, inside, labels: True
-    if what.startswith(LABEL) and scope.startswith(WITHIN):
-        return lambda one, inside, labels: what.removeprefix(LABEL) in labels
-    if what.startswith(LABEL) and scope.startswith(OWN):
+    if label and kind == WITHIN:
+        name = scope.inner.path
+        return lambda one, inside, labels: name in labels
+    if label and kind == OWN:
         return lambda one, inside, labels: one == what
-    if scope.startswith(WITHIN):
+    if kind == WITHIN:
         return lambda one, inside, labels: within(inside or _path(one), what)
-    if scope.startswith(OWN):
-        return lambda one, inside, labels: one.startswith(MODULE) and fits_pattern(_path(one), what)
-    if scope.startswith(CLASS):
+    if kind == OWN:
+        return lambda one, inside, labels: one.kind == MODULE and fits_pattern(one.path, what)
+    if kind == CLASS:
         classes = class_of(record)
         return lambda one, inside, labels: classes.get(_path(one)) == what
     rows = rows_of(record)
     if scope == ALL_ROWS:
         return lambda one, inside, labels: row_of(one, inside, rows, labels) is not None
-    if scope.startswith(ROW):
+    if kind == ROW:
         return lambda one, inside, labels: row_of(one, inside, rows, labels) == what
-    if scope.startswith(OUTSIDE):
+    if kind == OUTSIDE:
         return lambda one, inside, labels: (
-            (one.startswith(MODULE) if scope == OTHER_MODULES else one == what)
+            (one.kind == MODULE if scope == OTHER_MODULES else one == what)
             and row_of(one, inside, rows, labels) is None
         )
     return lambda one, inside, labels: one == scope
 
 
-def _path(scope: str) -> str:
-    return scope.removeprefix(MODULE) if scope.startswith(MODULE) else ""
+def _path(scope: Scope) -> str:
+    return scope.path if scope.kind == MODULE else ""
 
 
 def class_of(*records: Record) -> dict[str, str]:
     """Path → class of every module that has a row in any of the rounds."""
-    rows = (m for record in records for m in _rows(record, metrics.TIME_MODULE) if m.scope.startswith(MODULE))
-    return {_path(m.scope): str(m.notes.get("class", "")) for m in rows}
+    rows = (m for record in records for m in _rows(record, metrics.TIME_MODULE) if _is_module(m))
+    return {Scope.parse(m.scope).path: str(m.notes.get("class", "")) for m in rows}
 
 
 def rows_of(record: Record) -> dict[str, tuple[str, ...]]:
@@ -202,10 +218,10 @@ def _mapping(given: Any) -> Mapping[str, Any]:
     return given if isinstance(given, Mapping) else {}
 
 
-def row_of(scope: str, inside: str, rows: Mapping[str, Sequence[str]], labels: Sequence[str] = ()) -> str | None:
+def row_of(scope: Scope, inside: str, rows: Mapping[str, Sequence[str]], labels: Sequence[str] = ()) -> str | None:
     """The first row that has a pattern for this scope: of a path, `label:x` of all that it holds, or `stage:x`."""
     path = inside or _path(scope)
-    names = {scope, *(f"{LABEL}{label}" for label in labels)}
+    names = {scope, *(Scope.of(LABEL, label) for label in labels)}
     for name, patterns in rows.items():
         if any(pattern in names or (path and within(path, pattern)) for pattern in patterns):
             return name

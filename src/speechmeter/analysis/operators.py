@@ -11,25 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import OPERATOR, Scope
 from speechmeter.core.types import Measurement, Record
 
-OPERATOR = "op:"
-_FOR = "@"
 _INSIDE = "inside"
 
 Apart = Mapping[str, Sequence[float]]
 """Values of each direction, one a call."""
-
-
-def is_placed(scope: str) -> bool:
-    """Whether a scope is an operator in one module."""
-    return scope.startswith(OPERATOR) and _FOR in scope
-
-
-def parted(scope: str) -> tuple[str, str]:
-    """(scope of the operator, path of the module)."""
-    operator, _, module = scope.partition(_FOR)
-    return operator, module
 
 
 def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
@@ -37,7 +25,7 @@ def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
     stored = record.find(metric.id, scope)
     if stored is not None:
         return stored
-    operator, module = parted(scope)
+    operator, module = Scope.parse(scope).operator_and_module()
     row = record.find(metric.id, operator)
     apart: Apart = {} if row is None else row.notes.get(_INSIDE, {}).get(module, {})
     if row is None or not apart:
@@ -48,33 +36,34 @@ def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
 
 def calls(record: Record, scope: str) -> float | None:
     """How often an operator runs in one call; None where earlier versions did not count that."""
-    row = record.find(metrics.TIME_OPERATOR.id, scope) if scope.startswith(OPERATOR) else None
+    row = record.find(metrics.TIME_OPERATOR.id, scope) if Scope.parse(scope).kind == OPERATOR else None
     return None if row is None or "calls" not in row.notes else float(row.notes["calls"])
 
 
-def placed_scopes(records: Sequence[Record], most: int) -> list[str]:
+def placed_scopes(records: Sequence[Record], most: int) -> list[Scope]:
     """The costliest operators in one module that every round has, the costliest first."""
     rounds = [found for record in records if (found := dict(_placed(record)))]
     shared = set.intersection(*map(set, rounds)) if rounds else set()
     return sorted(shared, key=lambda scope: (-sum(found[scope] for found in rounds), scope))[:most]
 
 
-def _placed(record: Record) -> Iterator[tuple[str, float]]:
+def _placed(record: Record) -> Iterator[tuple[Scope, float]]:
     for m in record.measurements:
-        if m.metric != metrics.TIME_OPERATOR.id or not m.scope.startswith(OPERATOR) or not m.values:
+        if m.metric != metrics.TIME_OPERATOR.id or not m.values or (scope := Scope.parse(m.scope)).kind != OPERATOR:
             continue
-        if is_placed(m.scope):
-            yield m.scope, sum(m.values) / len(m.values)
+        if scope.is_in_module:
+            yield scope, sum(m.values) / len(m.values)
         for module, apart in m.notes.get(_INSIDE, {}).items():
-            yield f"{m.scope}{_FOR}{module}", sum(map(sum, apart.values())) / len(m.values)
+            yield scope.in_module(module), sum(map(sum, apart.values())) / len(m.values)
 
 
 def may_be_left_out(record: Record, metric: Metric, scope: str) -> bool:
     """Whether a record without this row may have left it out as too small, so that it is not known to be 0."""
-    if metric.id != metrics.TIME_OPERATOR.id or not scope.startswith(OPERATOR):
+    asked = Scope.parse(scope)
+    if metric.id != metrics.TIME_OPERATOR.id or asked.kind != OPERATOR:
         return False
     total = record.find(metric.id)
-    return is_placed(scope) or (total is not None and "calls" not in total.notes)
+    return asked.is_in_module or (total is not None and "calls" not in total.notes)
 
 
 def _summed(apart: Apart) -> list[float]:

@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from speechmeter.analysis import modules, operators
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import PART, STAGE, Scope
 from speechmeter.core.types import Measurement, Record
-
-PART = "part:"
-_STAGE = "stage:"
 
 
 def part_names(records: Iterable[Record]) -> list[str]:
     """The models of a cascade in their order; empty for a plain model."""
-    scopes = [m.scope for record in records for m in record.measurements if m.metric == metrics.LATENCY.id]
-    roles = [scope.removeprefix(_STAGE).rpartition(".")[0] for scope in scopes if scope.startswith(_STAGE)]
+    rows = (m for record in records for m in record.measurements if m.metric == metrics.LATENCY.id)
+    scopes = (Scope.parse(m.scope) for m in rows)
+    roles = [scope.path.rpartition(".")[0] for scope in scopes if scope.kind == STAGE]
     return list(dict.fromkeys(role for role in roles if role))
 
 
@@ -28,11 +27,12 @@ def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
     """The measurement of a metric in a scope, parts put together from their stages, and modules as asked."""
     if modules.is_made(record, metric, scope):
         return modules.find(record, metric, scope)
-    if operators.is_placed(scope):
+    asked = Scope.parse(scope)
+    if asked.is_in_module:
         return operators.find(record, metric, scope)
-    if not scope.startswith(PART):
+    if asked.kind != PART:
         return record.find(metric.id, scope)
-    stages = _stages(record, metric, scope.removeprefix(PART))
+    stages = _stages(record, metric, asked.path)
     rows = [m for m in stages if m.values and m.notes.get("clocked", True)]
     if not rows:
         return next((m for m in stages if m.unavailable), None)
@@ -44,8 +44,8 @@ def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
 
 
 def _stages(record: Record, metric: Metric, role: str) -> list[Measurement]:
-    prefix = f"{_STAGE}{role}."
-    return [m for m in record.measurements if m.metric == metric.id and m.scope.startswith(prefix)]
+    rows = ((m, Scope.parse(m.scope)) for m in record.measurements if m.metric == metric.id)
+    return [m for m, scope in rows if scope.kind == STAGE and scope.path.startswith(f"{role}.")]
 
 
 _TOGETHER: dict[Metric, Callable[[Sequence[float]], float]] = {

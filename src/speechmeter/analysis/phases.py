@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from speechmeter.analysis.rounds import Round
 from speechmeter.core import metrics
+from speechmeter.core.scope import BUSY, SPLIT, Scope
 
-CPU, GPU = "busy:cpu", "busy:gpu"
+CPU, GPU = (Scope.of(BUSY, worker) for worker in ("cpu", "gpu"))
 """Scopes of the busy time."""
-AT_WORK, WAITING = ("split:kernel", "split:memcpy"), ("split:runtime", "split:cpu", "split:idle")
+AT_WORK = tuple(Scope.of(SPLIT, kind) for kind in ("kernel", "memcpy"))
+WAITING = tuple(Scope.of(SPLIT, kind) for kind in ("runtime", "cpu", "idle"))
 """Scopes of a call's time in which the GPU worked, and in which it did not."""
 
 

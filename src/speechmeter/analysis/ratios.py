@@ -11,6 +11,7 @@ from speechmeter.analysis.phases import AT_WORK, CPU, GPU, WAITING
 from speechmeter.analysis.rounds import Round
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import ALL_ROWS, EVERYTHING, ROW, Scope
 from speechmeter.core.types import SAMPLED, Record
 
 Rounds = Callable[[Sequence[Record], str], list[Ratio]]
@@ -37,8 +38,9 @@ def _module_share(records: Sequence[Record], scope: str) -> list[Ratio]:
 
 def _over(scope: str) -> str:
     """What a share is taken of: the whole call; of a row in one direction, all rows in it."""
-    base, direction = modules.parted(scope)
-    return f"{modules.ALL_ROWS}@{direction}" if direction and base.startswith(modules.ROW) else modules.EVERYTHING
+    asked = Scope.parse(scope)
+    one_way = asked.direction and asked.kind == ROW
+    return Scope.parse(ALL_ROWS).in_direction(asked.direction) if one_way else EVERYTHING
 
 
 def _operator_share(records: Sequence[Record], scope: str) -> list[Ratio]:

@@ -23,13 +23,14 @@ from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.family import Family, alone, together
 from speechmeter.analysis.metric_names import MEMORY, MODULES, memory_metric, metric_named
 from speechmeter.analysis.module_tree import tree
-from speechmeter.analysis.modules import EVERYTHING, time_metric
+from speechmeter.analysis.modules import time_metric
 from speechmeter.api.earlier_runs import EarlierRuns
 from speechmeter.core import metrics
 from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError
 from speechmeter.core.hosts import HOST, hosts_apart
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import EVERYTHING
 from speechmeter.core.types import LEFT_OUT, VARIANT, Case, Record
 from speechmeter.report.selecting import MODEL, fits, nothing_fits, parse
 from speechmeter.report.tables import by_case

@@ -7,6 +7,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from speechmeter.core.metrics import AUDIO_MADE, TOKENS
+from speechmeter.core.scope import STAGE, Scope
 from speechmeter.core.types import Measurement, Speech, Stage
 
 _iterator_types: dict[type, bool] = {}
@@ -66,8 +67,8 @@ def made_by(stages: Sequence[Stage], calls: Sequence[Sequence[Any]]) -> list[Mea
     return [
         *([Measurement.of(TOKENS, total)] if total else []),
         *([Measurement.of(AUDIO_MADE, last)] if last else []),
-        *(Measurement.of(TOKENS, made, scope=f"stage:{name}") for name, made in tokens.items() if several),
-        *(Measurement.of(AUDIO_MADE, made, scope=f"stage:{name}") for name, made in sound.items() if several),
+        *(Measurement.of(TOKENS, made, scope=Scope.of(STAGE, name)) for name, made in tokens.items() if several),
+        *(Measurement.of(AUDIO_MADE, made, scope=Scope.of(STAGE, name)) for name, made in sound.items() if several),
     ]
 
 

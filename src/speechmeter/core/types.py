@@ -242,7 +242,7 @@ class Measurement:
     ) -> Measurement:
         """A measurement of a registered metric; its unit comes from the definition."""
         return cls(
-            metric=metric.id, unit=metric.unit, values=tuple(values), scope=scope, source=source, notes=notes or {}
+            metric=metric.id, unit=metric.unit, values=tuple(values), scope=str(scope), source=source, notes=notes or {}
         )
 
     @classmethod
@@ -250,7 +250,7 @@ class Measurement:
         cls, metric: Metric, reason: str, *, scope: str = "total", notes: Mapping[str, Any] | None = None
     ) -> Measurement:
         """A metric that cannot be had, with the reason."""
-        return cls(metric=metric.id, unit=metric.unit, scope=scope, unavailable=reason, notes=notes or {})
+        return cls(metric=metric.id, unit=metric.unit, scope=str(scope), unavailable=reason, notes=notes or {})
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; fields at their defaults are left out."""

@@ -15,6 +15,7 @@ from speechmeter.core.batches import LeftOut
 from speechmeter.core.machine import profiler_ran
 from speechmeter.core.outputs import Keep
 from speechmeter.core.protocols import ORDINARY, Meter, Subject, Way, Workload
+from speechmeter.core.scope import LOADING, PROCESS, Scope
 from speechmeter.core.types import Case, Environment, Measurement, Status
 from speechmeter.engine.caches import cache_warning
 from speechmeter.engine.disturbance import Watch, disturbances
@@ -264,7 +265,7 @@ def _load_row(session: LoadedSession) -> list[Measurement]:
     """Data loading is a row of its own whatever the boundary is."""
     if any(stage.name == LOAD for stage in session.stages):
         return []
-    return [Measurement.of(metrics.LATENCY, [session.reload_ns / 1e9], scope="stage:load", notes={"clocked": False})]
+    return [Measurement.of(metrics.LATENCY, [session.reload_ns / 1e9], scope=LOADING, notes={"clocked": False})]
 
 
 def _workload_facts(session: LoadedSession) -> list[Measurement]:
@@ -330,4 +331,4 @@ def _phases(phases: dict[str, float], process: str) -> list[Measurement]:
     if not phases:
         return []
     seconds = list(phases.values())
-    return [Measurement.of(metrics.PHASE, seconds, scope=f"process:{process}", notes={"phases": list(phases)})]
+    return [Measurement.of(metrics.PHASE, seconds, scope=Scope.of(PROCESS, process), notes={"phases": list(phases)})]

@@ -65,7 +65,7 @@ def _process_of(meter: Meter, case: Case, meters: Sequence[Meter]) -> str:
     if meter.phase is Phase.PROFILE:
         return PROFILED
     if meter.phase is Phase.MEMORY:  # CUDA's counters can be reset in any process
-        return MAIN if str(case.axes.get("device", "")).startswith("cuda") else meter.name
+        return MAIN if case.device.is_cuda else meter.name
     # A meter with ways on shapes alone starts no process for itself: it joins the one that counts, or the timed one.
     counts = any(other.phase is Phase.COUNT for other in meters) or all(other.ways != ORDINARY for other in meters)
     return SHAPES if meter.phase is Phase.COUNT or (meter.ways != ORDINARY and counts) else MAIN

@@ -15,6 +15,7 @@ from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError
 from speechmeter.core.finding import one_call
 from speechmeter.core.protocols import Session
+from speechmeter.core.scope import STAGE, Scope
 from speechmeter.core.stages import step
 from speechmeter.core.types import Batch, Measurement, by_turns
 from speechmeter.meters.nvml_device import device_handle, load_nvml
@@ -69,7 +70,7 @@ def _stages(session: Session, device: torch.device) -> list[Measurement]:
     calls = [_call_by_stage(session, device, batch) for batch in _to_read(session)]
     turns = by_turns(session.batches)
     rows = zip(session.stages, *calls, strict=True)
-    return [found for stage, *peaks in rows for found in _measurements(peaks, turns, f"stage:{stage.name}")]
+    return [found for stage, *peaks in rows for found in _measurements(peaks, turns, Scope.of(STAGE, stage.name))]
 
 
 def _call_by_stage(session: Session, device: torch.device, batch: Batch) -> list[_Peak]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.protocols import ORDINARY, Phase, Session
+from speechmeter.core.scope import STAGE, Scope
 from speechmeter.core.stages import drain, is_stream
 from speechmeter.core.types import SAMPLED, Batch, Case, Measurement, Stage, by_turns
 
@@ -125,11 +126,11 @@ class StageClock:
     def item_measurements(self) -> list[Measurement]:
         """Stamps of streamed items, warm-up calls included."""
         first = [
-            Measurement.of(metrics.LATENCY_FIRST_ITEM, values, scope=f"stage:{name}")
+            Measurement.of(metrics.LATENCY_FIRST_ITEM, values, scope=Scope.of(STAGE, name))
             for name, values in self._first_items.items()
         ]
         gaps = [
-            Measurement.of(metrics.LATENCY_ITEM, values, scope=f"stage:{name}")
+            Measurement.of(metrics.LATENCY_ITEM, values, scope=Scope.of(STAGE, name))
             for name, values in self._item_gaps.items()
             if values
         ]
@@ -162,7 +163,7 @@ def _stages(clock: StageClock, kept: Sequence[bool], turns: Mapping[str, Any]) -
         Measurement.of(
             metrics.LATENCY,
             _kept(values, kept, True),
-            scope=f"stage:{stage.name}",
+            scope=Scope.of(STAGE, stage.name),
             notes={"clocked": stage.clocked, **turns},
         )
         for stage, values in rows

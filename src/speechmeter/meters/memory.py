@@ -19,6 +19,7 @@ from speechmeter.core import metrics
 from speechmeter.core.finding import one_call
 from speechmeter.core.machine import GLIBC, allocator_name
 from speechmeter.core.protocols import ORDINARY, Phase, Session
+from speechmeter.core.scope import STAGE, Scope
 from speechmeter.core.stages import step
 from speechmeter.core.types import Batch, Case, Measurement, Stage, by_turns
 from speechmeter.meters.resident import Probe, Reading, Work, probes
@@ -110,11 +111,11 @@ def _stages(session: Session, found: Sequence[Probe]) -> list[Measurement]:
     probe = next((probe for probe in found if probe.restarts), None)
     if probe is None:
         reason = f"{found[0].source} cannot be reset between stages"
-        return [Measurement.absent(metrics.MEMORY_CPU_PEAK, reason, scope=f"stage:{name}") for name in names]
+        return [Measurement.absent(metrics.MEMORY_CPU_PEAK, reason, scope=Scope.of(STAGE, name)) for name in names]
     calls = [_call_by_stage(session, probe, batch) for batch in batches_to_read(session)]
     turns = by_turns(session.batches)
     rows = zip(names, *calls, strict=True)
-    return [_growth(readings, probe, f"stage:{name}", turns=turns) for name, *readings in rows]
+    return [_growth(readings, probe, Scope.of(STAGE, name), turns=turns) for name, *readings in rows]
 
 
 def _call_by_stage(session: Session, probe: Probe, batch: Batch) -> list[Reading]:
@@ -159,7 +160,7 @@ def weights(session: Session) -> list[Measurement]:
         return [Measurement.absent(metrics.MEMORY_WEIGHTS, "the subject names no torch module")]
     parts = {"total": modules}
     if len(session.stages) > 1:
-        parts.update({f"stage:{stage.name}": stage.modules for stage in session.stages if stage.modules})
+        parts.update({Scope.of(STAGE, stage.name): stage.modules for stage in session.stages if stage.modules})
     return [_held(scope, part) for scope, part in parts.items()]
 
 

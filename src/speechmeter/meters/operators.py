@@ -11,6 +11,7 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.protocols import ORDINARY, Phase, Session
+from speechmeter.core.scope import OPERATOR, OPERATOR_KIND, Scope
 from speechmeter.core.types import Case, Measurement
 from speechmeter.meters.modules.measurements import gpu_busy
 from speechmeter.meters.modules.names import OURS
@@ -26,7 +27,6 @@ _DIGITS = 9
 _LEAST_SHARE = 0.001
 """Of the time in all operators: what one did for a module is in the record from this share on. The other pairs are nine
 in ten; no table shows them, and they would be most of the record."""
-_OPERATOR = "op:"
 _NO_OPERATORS = ("autograd::", "torch::autograd::", *OURS)
 
 
@@ -98,7 +98,7 @@ def operator_rows(
         before += recording.steps
     used = _used(recordings, kinds)
     rows = _rows(spent, kinds, {"calls": steps, **recordings[0].notes}, used)
-    listed = [m.scope.removeprefix(_OPERATOR) for m in rows if m.scope.startswith(_OPERATOR)]
+    listed = [scope.path for scope in (Scope.parse(m.scope) for m in rows) if scope.kind == OPERATOR]
     totals = {name: [ns * _NANOSECOND for ns in used[name].total_ns] for name in listed if name in used}
     return [*rows, *_of_each(metrics.TIME_OPERATOR_TOTAL, totals), *_memory(memory, kinds, listed)]
 
@@ -130,7 +130,7 @@ def _memory(recordings: Sequence[Recording], kinds: Mapping[str, str], listed: S
 
 def _of_each(metric: Metric, values: Mapping[str, Sequence[float]]) -> list[Measurement]:
     return [
-        Measurement.of(metric, [round(one, _DIGITS) for one in own], scope=f"{_OPERATOR}{name}")
+        Measurement.of(metric, [round(one, _DIGITS) for one in own], scope=Scope.of(OPERATOR, name))
         for name, own in values.items()
     ]
 
@@ -211,12 +211,15 @@ def _rows(
     least = _LEAST_SHARE * sum(map(sum, times.values()))
     return [
         Measurement.of(metrics.TIME_OPERATOR, _summed(list(times.values())), source="torch.profiler", notes=notes),
-        *(Measurement.of(metrics.TIME_OPERATOR, own, scope=f"kind:{kind}") for kind, own in by_kind.items()),
+        *(
+            Measurement.of(metrics.TIME_OPERATOR, own, scope=Scope.of(OPERATOR_KIND, kind))
+            for kind, own in by_kind.items()
+        ),
         *(
             Measurement.of(
                 metrics.TIME_OPERATOR,
                 times[name],
-                scope=f"{_OPERATOR}{name}",
+                scope=Scope.of(OPERATOR, name),
                 notes={"kind": kind_of[name], **_entered(used.get(name)), **_inside(names[name], least)},
             )
             for name in ordered

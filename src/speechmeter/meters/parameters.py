@@ -10,6 +10,7 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.protocols import Phase, Session
+from speechmeter.core.scope import DTYPE, MODULE, Scope
 from speechmeter.core.types import Case, Measurement
 from speechmeter.meters.shapes import SHAPES_THEN_REAL
 from speechmeter.meters.weights import Weight, children_of, once, uncountable, weights_of
@@ -79,7 +80,7 @@ def _by_dtype(parameters: Iterable[Weight]) -> list[Measurement]:
     for weight in parameters:
         for part in weight.parts:
             sizes[part.dtype] += part.size_bytes
-    return [_exact(metrics.PARAMETER_BYTES, size, f"dtype:{dtype}") for dtype, size in sorted(sizes.items())]
+    return [_exact(metrics.PARAMETER_BYTES, size, Scope.of(DTYPE, dtype)) for dtype, size in sorted(sizes.items())]
 
 
 def _rows(modules: Mapping[str, Any]) -> list[Measurement]:
@@ -90,7 +91,7 @@ def _rows(modules: Mapping[str, Any]) -> list[Measurement]:
         for path, part in parts.items():
             parameters = [weight for weight in weights_of({path: part}) if not weight.buffer]
             if parameters:
-                rows += _counts(f"module:{path}", parameters)
+                rows += _counts(Scope.of(MODULE, path), parameters)
     return rows
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from speechmeter.core import metrics
 from speechmeter.core.protocols import ORDINARY, Phase, Session
+from speechmeter.core.scope import BUSY, SPLIT, Scope
 from speechmeter.core.types import Case, Measurement
 from speechmeter.meters.modules.events import Events
 from speechmeter.meters.modules.spans import Span, merged, overlap
@@ -69,11 +70,11 @@ def split_rows(recordings: Sequence[Recording]) -> list[Measurement]:
     notes = {**recordings[0].notes, **recordings[0].sampled}
     return [
         *(
-            Measurement.of(metrics.TIME_SPLIT, [one[kind] for one in split], scope=f"split:{kind}", notes=notes)
+            Measurement.of(metrics.TIME_SPLIT, [one[kind] for one in split], scope=Scope.of(SPLIT, kind), notes=notes)
             for kind in shown
         ),
         *(
-            Measurement.of(metrics.TIME_BUSY, [one[worker] for one in busy], scope=f"busy:{worker}", notes=notes)
+            Measurement.of(metrics.TIME_BUSY, [one[worker] for one in busy], scope=Scope.of(BUSY, worker), notes=notes)
             for worker in workers
         ),
     ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from speechmeter.core import metrics
+from speechmeter.core.scope import MODULE, OPERATOR, OPERATOR_KIND, STAGE, Scope
 from speechmeter.core.types import Measurement, Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.lists import list_table, measured
@@ -45,16 +46,16 @@ def modules(records: Sequence[Record], wanted: str | None = None) -> list[Table]
     """
     labels = case_labels(records)
     shown = (metrics.FLOPS, metrics.PARAMETERS)
-    scopes = {case_id: _scopes(group, "module:", *shown) for case_id, group in by_case(records).items()}
+    scopes = {case_id: _scopes(group, MODULE, *shown) for case_id, group in by_case(records).items()}
     if wanted is not None:
-        check_filter(wanted, [(scope.removeprefix("module:"),) for own in scopes.values() for scope in own])
+        check_filter(wanted, [(scope.path,) for own in scopes.values() for scope in own])
     rows = []
     for case_id, group in by_case(records).items():
         for scope in scopes[case_id]:
-            if wanted is not None and not fnmatchcase(scope.removeprefix("module:"), wanted):
+            if wanted is not None and not fnmatchcase(scope.path, wanted):
                 continue
             cells = tuple(cell_of(group, metric, scope) for metric in shown)
-            rows.append(Row(labels=(labels[case_id], scope.removeprefix("module:")), cells=cells))
+            rows.append(Row(labels=(labels[case_id], scope.path), cells=cells))
     return [list_table("modules", ("case", "module"), shown, tuple(rows), notes=())]
 
 
@@ -66,7 +67,7 @@ def operators(records: Sequence[Record]) -> list[Table]:
     for case_id, group in by_case(records).items():
         for scope, kind in _costliest(group):
             cells = tuple(cell_of(group, metric, scope) for metric in shown)
-            rows.append(Row(labels=(labels[case_id], scope.removeprefix("op:"), kind), cells=cells))
+            rows.append(Row(labels=(labels[case_id], scope.path, kind), cells=cells))
     notes = (*(f"{kind}: {meaning}." for kind, meaning in _KINDS.items()), *recorded_notes(records, shown[0]))
     return [list_table("operators", ("case", "operator", "kind"), shown, tuple(rows), notes=notes)]
 
@@ -76,7 +77,7 @@ def coverage(records: Sequence[Record]) -> list[Table]:
     labels = case_labels(records)
     rows, lines = [], []
     for case_id, group in by_case(records).items():
-        shares = tuple(cell_of(group, metrics.OPERATOR_SHARE, f"kind:{kind}") for kind in _KINDS)
+        shares = tuple(cell_of(group, metrics.OPERATOR_SHARE, Scope.of(OPERATOR_KIND, kind)) for kind in _KINDS)
         rows.append(Row(labels=(labels[case_id],), cells=(cell_of(group, metrics.TIME_OPERATOR), *shares)))
         unknown = [f"{name} {share:.2%}" for name, share in _unknown_shares(group)]
         lines += [f"{labels[case_id]}: unknown are {', '.join(unknown)}."] if unknown else []
@@ -106,21 +107,22 @@ def utilisation(records: Sequence[Record]) -> list[Table]:
     rows = []
     for case_id, group in by_case(records).items():
         rows.append(Row(labels=(labels[case_id], "total"), cells=tuple(cell_of(group, metric) for metric in shown)))
-        for scope in _scopes(group, "stage:", metrics.FLOPS):
+        for scope in _scopes(group, STAGE, metrics.FLOPS):
             cells = tuple(cell_of(group, metric, scope) for metric in shown[:3])
             if any(cell.estimate is not None and cell.estimate.value for cell in cells):
                 rest = tuple(cell_of(group, metric, "nowhere") for metric in shown[3:])
-                rows.append(Row(labels=(labels[case_id], scope.removeprefix("stage:")), cells=(*cells, *rest)))
+                rows.append(Row(labels=(labels[case_id], scope.path), cells=(*cells, *rest)))
     return [list_table("utilisation", ("case", "stage"), shown, tuple(rows), notes=())]
 
 
-def _scopes(group: Sequence[Record], prefix: str, *wanted: metrics.Metric) -> list[str]:
+def _scopes(group: Sequence[Record], kind: str, *wanted: metrics.Metric) -> list[Scope]:
     """The parts of a case that have a figure, in the order in which the first of the wanted metrics names them."""
-    measured = [m for r in group for m in r.measurements if m.values and m.scope.startswith(prefix)]
-    return list(dict.fromkeys(m.scope for metric in wanted for m in measured if m.metric == metric.id))
+    rows = ((m, Scope.parse(m.scope)) for record in group for m in record.measurements if m.values)
+    own = [(m, scope) for m, scope in rows if scope.kind == kind]
+    return list(dict.fromkeys(scope for metric in wanted for m, scope in own if m.metric == metric.id))
 
 
-def _costliest(group: Sequence[Record]) -> list[tuple[str, str]]:
+def _costliest(group: Sequence[Record]) -> list[tuple[Scope, str]]:
     """(scope, kind) of the operators that matter most: by time when it was profiled, else by arithmetic."""
     found: dict[str, tuple[float, float, str]] = {}
     for m in _operator_rows(group):
@@ -133,26 +135,26 @@ def _costliest(group: Sequence[Record]) -> list[tuple[str, str]]:
         )
     ordered = sorted(found.items(), key=lambda item: item[1][:2], reverse=True)
     top = ordered[:_MOST_OPERATORS] + [item for item in ordered[_MOST_OPERATORS:] if item[1][2] == "unknown"]
-    return [(scope, kind) for scope, (_, _, kind) in top]
+    return [(Scope.parse(scope), kind) for scope, (_, _, kind) in top]
 
 
 def _operator_rows(group: Sequence[Record]) -> Iterator[Measurement]:
     """Of every round: one may have an operator that another has not."""
     ids = {metrics.TIME_OPERATOR.id, metrics.FLOPS.id, metrics.ELEMENT_OPS.id}
     for record in group:
-        yield from (m for m in record.measurements if _is_operator(m.scope) and m.metric in ids)
+        yield from (m for m in record.measurements if m.metric in ids and _is_operator(Scope.parse(m.scope)))
 
 
-def _is_operator(scope: str) -> bool:
-    """Over all modules: those with a module behind an @ are parts of it."""
-    return scope.startswith("op:") and "@" not in scope
+def _is_operator(scope: Scope) -> bool:
+    """Over all modules: those in one module are parts of it."""
+    return scope.kind == OPERATOR and not scope.is_in_module
 
 
 def _unknown_shares(group: Sequence[Record]) -> list[tuple[str, float]]:
     """Operators that nobody here knows, with their share of the time, where it is worth a word."""
     rows = (m for m in _operator_rows(group) if m.metric == metrics.TIME_OPERATOR.id and _is_unknown(m))
-    scopes = dict.fromkeys(m.scope for m in rows)
-    found = [(one.removeprefix("op:"), cell_of(group, metrics.OPERATOR_SHARE, one).estimate) for one in scopes]
+    scopes = dict.fromkeys(Scope.parse(m.scope) for m in rows)
+    found = [(one.path, cell_of(group, metrics.OPERATOR_SHARE, one).estimate) for one in scopes]
     return [(name, e.value) for name, e in found if e is not None and e.value >= _LEAST_SHARE]
 
 

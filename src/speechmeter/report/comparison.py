@@ -7,6 +7,7 @@ from typing import Any
 
 from speechmeter.analysis.compare import Verdict
 from speechmeter.analysis.family import Family, Mean
+from speechmeter.core.scope import EVERYTHING, TOTAL, WITHIN, Scope
 from speechmeter.report.escaping import json_of, markdown_text
 from speechmeter.report.numbers import counted, figure
 from speechmeter.report.tables import Cell, Row, Table
@@ -54,7 +55,7 @@ def _outcome(family: Family) -> list[str]:
 
 def _label(v: Verdict) -> str:
     """The case; nothing for a module, which stands below the call it is part of."""
-    return v.case.label if v.scope in ("total", "everything") else ""
+    return v.case.label if v.scope in (TOTAL, EVERYTHING) else ""
 
 
 def _texts(v: Verdict) -> list[str]:
@@ -79,7 +80,9 @@ def _shown(v: Verdict) -> str:
 
 def _what(v: Verdict) -> str:
     """The metric, or the part of the call that it was taken of."""
-    return v.metric.name if v.scope == "total" else v.scope.removeprefix("within:").replace("everything", "call")
+    return (
+        v.metric.name if v.scope == TOTAL else "call" if v.scope == EVERYTHING else Scope.parse(v.scope).without(WITHIN)
+    )
 
 
 def _how(v: Verdict) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from speechmeter.analysis.derived import why_absent
 from speechmeter.analysis.estimate import Estimate, estimate, mean_of_calls
-from speechmeter.analysis.parts import PART, part_names
+from speechmeter.analysis.parts import part_names
 from speechmeter.analysis.utterances import by_utterance
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import PART, Scope
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.numbers import number
@@ -37,7 +38,7 @@ def _of_case(group: Sequence[Record], label: str) -> list[str]:
     examples = len(by_utterance(group, metrics.LATENCY))
     if mean_of_calls(group, metrics.LATENCY, "total") is None or not (parts or examples > 1):
         return []
-    scopes = {**{name: f"{PART}{name}" for name in parts}, "total": "total"}
+    scopes = {**{name: Scope.of(PART, name) for name in parts}, "total": "total"}
     over = f"mean over {examples} examples" if examples > 1 else "mean over all calls"
     return [f"{label}: {over}", *(f"  {name}: {_figures(group, scope)}" for name, scope in scopes.items())]
 

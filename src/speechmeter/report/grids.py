@@ -14,6 +14,7 @@ from speechmeter.analysis.warnings import case_warnings
 from speechmeter.core import metrics
 from speechmeter.core.axes import LATE_DEFAULTS
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import Scope
 from speechmeter.core.types import CONTENT_HASHES, FAILED, Case, Record
 from speechmeter.report.caveats import rounds_caveat, study_notes
 from speechmeter.report.numbers import counted, number
@@ -98,7 +99,7 @@ def grid_table(
     cells = dict(zip(cells, in_one_unit(list(cells.values())), strict=True))
     rows = _ordered(position[0] for position in cells)
     columns = [(column, word) for column in _ordered(position[1] for position in cells) for word in shown]
-    heading = metric.title + (f", {scope.partition(':')[2]}" if scope != "total" else "")
+    heading = metric.title + (f", {Scope.parse(scope).path}" if scope != "total" else "")
     heading += "" if statistic == "geomean" else f" ({STATISTIC_WORDS[statistic]})"
     return Table(
         title=f"{title}: {heading}",

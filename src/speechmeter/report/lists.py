@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from speechmeter.core import metrics
 from speechmeter.core.axes import NONE, QUANTIZE
+from speechmeter.core.scope import DTYPE, STAGE, TOTAL, Scope
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.tables import NOT_MEASURED, Row, Table, by_case, cell_of
@@ -34,9 +35,9 @@ def parameters(records: Sequence[Record]) -> list[Table]:
 def _dtypes(name: str, group: Sequence[Record]) -> list[str]:
     """The bytes by dtype, where there is more than one."""
     found = {
-        m.scope.removeprefix("dtype:"): cell_of(group, metrics.PARAMETER_BYTES, m.scope).text()
+        Scope.parse(m.scope).path: cell_of(group, metrics.PARAMETER_BYTES, m.scope).text()
         for m in group[0].measurements
-        if m.metric == metrics.PARAMETER_BYTES.id and m.scope.startswith("dtype:")
+        if m.metric == metrics.PARAMETER_BYTES.id and Scope.parse(m.scope).kind == DTYPE
     }
     return [f"{name}: " + ", ".join(f"{dtype} {size}" for dtype, size in found.items()) + "."] if len(found) > 1 else []
 
@@ -69,14 +70,14 @@ def stages(records: Sequence[Record]) -> list[Table]:
         for m in (m for record in group for m in record.measurements if m.metric in ids and _is_stage(m.scope)):
             scopes.setdefault(m.scope, bool(m.notes.get("clocked", True)))
         for scope, clocked in sorted(scopes.items(), key=lambda item: item[0] == "total"):
-            name = scope.removeprefix("stage:") + ("" if clocked else " (outside the clock)")
+            name = Scope.parse(scope).without(STAGE) + ("" if clocked else " (outside the clock)")
             cells = tuple(cell_of(group, metric, scope) for metric in shown)
             rows.append(Row(labels=(labels[group[0].case.id], name), cells=cells))
     return [list_table("stages", ("case", "stage"), shown, tuple(rows))]
 
 
 def _is_stage(scope: str) -> bool:
-    return scope == "total" or scope.startswith("stage:")
+    return scope == TOTAL or Scope.parse(scope).kind == STAGE
 
 
 def list_table(

@@ -8,21 +8,12 @@ from fnmatch import fnmatchcase
 
 from speechmeter.analysis.estimate import Estimate
 from speechmeter.analysis.module_tree import Line, class_lines, row_lines, tree
-from speechmeter.analysis.modules import (
-    DIRECTIONS,
-    EVERYTHING,
-    OWN,
-    ROW,
-    UNATTRIBUTED,
-    WITHIN,
-    published_by,
-    published_shares,
-    time_metric,
-)
+from speechmeter.analysis.modules import published_by, published_shares, time_metric
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.quality import IMPORTED
+from speechmeter.core.scope import DIRECTIONS, EVERYTHING, ROW, UNATTRIBUTED, WITHIN, Scope
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.lists import list_table, measured
@@ -30,6 +21,7 @@ from speechmeter.report.numbers import counted
 from speechmeter.report.recorded import recorded_notes
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
 
+_CALL = Scope.parse(EVERYTHING)
 _BAR = 20
 _LEAST_SHARE = 0.5
 """Per cent of the call below which a module has no line of its own, unless it was asked for."""
@@ -105,7 +97,7 @@ def _labels(label: str, group: Sequence[Record], lines: Sequence[Line], wanted: 
     if not lines:
         return []
     listed, notes = _listed(group, lines, everything=wanted is not None)
-    own_alone = [line.name for line in lines if not line.scope.startswith(WITHIN)]
+    own_alone = [line.name for line in lines if line.scope.kind != WITHIN]
     notes += [_HELD] if len(own_alone) < len(lines) else []
     notes += [f"{', '.join(own_alone)}: {_OWN_ALONE}"] if own_alone else []
     return [_timed_lines(f"labels · {label}", ("label",), group, listed, notes)]
@@ -133,13 +125,13 @@ def _timed_lines(
             cells=(
                 _bar(_share(group, line)),
                 cell_of(group, metrics.MODULE_SHARE, line.scope),
-                *(_seconds(group, time, f"{line.scope}@{way}") for way in ways),
-                _seconds(group, time, line.scope.replace(WITHIN, OWN, 1)),
+                *(_seconds(group, time, line.scope.in_direction(way)) for way in ways),
+                _seconds(group, time, line.scope.own),
                 _seconds(group, metrics.MODULE_CALLS, line.scope),
                 *(_seconds(group, metric, line.scope) for metric in beside),
             ),
         )
-        for line in [Line(name="call", scope=EVERYTHING), *lines]
+        for line in [Line(name="call", scope=_CALL), *lines]
     )
     columns = ("", "share", *ways, "its own", "calls", *(_heading(metric) for metric in beside))
     shown = (metrics.MODULE_SHARE, time, metrics.MODULE_CALLS, *beside)
@@ -167,7 +159,7 @@ _OWN_ALONE = (
 
 
 def _directions(group: Sequence[Record], time: Metric) -> list[str]:
-    return [way for way in DIRECTIONS if _has(group, time, f"{EVERYTHING}@{way}")]
+    return [way for way in DIRECTIONS if _has(group, time, _CALL.in_direction(way))]
 
 
 def _has(group: Sequence[Record], metric: Metric, scope: str) -> bool:
@@ -201,7 +193,7 @@ def _classes(label: str, group: Sequence[Record]) -> Table:
             cells=(
                 _bar(_share(group, line)),
                 cell_of(group, metrics.MODULE_SHARE, line.scope),
-                *(_seconds(group, time, f"{line.scope}@{way}") for way in ways),
+                *(_seconds(group, time, line.scope.in_direction(way)) for way in ways),
             ),
         )
         for line in lines
@@ -233,7 +225,7 @@ def _rows(label: str, group: Sequence[Record]) -> list[Table]:
                 *((_published(published.get(line.name)),) if published else ()),
             ),
         )
-        for line in [*lines, Line(name="call", scope=EVERYTHING)]
+        for line in [*lines, Line(name="call", scope=_CALL)]
     )
     heads = [head for way in ways for head in (way, f"share of {way}")]
     columns = (*heads, "share of call", *((f"{source}: share of forward",) if published else ()))
@@ -248,12 +240,12 @@ _ROWS = (
 
 
 def _is_row(line: Line) -> bool:
-    return line.scope.startswith(ROW) or line.scope == UNATTRIBUTED
+    return line.scope.kind == ROW or line.scope == UNATTRIBUTED
 
 
 def _both(group: Sequence[Record], time: Metric, line: Line, way: str) -> tuple[Cell, Cell]:
-    scope = f"{line.scope}@{way}"
-    share = _seconds(group, metrics.MODULE_SHARE, scope) if line.scope.startswith(ROW) else _NOTHING
+    scope = line.scope.in_direction(way)
+    share = _seconds(group, metrics.MODULE_SHARE, scope) if line.scope.kind == ROW else _NOTHING
     return _seconds(group, time, scope), share
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from speechmeter.analysis.operators import OPERATOR, is_placed, parted, placed_scopes
+from speechmeter.analysis.operators import placed_scopes
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import OPERATOR, Scope
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.lists import list_table
@@ -54,8 +55,7 @@ def sorted_operators(records: Sequence[Record], sort: str | None, limit: int | N
         ordered = sorted(own, key=lambda scope: _rank(scope, own, key))
         listed = ordered[: limit or _MOST]
         rows += [
-            Row(labels=(labels[case_id], one.removeprefix(OPERATOR)), cells=tuple(own[one][metric] for metric in shown))
-            for one in listed
+            Row(labels=(labels[case_id], one.path), cells=tuple(own[one][metric] for metric in shown)) for one in listed
         ]
         if left := len(ordered) - len(listed):
             more = f"{counted(left, 'operator')} of {labels[case_id]}; --limit {len(ordered)} lists all."
@@ -63,10 +63,10 @@ def sorted_operators(records: Sequence[Record], sort: str | None, limit: int | N
     return [list_table(f"operators by {key}", ("case", "operator"), shown, tuple(rows), notes)]
 
 
-def _cells(group: Sequence[Record]) -> dict[str, dict[Metric, Cell]]:
+def _cells(group: Sequence[Record]) -> dict[Scope, dict[Metric, Cell]]:
     """Every figure of every operator, by its scope."""
-    scopes = dict.fromkeys(m.scope for record in group for m in record.measurements if m.values)
-    names = [scope for scope in scopes if scope.startswith(OPERATOR) and not is_placed(scope)]
+    scopes = dict.fromkeys(Scope.parse(m.scope) for record in group for m in record.measurements if m.values)
+    names = [scope for scope in scopes if scope.kind == OPERATOR and not scope.is_in_module]
     return {scope: {metric: cell_of(group, metric, scope) for metric in _SHOWN} for scope in names}
 
 
@@ -83,7 +83,7 @@ def _key(sort: str | None, held: set[Metric]) -> str:
     return sort
 
 
-def _rank(scope: str, own: dict[str, dict[Metric, Cell]], key: str) -> tuple[float, str]:
+def _rank(scope: Scope, own: dict[Scope, dict[Metric, Cell]], key: str) -> tuple[float, str]:
     found = None if key == _NAME else own[scope][SORT_KEYS[key]].estimate
     return (-found.value if found is not None else 0.0), scope
 
@@ -95,9 +95,8 @@ def operators_by_module(records: Sequence[Record]) -> list[Table]:
     rows = []
     for case_id, group in by_case(records).items():
         for scope in placed_scopes(group, _MOST):
-            operator, module = parted(scope)
-            name = operator.removeprefix(OPERATOR)
+            operator, module = scope.operator_and_module()
             cells = tuple(cell_of(group, metric, scope) for metric in shown)
-            rows.append(Row(labels=(labels[case_id], module, name), cells=cells))
+            rows.append(Row(labels=(labels[case_id], module, operator.path), cells=cells))
     notes = ("operators of the backward pass stand with the module whose forward made them.",)
     return [list_table("operators by module", ("case", "module", "operator"), shown, tuple(rows), notes)]

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from speechmeter.analysis.estimate import Estimate, estimate
-from speechmeter.analysis.parts import PART, part_names
+from speechmeter.analysis.parts import part_names
 from speechmeter.analysis.relations import LEAST, rank_correlation
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import PART, STAGE, Scope
 from speechmeter.core.types import Record
 from speechmeter.report.grids import STATISTIC_WORDS, case_labels, cell_label
 from speechmeter.report.lists import list_table, measured
@@ -146,11 +147,11 @@ def _parts(group: Sequence[Record]) -> list[tuple[str, str]]:
     """(name, scope) of the models of a cascade and of the glue between them, in the order of the chain."""
     roles = part_names(group)
     found: dict[str, str] = {}
-    for scope in (m.scope for r in group for m in r.measurements if m.metric == metrics.LATENCY.id):
-        name = scope.removeprefix("stage:")
+    for scope in (Scope.parse(m.scope) for r in group for m in r.measurements if m.metric == metrics.LATENCY.id):
+        name = scope.without(STAGE)
         role = name.rpartition(".")[0]
         if role in roles:
-            found[role] = f"{PART}{role}"
+            found[role] = Scope.of(PART, role)
         elif roles and _BETWEEN in name:
             found[name] = scope
     return list(found.items())

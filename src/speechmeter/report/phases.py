@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from speechmeter.core import metrics
+from speechmeter.core.scope import SPLIT, Scope
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels, grids
 from speechmeter.report.lists import list_table, measured
@@ -26,7 +27,7 @@ def split(records: Sequence[Record]) -> list[Table]:
         Row(
             labels=(labels[case_id],),
             cells=(
-                *(cell_of(group, metrics.TIME_SPLIT, f"split:{kind}") for kind in kinds),
+                *(cell_of(group, metrics.TIME_SPLIT, Scope.of(SPLIT, kind)) for kind in kinds),
                 *(cell_of(group, metric) for metric in ratios),
             ),
         )

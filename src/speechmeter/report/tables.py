@@ -9,6 +9,7 @@ from speechmeter.analysis.derived import lacking, sample_values, why_absent
 from speechmeter.analysis.estimate import Estimate, estimate, real_time, samples_needed
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import LOADING
 from speechmeter.core.types import Record
 from speechmeter.report.numbers import BYTES, bytes_unit, figure
 
@@ -93,7 +94,7 @@ def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total", sta
     if found is not None:
         return Cell(
             estimate=found,
-            asked_samples=_asked(records[0], metric) if scope != "stage:load" else None,
+            asked_samples=_asked(records[0], metric) if scope != LOADING else None,
             verdict=real_time(found) if metric.id == metrics.RTF.id else "",
         )
     reason = next((r for record in records if (r := why_absent(record, metric, scope))), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from speechmeter.core import metrics
+from speechmeter.core.scope import MODULE, Scope
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.lists import list_table
@@ -21,7 +22,7 @@ def timeline(records: Sequence[Record]) -> list[Table]:
         rows.append(Row(labels=(labels[case_id], "peak"), cells=(cell_of(group, metrics.MEMORY_TENSORS_PEAK),)))
         scopes = _scopes(group)
         for scope in scopes[:_MOST]:
-            name = scope.removeprefix("module:")
+            name = Scope.parse(scope).without(MODULE)
             rows.append(Row(labels=(labels[case_id], name), cells=(cell_of(group, metrics.MEMORY_AT_PEAK, scope),)))
         if len(scopes) > _MOST:
             notes.append(f"{labels[case_id]}: {len(scopes) - _MOST} modules with less are not shown.")

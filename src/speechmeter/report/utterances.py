@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from speechmeter.analysis.estimate import samples_needed
-from speechmeter.analysis.parts import PART, part_names
+from speechmeter.analysis.parts import part_names
 from speechmeter.analysis.utterances import by_utterance, over_utterances
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import PART, STAGE, Scope
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.lists import list_table
@@ -19,7 +20,6 @@ _SHOWN = (
     metrics.LATENCY, metrics.RTF, metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH,
     metrics.FLOPS,
 )  # fmt: skip
-_STAGE = "stage:"
 _NEEDED = "needs several utterances, one a call; feed `data:` with batch: 1"
 
 
@@ -85,7 +85,7 @@ def _scopes(group: Sequence[Record]) -> list[tuple[str, str]]:
     """(name, scope) of the whole and of its models; of a plain model, of its stages."""
     models = part_names(group)
     if models:
-        return [("total", "total"), *((name, f"{PART}{name}") for name in models)]
+        return [("total", "total"), *((name, Scope.of(PART, name)) for name in models)]
     latencies = [m for record in group for m in record.measurements if m.metric == metrics.LATENCY.id]
-    stages = dict.fromkeys(m.scope for m in latencies if m.scope.startswith(_STAGE) and m.notes.get("clocked", True))
-    return [("total", "total"), *((scope.removeprefix(_STAGE), scope) for scope in stages)]
+    clocked = dict.fromkeys(Scope.parse(m.scope) for m in latencies if m.notes.get("clocked", True))
+    return [("total", "total"), *((scope.path, scope) for scope in clocked if scope.kind == STAGE)]

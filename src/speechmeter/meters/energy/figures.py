@@ -10,6 +10,7 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.errors import SensorError
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import SENSOR, Scope
 from speechmeter.core.types import Measurement
 from speechmeter.meters.energy.load import Load
 from speechmeter.meters.energy.sensors.base import Domain
@@ -98,7 +99,7 @@ def absent(domain: Domain, reason: str) -> Measurement:
 
 
 def _side_row(track: SensorTrack, run: Run) -> Measurement:
-    metric, scope = METRICS[track.sensor.domain].gross, f"sensor:{track.name}"
+    metric, scope = METRICS[track.sensor.domain].gross, Scope.of(SENSOR, track.name)
     try:
         spans = [track.energy(*window) for window in run.load.windows_s]
     except SensorError as error:

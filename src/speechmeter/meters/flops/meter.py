@@ -15,6 +15,7 @@ from speechmeter.core.errors import NeedsValuesError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.other_content import other_content
 from speechmeter.core.protocols import Phase, Session
+from speechmeter.core.scope import MODULE, OPERATOR, STAGE, Scope
 from speechmeter.core.stages import made_by, step
 from speechmeter.core.types import Batch, Case, Measurement, Stage
 from speechmeter.meters.shapes import SHAPES_THEN_REAL
@@ -210,7 +211,7 @@ def _stages(stages: Sequence[Stage], counts: Sequence[Sequence[Count]]) -> list[
         return []
     found: list[Measurement] = []
     for index, stage in enumerate(stages):
-        scope, notes = f"stage:{stage.name}", {"clocked": stage.clocked}
+        scope, notes = Scope.of(STAGE, stage.name), {"clocked": stage.clocked}
         column = [row[index] for row in counts]
         if any(count.arithmetic for count in column):
             flops = [count.forward for count in column]
@@ -256,7 +257,7 @@ def _together(counts: Iterable[Count]) -> Count:
 def _module_rows(metric: Metric, batches: Sequence[Mapping[str, Tally]]) -> list[Measurement]:
     """One row for each module, the mean over the batches."""
     return [
-        Measurement.of(metric, [sum(t.flops for t in tallies) / len(batches)], scope=f"module:{path}")
+        Measurement.of(metric, [sum(t.flops for t in tallies) / len(batches)], scope=Scope.of(MODULE, path))
         for path, tallies in _by_name(batches).items()
     ]
 
@@ -267,7 +268,7 @@ def _operator_rows(batches: Sequence[Mapping[str, Tally]]) -> list[Measurement]:
 
     found: list[Measurement] = []
     for name, tallies in _by_name(batches).items():
-        scope, notes = f"op:{name}", {"kind": tallies[0].kind, "calls": sum(t.calls for t in tallies)}
+        scope, notes = Scope.of(OPERATOR, name), {"kind": tallies[0].kind, "calls": sum(t.calls for t in tallies)}
         totals = {metrics.FLOPS: "flops", metrics.ELEMENT_OPS: "element_ops"}
         for metric, what in totals.items():
             if total := sum(getattr(tally, what) for tally in tallies):

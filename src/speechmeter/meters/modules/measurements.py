@@ -13,11 +13,11 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import LABEL, MODULE, STAGE, UNATTRIBUTED, Scope
 from speechmeter.core.types import Measurement
 from speechmeter.meters.modules.attribution import Attributed, Row
 from speechmeter.meters.modules.tree import DIRECTIONS, FORWARD, Direction, Place
 
-UNATTRIBUTED = "unattributed"
 _NO_KERNEL = "the profiler saw no kernel"
 _DIGITS = 9
 """Of seconds: a nanosecond is what the profiler's clock tells apart."""
@@ -30,10 +30,10 @@ Rows = Mapping[tuple[Place, Direction], Row]
 def scope_of(place: Place) -> str:
     """`label:x`, `module:encoder.layers.0`, `stage:loss`, or `unattributed`."""
     if place.label:
-        return f"label:{place.label}"
+        return Scope.of(LABEL, place.label)
     if place.module:
-        return f"module:{place.module}"
-    return f"stage:{place.stage}" if place.stage else UNATTRIBUTED
+        return Scope.of(MODULE, place.module)
+    return Scope.of(STAGE, place.stage) if place.stage else UNATTRIBUTED
 
 
 def measurements(

@@ -7,8 +7,9 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.device import Device
+from speechmeter.core.scope import MODULE, Scope
 from speechmeter.core.types import Measurement
-from speechmeter.meters.modules.names import MODULE
+from speechmeter.meters.modules import names
 
 _CPU = "torch keeps no peak of its CPU memory; the meter `memory` has that of the whole call"
 
@@ -32,7 +33,7 @@ def module_memory(
     with module_ranges(roots, patterns, peaks.open):
         call()
     return [
-        Measurement.of(metrics.MEMORY_MODULE, [float(growth)], scope=f"module:{path}")
+        Measurement.of(metrics.MEMORY_MODULE, [float(growth)], scope=Scope.of(MODULE, path))
         for path, growth in peaks.by_path.items()
     ]
 
@@ -71,6 +72,6 @@ class _Open:
         peak = self.peaks.stack.pop()
         if self.peaks.stack:
             self.peaks.stack[-1] = max(self.peaks.stack[-1], peak)
-        if self.name.startswith(MODULE):
-            path = self.name.removeprefix(MODULE)
+        if self.name.startswith(names.MODULE):
+            path = self.name.removeprefix(names.MODULE)
             self.peaks.by_path[path] = max(self.peaks.by_path.get(path, 0), peak - self.start)

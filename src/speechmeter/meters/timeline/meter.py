@@ -10,6 +10,7 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.memory_timeline import FILE, Held, MemoryTimeline, write_timeline
 from speechmeter.core.protocols import ORDINARY, Phase, Session
+from speechmeter.core.scope import MODULE, Scope
 from speechmeter.core.types import Case, Measurement
 from speechmeter.meters.recording.needs import Needs
 from speechmeter.meters.recording.session import recording_of
@@ -56,7 +57,7 @@ def rows(timeline: MemoryTimeline, recorded: Mapping[str, Any] = MappingProxyTyp
             metrics.MEMORY_TENSORS_PEAK, [float(timeline.growth_bytes)], source="torch.profiler", notes=notes
         ),
         *(
-            Measurement.of(metrics.MEMORY_AT_PEAK, [float(size)], scope=f"module:{path}")
+            Measurement.of(metrics.MEMORY_AT_PEAK, [float(size)], scope=Scope.of(MODULE, path))
             for path, size in by_module(timeline.held).items()
         ),
     ]

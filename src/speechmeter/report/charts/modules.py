@@ -7,8 +7,8 @@ from typing import Any
 
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.module_tree import Line, tree
-from speechmeter.analysis.modules import DIRECTIONS, EVERYTHING
 from speechmeter.core import metrics
+from speechmeter.core.scope import DIRECTIONS, EVERYTHING, Scope
 from speechmeter.core.types import Record
 from speechmeter.report.charts.figure import Figure, Rows, caveats_of, drawn, sentence, six
 from speechmeter.report.charts.style import TINTS
@@ -16,6 +16,7 @@ from speechmeter.report.lists import measured
 from speechmeter.report.numbers import figure
 from speechmeter.report.sources import Source
 
+_CALL = Scope.parse(EVERYTHING)
 _ROW_HEIGHT = 26
 _LEAST_SHARE = 0.3
 """Per cent of the call: a narrower block is not drawn."""
@@ -53,13 +54,13 @@ def _blocks(group: Sequence[Record], lines: Sequence[Line]) -> Iterator[Rows]:
     """The blocks of each direction; a block begins where its elder sibling ends, the first where its parent begins."""
     edge = 0.0
     for way in DIRECTIONS:
-        whole = estimate(group, metrics.MODULE_SHARE, f"{EVERYTHING}@{way}")
+        whole = estimate(group, metrics.MODULE_SHARE, _CALL.in_direction(way))
         if whole is None:
             continue
-        rows = [_block(Line(name=way, scope=EVERYTHING, kind=_WAY), way, edge, 0, whole)]
+        rows = [_block(Line(name=way, scope=_CALL, kind=_WAY), way, edge, 0, whole)]
         cursors = {0: edge}
         for line in lines:
-            share = estimate(group, metrics.MODULE_SHARE, f"{line.scope}@{way}")
+            share = estimate(group, metrics.MODULE_SHARE, line.scope.in_direction(way))
             start = cursors.get(line.depth, edge)
             cursors[line.depth + 1] = start
             if share is not None:

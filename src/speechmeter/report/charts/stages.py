@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.parts import PART, part_names
+from speechmeter.analysis.parts import part_names
 from speechmeter.core import metrics
+from speechmeter.core.scope import PART, STAGE, Scope
 from speechmeter.core.types import Record
 from speechmeter.report.charts.dots import SERIES, cut
 from speechmeter.report.charts.figure import (
@@ -22,8 +23,6 @@ from speechmeter.report.charts.figure import (
     unit_of,
 )
 from speechmeter.report.sources import Source
-
-_STAGE = "stage:"
 
 
 def figures(source: Source) -> list[Figure]:
@@ -56,10 +55,10 @@ def _parts(group: Sequence[Record]) -> list[tuple[str, str]]:
     """(name, scope) of the models of a cascade; of a plain model, of its stages inside the clock."""
     roles = part_names(group)
     if roles:
-        return [(role, f"{PART}{role}") for role in roles]
+        return [(role, Scope.of(PART, role)) for role in roles]
     timed = [m for record in group for m in record.measurements if m.metric == metrics.LATENCY.id]
-    scopes = dict.fromkeys(m.scope for m in timed if m.scope.startswith(_STAGE) and m.notes.get("clocked", True))
-    return [(scope.removeprefix(_STAGE), scope) for scope in scopes]
+    clocked = dict.fromkeys(Scope.parse(m.scope) for m in timed if m.notes.get("clocked", True))
+    return [(scope.path, scope) for scope in clocked if scope.kind == STAGE]
 
 
 def _chart(rows: Rows) -> Any:

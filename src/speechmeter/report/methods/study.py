@@ -9,6 +9,7 @@ from speechmeter.core import metrics
 from speechmeter.core.axes import CORE_AXES, LATE_DEFAULTS, NONE, SHARED_AXES
 from speechmeter.core.hosts import HOST
 from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import STAGE, Scope
 from speechmeter.core.types import Record, Spec
 from speechmeter.report.caveats import record_notes, study_notes
 from speechmeter.report.grids import batching
@@ -124,9 +125,8 @@ def clock(groups: Groups) -> str:
     records = (record for group in groups for record in group)
     for record in sorted(records, key=lambda record: -len(record.measurements)):  # a whole chain is in its order
         for m in record.measurements:
-            if m.metric == metrics.LATENCY.id and m.scope.startswith("stage:"):
-                name = m.scope.removeprefix("stage:")
-                found[name] = found.get(name, False) or bool(m.notes.get("clocked", True))
+            if m.metric == metrics.LATENCY.id and (scope := Scope.parse(m.scope)).kind == STAGE:
+                found[scope.path] = found.get(scope.path, False) or bool(m.notes.get("clocked", True))
     inside, outside = ([name for name, clocked in found.items() if clocked is wanted] for wanted in (True, False))
     boundaries = sorted({str(group[0].case.axes.get("boundary", "+features")) for group in groups})
     what = listed((_CLOCKED.get(name, name) for name in boundaries), "or")

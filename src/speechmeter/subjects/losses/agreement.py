@@ -10,6 +10,7 @@ import torch
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import DisagreementError
+from speechmeter.core.scope import LABEL, Scope
 from speechmeter.core.types import Measurement
 from speechmeter.subjects.losses.call import BLANK, Exact, Labels, packed
 from speechmeter.subjects.losses.known import LARGE, PACKED, Known
@@ -71,7 +72,7 @@ def measurements(found: Sequence[Deviation]) -> list[Measurement]:
 
 
 def _rows(deviation: Deviation) -> list[Measurement]:
-    scope = f"label:{deviation.name}"
+    scope = Scope.of(LABEL, deviation.name)
     both = (
         (metrics.LOSS_DEVIATION, deviation.loss, deviation.allowed_loss),
         (metrics.GRADIENT_DEVIATION, deviation.gradient, deviation.allowed_gradient),
