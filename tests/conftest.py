@@ -25,6 +25,9 @@ FAKES = Path(__file__).parent / "fakes"
 if not Path("/dev/nvidiactl").exists():  # Triton reads it when it is first imported, which any test may do
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+# Two workers of a thread each keep two cores busy; with two threads each they mostly wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
