@@ -2,7 +2,7 @@
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs torch")
+pytest.importorskip("torch", reason="needs torch")
 pytest.importorskip("transformers", reason="needs transformers")
 
 from flop_truths import TRUTHS
@@ -28,7 +28,7 @@ def check(truth, counted):
 def zero_weights(monkeypatch):
     """Drawing a hundred million weights takes longer than the models do, and no count depends on them."""
     for draw in ("normal_", "uniform_"):
-        monkeypatch.setattr(torch.Tensor, draw, lambda tensor, *_, **__: tensor.zero_())
+        monkeypatch.setattr(f"torch.Tensor.{draw}", lambda tensor, *_, **__: tensor.zero_())
 
 
 @pytest.mark.parametrize("truth", ON_CPU, ids=lambda truth: truth.name)
