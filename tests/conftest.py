@@ -25,8 +25,8 @@ FAKES = Path(__file__).parent / "fakes"
 if not Path("/dev/nvidiactl").exists():  # Triton reads it when it is first imported, which any test may do
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-# Two workers of a thread each keep two cores busy; with two threads each they mostly wait for each other.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+if "PYTEST_XDIST_WORKER" in os.environ:  # workers with as many threads as cores wait for each other
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
