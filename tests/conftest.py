@@ -25,6 +25,9 @@ FAKES = Path(__file__).parent / "fakes"
 if not Path("/dev/nvidiactl").exists():  # Triton reads it when it is first imported, which any test may do
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # workers with as many threads as cores wait for each other
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

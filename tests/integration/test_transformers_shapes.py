@@ -16,6 +16,7 @@ from speechmeter.meters.flops.meter import FlopsMeter
 SOUND = Spec(plugin="audio", name="sample", source="sample")
 TEXT = Spec(plugin="text", name="text", options={"vocabulary": 500, "count": 2})
 ON_SHAPES, REALLY = "shapes alone", "a real run"
+IN_THE_CASCADE = pytest.mark.campaign  # its stages have these beams
 
 
 def counted(case, **ways):
@@ -31,10 +32,10 @@ def counted(case, **ways):
         ("wav2vec2-bert", {"head": "ctc"}, SOUND, {}, ON_SHAPES),
         ("hubert", {"head": "units"}, SOUND, {}, ON_SHAPES),
         ("speech_to_text", {}, SOUND, {}, ON_SHAPES),
-        ("speech_to_text", {}, SOUND, {"beam": 3}, ON_SHAPES),
+        pytest.param("speech_to_text", {}, SOUND, {"beam": 3}, ON_SHAPES, marks=IN_THE_CASCADE),
         ("speech_to_text", {}, SOUND, {"beam": 2, "max_new_tokens": None, "max_len_a": 0.2, "max_len_b": 1}, ON_SHAPES),
         ("marian", {}, TEXT, {}, ON_SHAPES),
-        ("marian", {}, TEXT, {"beam": 2}, ON_SHAPES),
+        pytest.param("marian", {}, TEXT, {"beam": 2}, ON_SHAPES, marks=IN_THE_CASCADE),
         ("parakeet_rnnt", {}, SOUND, {}, REALLY),
         ("speecht5", {"head": "s2st", "vocoder": "random"}, SOUND, {}, ON_SHAPES),
         ("fastspeech2_conformer_with_hifigan", {}, TEXT, {}, ON_SHAPES),

@@ -132,7 +132,7 @@ def test_measure_leaves_a_module_and_torch_as_they_were():
     torch = pytest.importorskip("torch", reason="measures a torch module")
     module = torch.nn.Linear(16, 4).train()
     before = torch.get_num_threads()
-    result = speechmeter.measure(module, torch.randn(2, 16), threads=1, samples=2)
+    result = speechmeter.measure(module, torch.randn(2, 16), threads=2 if before == 1 else 1, samples=2)
     assert result.record.status == "ok", result.record.reason
     assert module.training
     assert torch.get_num_threads() == before

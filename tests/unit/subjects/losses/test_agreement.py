@@ -36,7 +36,14 @@ def wrong(**options):
     return lambda logits, labels: rnnt_loss(logits, labels.targets, labels.frames, labels.labels, **given)
 
 
-@pytest.mark.parametrize(("name", "trials"), [("ours", TRIALS), ("ours-torch", QUICK)])
+@pytest.mark.parametrize(
+    ("name", "trials"),
+    [
+        ("ours", QUICK),
+        ("ours-torch", QUICK),
+        pytest.param("ours", TRIALS, marks=pytest.mark.campaign),
+    ],
+)
 def test_our_losses_agree_on_every_trial(name, trials):
     deviations = found(loading.exact(BY_NAME[name]), trials=trials)
     agreement.check(deviations)
