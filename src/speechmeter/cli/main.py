@@ -27,6 +27,7 @@ from speechmeter.cli import (
 from speechmeter.cli.saying import say, say_warnings
 from speechmeter.cli.stopping import stop_lines
 from speechmeter.core.errors import InterruptedRun, SpeechmeterError, StoppedRun
+from speechmeter.report.views import help_lines
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 _DISK = "check that it is there, that you may use it, and that the disk has room"
@@ -40,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(run.run)
-app.command()(show.show)
+app.command(epilog=help_lines())(show.show)
 app.command()(compare.compare)
 app.command()(report.report)
 app.command()(plot.plot)

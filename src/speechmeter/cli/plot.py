@@ -7,14 +7,15 @@ from pathlib import Path
 import typer
 
 from speechmeter.cli.saying import say
+from speechmeter.report.views import CHARTS
 
 
 def plot(
     runs: list[str] = typer.Argument(..., metavar="RUN…", help="A run, or some of it: RUN@model=a,batch=1."),
     kind: str = typer.Option(
         ...,
-        help="scaling, parameters, grid, frontier, front, modules, memory, losses, cold-start, energy, machines or "
-        "stages. With a colon, one of its figures: scaling:batch, scaling:memory, parameters:flops, grid:rtf.",
+        help=f"{', '.join(CHARTS[:-1])} or {CHARTS[-1]}. "
+        "With a colon, one of its figures: scaling:batch, scaling:memory, parameters:flops, grid:rtf.",
     ),
     output: Path = typer.Option(
         ..., "-o", "--output", help="figure.png, figure.svg or figure.pdf.", show_default=False

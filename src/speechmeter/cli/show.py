@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 def show(
     run: Path = typer.Argument(..., help="A run directory."),
-    metric: str | None = typer.Option(
-        None,
-        help="rtf, rtfx, latency, memory, parameters, flops, energy, modules, operators, operators-by-module, "
-        "coverage, utilisation, stages, cold-start, summary, cascades, relations, utterances, quality, losses, split, "
-        "trace, timeline, frontier, growth, inputs, methods, or any metric.",
-    ),
+    metric: str | None = typer.Option(None, help="One of the words that are listed below, or any metric of the run."),
     format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
     statistic: str = typer.Option(
         "geomean", "--stat", help="geomean over rounds; mean-sd, mean+3sd, p50, p90, p95, p99 or max of all samples."

@@ -11,20 +11,11 @@ from speechmeter.analysis.metric_names import metric_named
 from speechmeter.core import plugins
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Record
-from speechmeter.report.choose import NEEDS, WORDS
+from speechmeter.report.choose import WORDS
 from speechmeter.report.tables import NOT_MEASURED, Table
+from speechmeter.report.views import BESIDE, VIEWS, View
 
-_WHOLE = ("quality", "beside")
-"""Views whose other columns say nothing without their meters."""
-_WITHOUT: dict[str, tuple[str, str]] = {
-    "losses": ("measured no transducer loss", "--set losses='[ours, torchaudio]'"),
-    "inputs": ("measured no case on noise and on real audio", "--set audio='[noise, sample]'"),
-    "utterances": ("has no dataset with one utterance a call", "--data LIST --batch 1"),
-    "growth": ("has no case at several lengths or batch sizes", "--seconds 1,2,4,8"),
-    "frontier": ("searched for no largest size", "--batch 1 --find max-batch"),
-    "relations": ("has too few models to rank by two figures", "--set models='[A, B, C, D]'"),
-}
-"""Views that need other cases, not other meters: what the run lacks, and the flags that change it."""
+_VIEWS = {view.name: view for view in VIEWS if view.name in WORDS}
 _FLAGS = {"trace": "--set trace=true"}
 """Meters that are asked for in another way than by `--meters`."""
 
@@ -36,33 +27,33 @@ def refuse_absent(
 
     A view without figures whose meters were asked for is left alone: its cells say what became of them.
     """
-    word = "beside" if beside else metric
+    word = BESIDE.name if beside else metric
     if word is None or not records:
         return
+    view = BESIDE if beside else _VIEWS.get(word)
     figures = any(
         one.estimate is not None for table in found for row in table.rows for c in row.cells for one in c.figures
     )
-    missing = _missing(records, word)
-    if missing and (word in _WHOLE or not figures):
+    missing = _missing(records, word, view)
+    if missing and ((view is not None and view.whole) or not figures):
         asked = list(dict.fromkeys(name for record in records for name in record.case.meters))
         names = f"meter{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
         raise _refusal(f"this run did not ask for the {names}", _flags([*asked, *missing]), records, word, run)
     if figures:
         return
-    if word in _WITHOUT:
-        lack, flags = _WITHOUT[word]
-        raise _refusal(f"this run {lack}", flags, records, word, run)
+    if view is not None and view.cases is not None:
+        raise _refusal(f"this run {view.cases.lack}", view.cases.flags, records, word, run)
     words = {cell.word for table in found for row in table.rows for cell in row.cells}
     if words <= {NOT_MEASURED, ""}:
         raise InputError(f"this run has no figures of {word}", where="--metric", fix=_others(records))
 
 
-def _missing(records: Sequence[Record], word: str) -> list[str]:
-    """The meters of a view that no case asked for."""
+def _missing(records: Sequence[Record], word: str, view: View | None) -> list[str]:
+    """The meters of a view, or of a metric that is no view, that no case asked for."""
     asked = {name for record in records for name in record.case.meters}
-    if word == "modules":  # one meter has its times, another its FLOPs
-        return [] if asked & {"modules", "flops"} else ["modules"]
-    needed = NEEDS[word] if word in NEEDS else () if word in WORDS else _meters_of(records, word)
+    if view is not None and view.or_meter is not None:
+        return [] if asked & {*view.meters, view.or_meter} else [view.or_meter]
+    needed = _meters_of(records, word) if view is None else view.meters
     return [name for name in needed if name not in asked]
 
 
@@ -85,9 +76,9 @@ def _refusal(what: str, flags: str, records: Sequence[Record], word: str, run: P
     plan = run / "plan.yaml"
     plugged = {record.case.subject.plugin for record in records} & set(plugins.names(plugins.SUBJECTS))
     trust = " --trust" if any(plugins.subject(name).runs_code for name in plugged) else ""
-    new = shlex.quote(f"{str(run).rstrip('/')}-{'split' if word == 'beside' else word}")
+    new = shlex.quote(f"{str(run).rstrip('/')}-{'split' if word == BESIDE.name else word}")
     named = shlex.quote(str(plan)) if plan.is_file() else "PLAN.yaml"
-    return InputError(what, where=f"--metric {word}" if word != "beside" else "--split",
+    return InputError(what, where=f"--metric {word}" if word != BESIDE.name else "--split",
                       fix=f"measure it with: speechmeter run {named} {flags}{trust} -o {new}")  # fmt: skip
 
 

@@ -3,99 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from speechmeter.analysis.metric_names import METHODS, metric_named
 from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
-from speechmeter.report.arithmetic import coverage, flops, modules, operators, utilisation
 from speechmeter.report.caveats import with_caveats
-from speechmeter.report.energy import energy
-from speechmeter.report.frontier import frontier, searched
+from speechmeter.report.frontier import searched
 from speechmeter.report.grids import grids
-from speechmeter.report.growth import At, growth
+from speechmeter.report.growth import At
 from speechmeter.report.headline import headline
-from speechmeter.report.inputs import inputs
-from speechmeter.report.lists import cold_start, parameters, stages
-from speechmeter.report.losses import losses
 from speechmeter.report.modules import module_times, timed
-from speechmeter.report.operators import operators_by_module, sorted_operators
-from speechmeter.report.overview import cascades, relations, summary
-from speechmeter.report.phases import split, split_rtf
-from speechmeter.report.quality import quality
+from speechmeter.report.operators import sorted_operators
+from speechmeter.report.phases import split_rtf
 from speechmeter.report.tables import Table
-from speechmeter.report.timeline import timeline
-from speechmeter.report.traces import traces
-from speechmeter.report.utterances import utterances
+from speechmeter.report.views import BESIDE, TABLES, VIEWS, View
 
-_LISTS: dict[str, Callable[[Sequence[Record]], list[Table]]] = {
-    "parameters": parameters,
-    "cold-start": cold_start,
-    "stages": stages,
-    "flops": flops,
-    "modules": modules,
-    "operators": operators,
-    "operators-by-module": operators_by_module,
-    "coverage": coverage,
-    "utilisation": utilisation,
-    "energy": energy,
-    "cascades": cascades,
-    "relations": relations,
-    "quality": quality,
-    "summary": summary,
-    "utterances": utterances,
-    "losses": losses,
-    "split": split,
-    "trace": traces,
-    "timeline": timeline,
-    "frontier": frontier,
-    "growth": growth,
-    "inputs": inputs,
-}
-WORDS = (*_LISTS, "memory")
+WORDS = (*TABLES, "memory")
 """Words of `--metric` beside the metrics' own names."""
 _MEMORY = (
     metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED,
 )  # fmt: skip
-
-
-_WORDS = {
-    "latency": "rtf",
-    "memory": "memory",
-    "parameters": "parameters",
-    "flops": "flops",
-    "operators": "coverage",
-    "peaks": "utilisation",
-    "energy": "energy",
-    "quality": "quality",
-    "agreement": "losses",
-    "split": "split",
-    "modules": "modules",
-    "timeline": "timeline",
-    "trace": "trace",
-}
+_FIRST = {view.shown_for: view.name for view in VIEWS if view.shown_for is not None}
 """What is shown of each built-in meter when nothing is asked for, in this order."""
 _TOP = 10
 """So many operators of each case are listed when nothing is asked for."""
-NEEDS = {
-    "parameters": ("parameters",),
-    "flops": ("flops",),
-    "modules": ("flops",),
-    "operators": ("operators",),
-    "operators-by-module": ("operators",),
-    "coverage": ("operators",),
-    "utilisation": ("latency", "flops", "peaks"),
-    "energy": ("energy",),
-    "quality": ("quality",),
-    "split": ("split",),
-    "timeline": ("timeline",),
-    "trace": ("trace",),
-    "beside": ("latency", "split"),
-}
-"""The meters behind a table."""
 
 
 def tables(
@@ -126,20 +62,21 @@ def tables(
     asked = dict.fromkeys(name for record in records for name in record.case.meters)
     own = _definitions(asked)
     if beside:
-        return _with_needs(_beside(records, metric, statistic), "beside", asked)
+        return _with_needs(_beside(records, metric, statistic), BESIDE, asked)
     if metric is None and any(map(searched, records)):
         found, rest = list(filter(searched, records)), [record for record in records if not searched(record)]
         return [*tables(found, "frontier"), *(tables(rest, None, statistic, assumed) if rest else ())]
     if metric is None:
-        words = _WORDS if _has_audio(records) else {**_WORDS, "latency": "latency"}
+        words = _FIRST if _has_audio(records) else {**_FIRST, "latency": "latency"}
         opening, covered = headline(records, statistic)
         covered -= {"energy"} if assumed else set()
         shown = [word for name, word in words.items() if name in asked and name not in covered]
         return with_caveats(opening, records) + [
             table for word in [*shown, *own] for table in _first(records, word, statistic, assumed, asked)
         ]
-    if metric in _LISTS:
-        return with_caveats(_listed(records, metric, statistic, assumed, wanted, at, (sort, limit)), records)
+    if metric in TABLES:
+        options = {"statistic": statistic, "assumed": assumed, "wanted": wanted, "at": at}
+        return with_caveats(_listed(records, TABLES[metric], options, (sort, limit)), records)
     if metric == "memory":
         return _memory(records, statistic)
     named = metric_named(metric, records, where=where, also=(*WORDS, METHODS))
@@ -160,27 +97,16 @@ def _first(
 
 
 def _listed(
-    records: Sequence[Record],
-    metric: str,
-    statistic: str,
-    assumed: Mapping[str, float] | None,
-    wanted: str | None,
-    at: At,
-    order: tuple[str | None, int | None],
+    records: Sequence[Record], view: View, given: Mapping[str, Any], order: tuple[str | None, int | None]
 ) -> list[Table]:
     """The tables that are no grids."""
     asked = dict.fromkeys(name for record in records for name in record.case.meters)
-    if metric == "energy":
-        return _with_needs(energy(records, assumed), "energy", asked)
-    if metric == "growth":
-        return growth(records, at)
-    if metric == "summary":
-        return summary(records, statistic)
-    if metric == "modules":
-        return module_times(records, wanted) if timed(records) else _with_needs(modules(records, wanted), metric, asked)
-    if metric == "operators" and order != (None, None):
-        return _with_needs(sorted_operators(records, *order), metric, asked)
-    return _with_needs(_LISTS[metric](records), metric, asked)
+    if view.name == "modules" and timed(records):
+        return module_times(records, given["wanted"])
+    if view.name == "operators" and order != (None, None):
+        return _with_needs(sorted_operators(records, *order), view, asked)
+    more = () if view.takes is None else (given[view.takes],)
+    return _with_needs(view.function()(records, *more), view, asked)
 
 
 def _beside(records: Sequence[Record], metric: str | None, statistic: str) -> list[Table]:
@@ -189,9 +115,9 @@ def _beside(records: Sequence[Record], metric: str | None, statistic: str) -> li
     return split_rtf(records, statistic)
 
 
-def _with_needs(found: list[Table], word: str, asked: Iterable[str]) -> list[Table]:
+def _with_needs(found: list[Table], view: View, asked: Iterable[str]) -> list[Table]:
     """The tables, and a line on the meters that would have filled them and were not asked for."""
-    missing = [meter for meter in NEEDS.get(word, ()) if meter not in asked]
+    missing = [meter for meter in view.meters if meter not in asked]
     if not missing:
         return found
     line = f"this needs the meter{'s' if len(missing) > 1 else ''} {', '.join(missing)}, which the run did not ask for"
@@ -202,7 +128,7 @@ def _definitions(meters: Iterable[str]) -> list[str]:
     """Register what installed plug-in meters define; the name of the first metric of each."""
     found = []
     for name in meters:
-        if name not in _WORDS and name in plugins.names(plugins.METERS):
+        if name not in _FIRST and name in plugins.names(plugins.METERS):
             with contextlib.suppress(InputError):
                 found.append(plugins.meter(name).metrics[0].name)
     return found

@@ -23,16 +23,20 @@ Words = Callable[[Sequence[Figure]], str]
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A heading with a sentence below it, and what is drawn there; both say no more than the figures hold."""
+    """A heading with a sentence below it, and what is drawn there; both say no more than the figures hold.
+
+    The id is the chart of a view (`report.views`), which is drawn unless the section has a `draw` of its own.
+    """
 
     id: str
     title: str | Words
     text: str | Words
-    draw: Draw
+    keep: Callable[[Figure], bool] = lambda figure: True
+    draw: Draw | None = None
 
-
-def _kind(name: str, keep: Callable[[Figure], bool] = lambda figure: True) -> Draw:
-    return lambda sources: filter(keep, KINDS[name].draw(sources))
+    def figures(self, sources: Sequence[Source]) -> Iterator[Figure]:
+        """What is drawn here."""
+        return filter(self.keep, (self.draw or KINDS[self.id].draw)(sources))
 
 
 def _is_grid(figure: Figure) -> bool:
@@ -65,36 +69,36 @@ _MEMORY = (metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUD
 _HOURLY = set(metrics.ENERGY_PER_AUDIO_HOUR.values())
 
 SECTIONS = (
-    Section(id="grid", draw=_kind("grid", _is_grid),
+    Section(id="grid", keep=_is_grid,
             title=_listed({"real-time factor": (metrics.RTF,), "latency": (metrics.LATENCY,), "memory": _MEMORY}),
             text=_any("From dark (low) to yellow (high)", "; seconds of audio down, batch across",
                       lambda figure: any(row["row"] != "all" for row in figure.rows))),
-    Section(id="scaling", title="Latency against size and batch", draw=_kind("scaling"),
+    Section(id="scaling", title="Latency against size and batch",
             text="How the time of a call grows with its input."),
-    Section(id="frontier", title="Largest that fits", draw=_kind("frontier"),
+    Section(id="frontier", title="Largest that fits",
             text="Up to which batch or length memory suffices; assumed: what fits also fits at every smaller value."),
-    Section(id="cold-start", title="Cold start", draw=_kind("cold-start"),
+    Section(id="cold-start", title="Cold start",
             text="What it takes until calls are steady."),
     Section(id="arithmetic", draw=of_each(arithmetic.figures),
             title=_listed({"parameters": (metrics.PARAMETERS,), "FLOPs": (metrics.FLOPS,)}),
             text=_any("Size and arithmetic", ", and whether arithmetic predicts time",
                       lambda figure: metrics.LATENCY in figure.definitions)),
-    Section(id="energy", title="Energy", draw=_kind("energy"),
+    Section(id="energy", title="Energy",
             text=_any("What sensors read", ", for an hour of audio",
                       lambda figure: bool(_HOURLY & set(figure.definitions)))),
-    Section(id="stages", title="Stages", draw=_kind("stages", _has_stages), text="Where the time of a call goes."),
-    Section(id="modules", title="Modules", draw=_kind("modules"),
+    Section(id="stages", title="Stages", keep=_has_stages, text="Where the time of a call goes."),
+    Section(id="modules", title="Modules",
             text=_any("Which module takes which share of a call", ", forward and backward",
                       lambda figure: any(row["way"] == "backward" for row in figure.rows))),
-    Section(id="memory", title="Memory over the step", draw=_kind("memory"),
+    Section(id="memory", title="Memory over the step",
             text=_any("When memory is allocated", ", and what holds it at the peak",
                       lambda figure: any("module" in row for row in figure.rows))),
-    Section(id="losses", title="Transducer losses", draw=_kind("losses"),
+    Section(id="losses", title="Transducer losses",
             text=_listed({"time": (metrics.LATENCY,), "memory": (metrics.MEMORY_CUDA_GROWTH, metrics.MEMORY_CPU_PEAK),
                           "the ratio to the least time that the device allows": (metrics.FLOOR_RATIO,)}, ".")),
-    Section(id="front", title="Accuracy against cost", draw=_kind("front"),
+    Section(id="front", title="Accuracy against cost",
             text="Each system by its score and its cost; no other system beats one that is on the front."),
-    Section(id="machines", title="Machines compared", draw=_kind("machines"),
+    Section(id="machines", title="Machines compared",
             text="The same cells on several machines. Their rounds cannot be paired, so ratios are unpaired."),
 )  # fmt: skip
 """In the order of the page."""
@@ -103,7 +107,7 @@ SECTIONS = (
 def section_data(sources: Sequence[Source], defined: dict[str, Metric]) -> Iterator[dict[str, Any]]:
     """Sections that have figures; the metrics they show are added to `defined`."""
     for section in SECTIONS:
-        figures = list(islice(section.draw(sources), MOST_FIGURES + 1))
+        figures = list(islice(section.figures(sources), MOST_FIGURES + 1))
         if not figures:
             continue
         defined.update((metric.id, metric) for figure in figures for metric in figure.definitions)
