@@ -140,7 +140,7 @@ def test_words_of_show_are_compared_and_followed_through_a_history_as_well(tmp_p
 
 def run_with(path, cells, *, planned=None, change=0.0, rounds=8, started="", meters=("latency",)):
     """A run whose cells differ by their seconds; `cells` gives the statuses of a cell's rounds, "" for all ok."""
-    draw = random.Random(str(path))
+    draw = random.Random(path.name)  # not the whole path, which differs from run to run
     with RunWriter(path) as store:
         store.begin("models: [log-mel]\n", planned)
         sequence = 0
@@ -208,7 +208,7 @@ def test_between_two_runs_a_difference_within_the_allowance_is_no_change(tmp_pat
     assert any(note.startswith("to compare side by side: speechmeter run") for note in found.notes)
 
 
-@pytest.mark.parametrize(("min_effect", "word", "code"), [(0.05, "CANNOT TELL", 3), (0.1, "SAME", 0)])
+@pytest.mark.parametrize(("min_effect", "word", "code"), [(0.05, "CANNOT TELL", 3), (0.15, "SAME", 0)])
 @pytest.mark.parametrize("cells", [{1.0: ""}, {1.0: "", 2.0: "", 5.0: ""}])
 def test_a_difference_within_the_allowance_is_the_same_only_where_both_fit_within_the_effect(
     tmp_path, cells, min_effect, word, code

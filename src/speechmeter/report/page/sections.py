@@ -115,7 +115,7 @@ def section_data(sources: Sequence[Source], defined: dict[str, Metric]) -> Itera
         yield {
             "id": section.id,
             "title": title,
-            "text": text + _left_out(figures, section.id),
+            "text": text + _left_out(figures, section.id if section.id in KINDS else "parameters"),
             "figures": [_figure(figure) for figure in figures[:MOST_FIGURES]],
         }
 
