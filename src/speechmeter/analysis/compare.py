@@ -177,7 +177,7 @@ def judged(
     elif is_same(logs, edge):
         word = "SAME"
     elif logs.allowance and (low > 0 or high < 0):
-        reason = f"two runs at different times may differ by {math.expm1(logs.allowance):.0%} without any change"
+        reason = allowed(logs)
     else:
         more = _rounds_to_settle(logs, edge)
         words = "1 more round" if more == 1 else f"{more} more rounds"
@@ -206,6 +206,11 @@ def judged(
 def _differs(logs: Difference, edge: float) -> bool:
     """Whether the change is more than the smallest that counts, and more than chance and the allowance explain."""
     return abs(logs.mean) > edge and abs(logs.mean) - logs.half_width > logs.allowance
+
+
+def allowed(logs: Difference) -> str:
+    """Why a difference that is seen may be none."""
+    return f"two runs at different times may differ by {math.expm1(logs.allowance):.0%} without any change"
 
 
 def is_same(logs: Difference, edge: float) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from speechmeter.analysis.compare import Verdict, Word, is_same, is_worse, word_of_change
+from speechmeter.analysis.compare import Verdict, Word, allowed, is_same, is_worse, word_of_change
 from speechmeter.analysis.difference import Difference, mean_of
 from speechmeter.analysis.moderation import moderated
 from speechmeter.core.metrics import Metric
@@ -39,6 +39,7 @@ class Mean:
     word: Word
     regression: bool
     settled: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +171,7 @@ def _judged_mean(metric: Metric, found: Difference, cells: Sequence[Verdict], wo
     elif is_same(found, edge):
         word = "SAME"
     changed = word not in ("SAME", "CANNOT TELL")
+    hidden = word == "CANNOT TELL" and found.allowance and (low > 0 or high < 0)
     return Mean(
         metric=metric,
         cells=len(cells),
@@ -179,4 +181,5 @@ def _judged_mean(metric: Metric, found: Difference, cells: Sequence[Verdict], wo
         word=word,
         regression=changed and is_regression,
         settled=word == "SAME" or (changed and not is_regression),
+        reason=allowed(found) if hidden else "",
     )

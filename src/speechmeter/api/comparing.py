@@ -107,7 +107,8 @@ def compare(
     verdicts: list[Verdict] = []
     _check_hosts(base, new)
     one_run = base.path.resolve() == new.path.resolve()
-    earlier = None if one_run else EarlierRuns(base.path, new.path)
+    earlier = EarlierRuns(base.path, new.path)
+    at_two_times = False
     matched, only_new, only_base = _matched(base, new, ignored)
     for old, fresh in matched:
         differences = case_differences(old[0].case, fresh[0].case, sorted(ignored)) or batch_differences(old, fresh)
@@ -116,8 +117,11 @@ def compare(
         _refuse(differences + machine, old, allow_different)
         notes += [*(f"different: {text}" for text in differences + machine), *(f"code: {text}" for text in code)]
         notes += _unknown(base, new, old, fresh)
-        beside = one_run and old[0].host == fresh[0].host
-        between = earlier if old[0].host == fresh[0].host else None
+        one_host = old[0].host == fresh[0].host
+        lanes = [{record.lane for record in side} for side in (old, fresh)]
+        beside = one_run and one_host and bool(lanes[0] & lanes[1])  # runs that were merged have lanes of their own
+        between = earlier if one_host and not beside else None
+        at_two_times |= between is not None
         for name, min_effect in thresholds.items():
             verdicts += [
                 verdict(
@@ -133,7 +137,7 @@ def compare(
     named = {v.case.id for v in lost}
     notes += [f"only in BASE: {group[0].case.label}" for group in only_base if group[0].case.id not in named]
     notes += [note for side, one in (("BASE", base), ("NEW", new)) for note in _unfinished(side, one)]
-    if earlier is not None and any(v.difference is not None and not v.paired for v in verdicts):
+    if at_two_times and any(v.difference is not None and not v.paired for v in verdicts):
         notes += _unpaired_notes(earlier, new)
     judged = (alone if every_cell else together)([*verdicts, *lost])
     return Comparison(family=judged, notes=tuple(dict.fromkeys(notes)))
@@ -160,7 +164,8 @@ def _unpaired_notes(earlier: EarlierRuns, new: Selection) -> list[str]:
     what = f"the spread between runs is taken from {known}" if known else (
         f"differences up to {ALLOWANCE:.0%} may be those of the two times, and are not called a change"
     )  # fmt: skip
-    plan = shlex.quote(str(RunDir(new.path).plan_path))
+    plan_path = RunDir(new.path).plan_path
+    plan = shlex.quote(str(plan_path)) if plan_path.is_file() else "PLAN.yaml"
     return [
         f"the two runs were measured at different times: {what}",
         f"to compare side by side: speechmeter run {plan} --baseline-python OLD/bin/python -o RUN, then "

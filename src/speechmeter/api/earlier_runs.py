@@ -62,9 +62,10 @@ class EarlierRuns:
         return Between(spread=Variance(value=2 * beyond, degrees=max(1.0, len(steps) / 2)))
 
     def _read(self) -> dict[str, list[list[Record]]]:
-        """The rounds of every case in every run, the oldest run first."""
+        """The rounds of every case in every run, the oldest run first; those that merged runs hold again count once."""
         if self._cases is None:
             self._cases = {}
+            seen: set[object] = set()
             for run in self._runs():
                 try:
                     with warnings.catch_warnings():  # what is damaged in other runs is not asked about here
@@ -73,6 +74,10 @@ class EarlierRuns:
                 except (SpeechmeterError, OSError):
                     continue
                 for group in groups.values():
+                    contents = {_content(record) for record in group}
+                    if contents <= seen:
+                        continue
+                    seen |= contents
                     self._cases.setdefault(_key(group[0].case), []).append(group)
             for groups_ in self._cases.values():
                 groups_.sort(key=lambda group: group[0].started)
@@ -89,6 +94,11 @@ class EarlierRuns:
 def _key(case: Case) -> str:
     """The id of the case whatever order its meters are named in: they are measured in the same order."""
     return replace(case, meters=tuple(sorted(case.meters))).id
+
+
+def _content(record: Record) -> object:
+    """What a copy of a record has in common with it."""
+    return record.case.id, record.round, record.started, record.wall_s, tuple(m.values for m in record.measurements)
 
 
 def _size(run: RunDir) -> int:

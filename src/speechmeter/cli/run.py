@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,8 +180,8 @@ def _show(made: Run) -> None:
         say(line)
     draw(made.tables(), console_for(sys.stdout))
     say(f"{summary(made.records)} · {made.path}")
-    say(f"see again: speechmeter show {made.path}")
-    say(f"as a page: speechmeter report {made.path}")
+    say(f"see again: speechmeter show {shlex.quote(str(made.path))}")
+    say(f"as a page: speechmeter report {shlex.quote(str(made.path))}")
     for path in made.written:
         say(f"written: {path}")
     for line in example_lines(made.records):

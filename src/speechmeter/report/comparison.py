@@ -35,7 +35,7 @@ def _mean_label(mean: Mean) -> str:
 
 def _mean_texts(mean: Mean) -> list[str]:
     ratio, interval = f"{mean.ratio:.3f}", f"{mean.low:.3f} to {mean.high:.3f}"
-    return [mean.metric.name, "–", "–", ratio, interval, mean.word, ""]
+    return [mean.metric.name, "–", "–", ratio, interval, mean.word, mean.reason]
 
 
 def _outcome(family: Family) -> list[str]:

@@ -13,6 +13,7 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Environment, Measurement, Spec
 from speechmeter.report import choose
+from speechmeter.store.merge import merge
 from speechmeter.store.planned import Planned
 from speechmeter.store.run_dir import RunWriter
 
@@ -138,7 +139,7 @@ def test_words_of_show_are_compared_and_followed_through_a_history_as_well(tmp_p
     assert (series.metric, len(series.points)) == (metric, 2)
 
 
-def run_with(path, cells, *, planned=None, change=0.0, rounds=8, started="", meters=("latency",)):
+def run_with(path, cells, *, planned=None, change=0.0, rounds=8, started="", meters=("latency",), name="fake"):
     """A run whose cells differ by their seconds; `cells` gives the statuses of a cell's rounds, "" for all ok."""
     draw = random.Random(path.name)  # not the whole path, which differs from run to run
     with RunWriter(path) as store:
@@ -151,7 +152,7 @@ def run_with(path, cells, *, planned=None, change=0.0, rounds=8, started="", met
                 made = (value,) if status == "ok" else ()
                 reason = "" if status == "ok" else "took over 20 s"
                 fields = {"round": round_, "sequence": sequence, "status": status, "reason": reason, "started": started}
-                store.append(make_record(make_case(seconds=seconds, meters=meters), *made, **fields))
+                store.append(make_record(make_case(name, seconds=seconds, meters=meters), *made, **fields))
                 sequence += 1
     return path
 
@@ -238,6 +239,27 @@ def test_the_order_in_which_meters_were_named_makes_no_other_case(tmp_path):
     assert [v.word for v in found.verdicts] == ["SAME", "SAME"]
     assert not [note for note in found.notes if note.startswith(("different", "only in"))]
     assert any("the spread between runs is taken from 8 runs" in note for note in found.notes)
+
+
+def test_the_records_of_a_run_count_once_however_many_merged_runs_hold_them(tmp_path):
+    folder = tmp_path / "runs"
+    base = run_with(folder / "base", {1.0: ""}, started="2026-05-01T10:00:00.000+00:00")
+    new = run_with(folder / "new", {1.0: ""}, change=0.03, started="2026-05-02T10:00:00.000+00:00")
+    for number in range(4):
+        other = run_with(tmp_path / f"other-{number}", {2.0 + number: ""}, started="2026-05-03T10:00:00.000+00:00")
+        merge([base, other], folder / f"merged-{number}")
+    found = compared(base, new)
+    assert found.verdicts[0].word == "CANNOT TELL"
+    assert any("differences up to 5% may be those of the two times" in note for note in found.notes)
+
+
+def test_two_runs_that_were_merged_are_still_two_times(tmp_path):
+    base = run_with(tmp_path / "a/base", {1.0: ""})
+    new = run_with(tmp_path / "b/new", {1.0: ""}, change=0.03, name="b")
+    merge([base, new], tmp_path / "both")
+    found = compare(*(select(f"{tmp_path / 'both'}@model={name}") for name in ("fake", "b")), {"latency": 0.05})
+    assert (found.verdicts[0].word, found.verdicts[0].paired) == ("CANNOT TELL", False)
+    assert any("the two runs were measured at different times" in note for note in found.notes)
 
 
 def test_code_is_not_compared_with_itself(tmp_path):
