@@ -17,7 +17,7 @@ bench: $(VENV)/ready  ## the built-in tour: tables on the screen, a run director
 	$(BIN)/speechmeter run
 
 test: $(VENV)/ready  ## about 15 minutes on 2 cores
-	$(BIN)/python -m pytest -m 'not campaign' -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m 'not campaign' -n 2 --dist loadfile
 
 campaign: $(VENV)/ready wheels  ## the long versions, under 40 minutes
 	$(BIN)/python -m pytest -m campaign
