@@ -183,7 +183,7 @@ def _check_machine(case: Case, limits: Limits, run: Path) -> None:
         preflight([case], limits)
     except DeviceError as error:
         fix = "this record can only be repeated on a machine that has what it was measured with"
-        raise DeviceError(error.what, where=str(run), fix=fix) from error
+        raise DeviceError(error.reason, where=str(run), fix=fix) from error
 
 
 def _held(group: Sequence[Record], asked: Sequence[str]) -> list[str]:

@@ -25,11 +25,11 @@ from speechmeter.cli import (
     trace,
 )
 from speechmeter.cli.saying import say, say_warnings
+from speechmeter.cli.spelling import as_typed
 from speechmeter.cli.stopping import stop_lines
-from speechmeter.core.errors import InterruptedRun, SpeechmeterError, StoppedRun
+from speechmeter.core.errors import EXIT_BAD_INPUT, EXIT_FAILED, SpeechmeterError, StoppedRun
 from speechmeter.report.views import help_lines
 
-EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 _DISK = "check that it is there, that you may use it, and that the disk has room"
 
 app = typer.Typer(
@@ -78,11 +78,11 @@ def main() -> None:
     try:
         app()
     except StoppedRun as stop:
-        say(stop_lines(stop, sys.argv[1:]), err=True)
-        sys.exit(EXIT_INTERRUPTED if isinstance(stop, InterruptedRun) else EXIT_FAILED)
+        say(stop_lines(stop, sys.argv[1:], as_typed(app, sys.argv[1:])), err=True)
+        sys.exit(stop.exit_code)
     except SpeechmeterError as error:
-        say(f"speechmeter: {error}", err=True)
-        sys.exit(EXIT_BAD_INPUT)
+        say(f"speechmeter: {error.message(as_typed(app, sys.argv[1:], error.where))}", err=True)
+        sys.exit(error.exit_code)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(EXIT_FAILED)

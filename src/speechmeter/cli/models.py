@@ -26,7 +26,7 @@ def models() -> None:
         try:
             subject = plugins.subject(name)
         except InputError as error:
-            rows.append([Text(name), Text(error.what, style="red"), Text()])
+            rows.append([Text(name), Text(error.reason, style="red"), Text()])
             continue
         state = subject.installed()
         rows.append([Text(name), _presence(state), Text(subject.summary)])

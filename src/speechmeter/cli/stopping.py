@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from speechmeter.core.errors import StoppedRun
+from speechmeter.core.errors import Spell, StoppedRun, as_plan
 
 _RUN = "run"
 _VALUED = ("-o", "--output")
 _BARE = ("--resume", "--force")
 
 
-def stop_lines(stop: StoppedRun, argv: Sequence[str]) -> str:
+def stop_lines(stop: StoppedRun, argv: Sequence[str], spell: Spell = as_plan) -> str:
     """The lines for a run that was stopped; `argv` are the words behind `speechmeter` that began it."""
-    lines = [f"speechmeter: {stop}"]
+    lines = [f"speechmeter: {stop.message(spell)}"]
     if stop.run is not None and argv and argv[0] == _RUN:
         lines.append(f"to continue: {resume_command(argv, stop.run, stop.resume_with)}")
     return "\n".join(lines)
 
 
-def resume_command(argv: Sequence[str], run: Path, also: Sequence[str] = ()) -> str:
-    """The same words with `--resume -o RUN`, quoted for a shell. Flags in `also` take the place of those given."""
-    replaced = tuple(word for word in also if word.startswith("--"))
-    kept = _without(argv, (*_VALUED, *replaced))
-    return shlex.join(["speechmeter", *kept, *also, "--resume", "-o", str(run)])
+def resume_command(argv: Sequence[str], run: Path, options: Mapping[str, str] | None = None) -> str:
+    """The same words with `--resume -o RUN`, quoted for a shell. `options` take the place of those given."""
+    added = {f"--{key.replace('_', '-')}": value for key, value in (options or {}).items()}
+    words = [word for option in added.items() for word in option]
+    kept = _without(argv, (*_VALUED, *added))
+    return shlex.join(["speechmeter", *kept, *words, "--resume", "-o", str(run)])
 
 
 def _without(argv: Sequence[str], valued: Sequence[str]) -> Iterator[str]:

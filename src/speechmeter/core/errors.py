@@ -16,33 +16,76 @@ SpeechmeterError
     └── InterruptedRun      it was stopped from outside, or no machine is left (exit 130)
 
 SkippedLinesWarning is no error: a run was read without the lines of it that are damaged.
+
+A message names an option of ours by its key in backticks, with a value or without: `resume`, `launcher: subprocess`.
+Whoever shows the message spells it as its reader would type it (`--resume`, `resume=True`). A whole command is written
+by `command_line`. So no message holds a flag, and none is rewritten.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import ClassVar
+
+EXIT_FAILED, EXIT_BAD_INPUT, EXIT_CANNOT_TELL, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+Spell = Callable[[str, str], str]
+"""How a key, with its value or with an empty text, is typed by whoever reads a message."""
+
+
+def as_plan(key: str, value: str) -> str:
+    """A key as a plan has it: `launcher: subprocess`."""
+    return f"`{key}: {value}`" if value else f"`{key}`"
+
+
+_KEY = re.compile(r"`([a-z][a-z0-9_]*(?:\.[a-z_]+)*)(?:: ([^`]+))?`")
+
+
+def spelt(text: str, spell: Spell) -> str:
+    """A message with every key in backticks written by `spell`."""
+    return _KEY.sub(lambda found: spell(found[1], found[2] or ""), text)
+
+
+def command_line(command: str, *arguments: str, **options: str | bool) -> str:
+    """A command that a message proposes: `("show", "RUN", metric="rtf")` is `speechmeter show RUN --metric rtf`."""
+    words = ["speechmeter", command, *arguments]
+    for key, value in options.items():
+        words += [f"--{key.replace('_', '-')}", *([] if value is True else [str(value)])]
+    return " ".join(words)
 
 
 class SpeechmeterError(Exception):
-    """Base of every error that Speechmeter raises on purpose."""
+    """Base of every error that Speechmeter raises on purpose: what is wrong, where, and what to do instead.
+
+    `where` is `file:line`, a path or the name of what is wrong; `key` is the option or the key of a plan that the error
+    is about. Both and `fix` may be missing.
+    """
+
+    exit_code: ClassVar[int] = EXIT_BAD_INPUT
+
+    def __init__(
+        self, reason: str, *, where: str | None = None, key: str | None = None, fix: str | None = None
+    ) -> None:
+        self.reason = " ".join(reason.split())
+        self.where = where
+        self.key = key
+        self.fix = " ".join(fix.split()) if fix else None
+        super().__init__(reason)
+
+    def message(self, spell: Spell = as_plan) -> str:
+        """The error in one line, its keys written by `spell`."""
+        where = self.where or (spell(self.key, "") if self.key else "")
+        text = "; ".join(part for part in (self.reason, self.fix) if part)
+        return f"{where}: {spelt(text, spell)}" if where else spelt(text, spell)
+
+    def __str__(self) -> str:
+        return self.message()
 
 
 class InputError(SpeechmeterError):
-    """Bad input: what is wrong, where it stands, and the way out, in one line.
-
-    `where` is `file:line` or the flag; `fix` says what to do instead.
-    """
-
-    def __init__(self, what: str, *, where: str | None = None, fix: str | None = None) -> None:
-        self.what = " ".join(what.split())
-        self.where = where
-        self.fix = " ".join(fix.split()) if fix else None
-        super().__init__(self._line())
-
-    def _line(self) -> str:
-        place = f"{self.where}: " if self.where else ""
-        way_out = f"; {self.fix}" if self.fix else ""
-        return f"{place}{self.what}{way_out}"
+    """Bad input: something that the user gave cannot be used. Nothing has been written."""
 
 
 class PlanError(InputError):
@@ -82,22 +125,24 @@ class NeedsValuesError(SpeechmeterError):
 
 
 class StoppedRun(SpeechmeterError):  # noqa: N818 - an interruption is not an error of anyone's
-    """A run ended before it was done; every finished record is kept, and `--resume` continues from there.
+    """A run ended before it was done; every finished record is kept, and resuming continues from there.
 
-    `finished` says how far it came, `run` is its directory where there is one, and `resume_with` are flags of
-    `speechmeter run` that it needs to continue, beside those it was begun with.
+    `finished` says how far it came, `run` is its directory where there is one, and `resume_with` are options of a run
+    that it needs to continue, beside those it was begun with.
     """
 
-    def __init__(self, what: str, *, finished: str = "", resume_with: tuple[str, ...] = ()) -> None:
-        super().__init__(what)
-        self.what = what
+    exit_code = EXIT_FAILED
+
+    def __init__(self, reason: str, *, finished: str = "", resume_with: Mapping[str, str] | None = None) -> None:
+        super().__init__(reason)
         self.finished = finished
-        self.resume_with = resume_with
+        self.resume_with = dict(resume_with or {})
         self.run: Path | None = None
 
-    def __str__(self) -> str:
+    def message(self, spell: Spell = as_plan) -> str:
+        """What happened, and what of the run is kept."""
         kept = f"{self.finished} in {self.run}" if self.run is not None and self.finished else self.finished
-        return "; ".join(text for text in (self.what, kept) if text)
+        return "; ".join(text for text in (super().message(spell), kept) if text)
 
 
 class CannotGoOnError(StoppedRun):
@@ -106,6 +151,8 @@ class CannotGoOnError(StoppedRun):
 
 class InterruptedRun(StoppedRun):
     """The run was stopped from outside, or no machine is left for it."""
+
+    exit_code = EXIT_INTERRUPTED
 
 
 class SkippedLinesWarning(UserWarning):

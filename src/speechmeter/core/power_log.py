@@ -164,7 +164,7 @@ def _read(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise SensorError(f"power log {path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except InputError as error:
-        raise SensorError(f"power log {path} cannot be read: {error.what}") from error
+        raise SensorError(f"power log {path} cannot be read: {error.reason}") from error
 
 
 def parse_log(text: str, *, name: str) -> PowerLog:

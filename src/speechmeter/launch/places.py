@@ -113,7 +113,7 @@ class InlinePlace:
         if self._crashed:
             raise CannotGoOnError(
                 f"{self._crashed}; go on with --resume and --launcher subprocess",
-                resume_with=("--launcher", "subprocess"),
+                resume_with={"launcher": "subprocess"},
             )
         outcome = measure_here(
             case,

@@ -45,7 +45,7 @@ def preflight(cases: Sequence[Case], limits: Limits = Limits(), *, place: Place 
 
 def in_short(error: InputError) -> str:
     """What is wrong and the way out, without the place."""
-    return "; ".join(filter(None, [error.what, error.fix]))
+    return "; ".join(filter(None, [error.reason, error.fix]))
 
 
 def obstacle(case: Case, *, place: Place = lambda case, key: None, cuda: int | None = None) -> str | None:
@@ -69,7 +69,7 @@ def _located(check: Callable[[Case], None], case: Case, key: str, place: Place) 
     try:
         check(case)
     except InputError as error:
-        raise type(error)(error.what, where=place(case, key) or error.where, fix=error.fix) from error
+        raise type(error)(error.reason, where=place(case, key) or error.where, fix=error.fix) from error
     except (Exception, SystemExit) as error:
         raise _broken(case, key, error) from error
 

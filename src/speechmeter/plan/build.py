@@ -102,7 +102,7 @@ def _named(get: Any, source: Source, path: KeyPath) -> Any:
     try:
         return get()
     except InputError as error:
-        raise type(error)(error.what, where=error.where or source.place(path), fix=error.fix) from error
+        raise type(error)(error.reason, where=error.where or source.place(path), fix=error.fix) from error
 
 
 def _check_once(values: list[str], source: Source, key: str) -> None:

@@ -46,7 +46,7 @@ class CascadeSubject:
                 if place == 0:  # the others are fed what the one before puts out
                     feeding.check(inner)
             except SubjectError as error:
-                raise SubjectError(f"stage {inner.subject.name}: {error.what}", fix=error.fix) from error
+                raise SubjectError(f"stage {inner.subject.name}: {error.reason}", fix=error.fix) from error
 
     def unavailable(self, case: Case) -> str | None:
         """The first stage that cannot be had, by name."""

@@ -110,7 +110,7 @@ def test_a_case_of_several_machines_is_chosen_by_host(tmp_path):
     write(tmp_path / "run", *(make_record(make_case(), latency, host=host) for host in ("pi (2)", "pi (1)")))
     with pytest.raises(InputError) as caught:
         rerun(select(f"{tmp_path}/run@batch=1"), make_case().id[:6], Again())
-    assert caught.value.what == f"{make_case().id} stands here on 2 machines: pi (1), pi (2)"
+    assert caught.value.reason == f"{make_case().id} stands here on 2 machines: pi (1), pi (2)"
     assert caught.value.fix == f"choose one: '{tmp_path}/run@batch=1,host=pi (1)'"
 
 

@@ -55,7 +55,7 @@ def test_an_interrupted_run_in_a_folder_of_its_own_choice_names_it_too(command, 
 
 
 def test_a_run_that_cannot_go_on_says_the_same(command, here, monkeypatch):
-    stop = CannotGoOnError("the device is lost", resume_with=("--launcher", "subprocess"))
+    stop = CannotGoOnError("the device is lost", resume_with={"launcher": "subprocess"})
     monkeypatch.setattr(runs, "InlinePlace", lambda *args: Stopping(stop=stop))
     done = command(*RUN, "--launcher", "inline", "--force", "-o", "out")
     assert done.code == 1
