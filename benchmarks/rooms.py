@@ -1,7 +1,7 @@
 """How large the package is, and how much of it one measurement passes.
 
-Prints files, lines, the median and the longest file and function, private functions that are called once, imports inside
-functions that close a cycle, importers of the busiest modules, comment lines, and the files and functions that
+Prints files, lines, the median and the longest file and function, private functions that are called once, imports
+inside functions that close a cycle, importers of the busiest modules, comment lines, and the files and functions that
 `speechmeter run --model log-mel --seconds 1 --batch 1` passes in all its processes. Times nothing.
 
     python benchmarks/rooms.py [SRC]            # SRC is a `src` folder, by default the one beside this script
@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 RUN = ("run", "--model", "log-mel", "--seconds", "1", "--batch", "1")
-TRACER = '''
+TRACER = """
 import os, sys, threading
 from pathlib import Path
 
@@ -33,12 +33,12 @@ def note(frame, event, arg):
         seen.add(code)
         if code.co_filename.startswith(root) and not code.co_name.startswith("<"):
             with Path(out, str(os.getpid())).open("a") as file:
-                file.write(f"{code.co_filename}\\t{code.co_qualname if hasattr(code, 'co_qualname') else code.co_name}\\n")
+                file.write(f"{code.co_filename}\\t{getattr(code, 'co_qualname', code.co_name)}\\n")
 
 
 sys.setprofile(note)
 threading.setprofile(note)
-'''
+"""
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -78,16 +78,14 @@ def called_once(modules: list[Module]) -> tuple[int, int]:
 
 
 def imports_of(module: Module, known: set[str], *, inside: bool) -> set[str]:
-    """The modules of the package that a file imports, at its top level or inside its functions; types alone are none."""
+    """The modules of the package that a file imports, at its top level or inside its functions."""
     found = set()
     nodes = list(_inner(module.tree) if inside else _outer(module.tree))
     for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {
-                full if (full := f"{node.module}.{alias.name}") in known else node.module for alias in node.names
-            }
+            found |= {full if (full := f"{node.module}.{alias.name}") in known else node.module for alias in node.names}
     return found & known - {module.name}
 
 
@@ -123,9 +121,8 @@ def closing_a_cycle(modules: list[Module]) -> list[str]:
 
     found = []
     for module in modules:
-        for name in sorted(imports_of(module, known, inside=True)):
-            if module.name in reached(name):
-                found.append(f"{module.name} → {name}")
+        inner = sorted(imports_of(module, known, inside=True))
+        found += [f"{module.name} → {name}" for name in inner if module.name in reached(name)]
     return found
 
 
@@ -181,7 +178,8 @@ def main() -> None:
         "file: median, longest": f"{median(size for size, _ in sizes):g}, {sizes[-1][0]} ({sizes[-1][1]})",
         "files under 40 lines": sum(size < 40 for size, _ in sizes),
         "files with one importer": sum(number == 1 for _, number in count),
-        "function: median, longest": f"{median(size for size, _ in functions):g}, {functions[-1][0]} ({functions[-1][1]})",
+        "function: median": f"{median(size for size, _ in functions):g}",
+        "function: longest": f"{functions[-1][0]} ({functions[-1][1]})",
         "functions": len(functions),
         "private module functions": private,
         "of these called once": once,
