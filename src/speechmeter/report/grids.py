@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.failed_rounds import in_words
 from speechmeter.analysis.quality import score_notes
 from speechmeter.analysis.scores import RULES
-from speechmeter.analysis.warnings import case_warnings
+from speechmeter.analysis.warnings import case_warnings, in_words
 from speechmeter.core import metrics
 from speechmeter.core.axes import LATE_DEFAULTS
 from speechmeter.core.metrics import Metric

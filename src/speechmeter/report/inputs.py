@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from speechmeter.analysis.compare import Verdict
-from speechmeter.analysis.inputs import MIN_EFFECT, NOISE, RATIO, Pair, pairs
+from speechmeter.analysis.conditions import MIN_EFFECT, NOISE, RATIO, Pair, pairs
 from speechmeter.analysis.metric_names import memory_metric
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from speechmeter.analysis.estimate import samples_needed
-from speechmeter.analysis.parts import part_names
+from speechmeter.analysis.readings import part_names
 from speechmeter.analysis.utterances import by_utterance, over_utterances
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
