@@ -91,7 +91,7 @@ def relations(records: Sequence[Record]) -> list[Table]:
 
 
 def _relation_notes(rows: Sequence[Row]) -> tuple[str, ...]:
-    what = f"{metrics.RANK_CORRELATION.id}: {metrics.RANK_CORRELATION.formula}"
+    what = f"{metrics.RANK_CORRELATION.id}: {metrics.RANK_CORRELATION.definition}"
     if not some_interval(rows):
         return (f"{what}.",)
     return f"{what}; [95 % interval] (n models).", "an interval that holds 0 says nothing about the relation."
