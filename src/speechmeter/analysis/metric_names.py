@@ -1,17 +1,20 @@
-"""The metric that a user means by a word. Every command and every function that takes a metric's name asks here."""
+"""The metrics of records: the one that a user means by a word, and every figure that a case has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from speechmeter.analysis import scores
 from speechmeter.analysis.derived import lacking
-from speechmeter.analysis.figures import definition
+from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.quality import best_score
+from speechmeter.analysis.readings import part_names, placed_scopes
 from speechmeter.analysis.selecting import by_case
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.plugins import nearest
+from speechmeter.core.scope import PART, STAGE, Scope
 from speechmeter.core.types import Record
 
 MEMORY, MODULES, METHODS = "memory", "modules", "methods"
@@ -111,3 +114,52 @@ _BY_DEVICE: Mapping[str, Callable[[Sequence[Record]], Metric]] = {
     "quality": _quality,
 }
 """Words that mean one metric of several, chosen by the records."""
+
+
+_NO_FIGURES = {metrics.PHASE.id} | {count.id for rule in scores.RULES.values() for count in rule.counts}
+"""Readings that are the raw matter of figures, and none themselves."""
+
+_MOST_PLACED = 50
+"""So many operators in one module have a figure: the costliest."""
+
+
+class Figures:
+    """Figures of cases, one after another; what follows from what is worked out once for all that hold the same."""
+
+    def __init__(self) -> None:
+        self._derived: dict[frozenset[str], list[Metric]] = {}
+
+    def of(self, records: Sequence[Record]) -> Iterator[tuple[str, Estimate]]:
+        """(scope, figure) of everything that the rounds of one case hold, and of what follows from it."""
+        scopes: dict[Metric, dict[str, None]] = {}
+        for m in (m for record in records for m in record.measurements if m.values and m.metric not in _NO_FIGURES):
+            scopes.setdefault(definition(m.metric, m.unit), {})[m.scope] = None
+        if metrics.TIME_OPERATOR in scopes:
+            scopes[metrics.TIME_OPERATOR] |= dict.fromkeys(placed_scopes(records, _MOST_PLACED))
+        wider = dict.fromkeys(
+            ["total", *(s for found in scopes.values() for s in found if Scope.parse(s).kind == STAGE)]
+            + [Scope.of(PART, name) for name in part_names(records)]
+        )
+        for metric in self._follow(records):
+            scopes.setdefault(metric, wider)
+        for metric, places in scopes.items():
+            for scope in places:
+                found = estimate(records, metric, scope)
+                if found is not None:
+                    yield str(scope), found
+
+    def _follow(self, records: Sequence[Record]) -> list[Metric]:
+        held = frozenset(m.metric for record in records for m in record.measurements)
+        if held not in self._derived:
+            others = [metric for metric in metrics.known() if metric.id not in held]
+            self._derived[held] = [metric for metric in others if not lacking(records, metric)]
+        return self._derived[held]
+
+
+def definition(metric_id: str, unit: str) -> Metric:
+    """The registered definition; a plain one for a metric of a plug-in that is not here."""
+    known = metrics.find(metric_id)
+    if known is not None:
+        return known
+    name = metric_id.rpartition(".")[0] or metric_id
+    return Metric(id=metric_id, unit=unit, direction="neither", title=name, formula="see its plug-in")
