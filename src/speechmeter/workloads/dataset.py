@@ -93,7 +93,7 @@ def choice_of(case: Case) -> Choice:
         root=Path(root) if root is not None else None,
         count=options.get("count"),
         how=options.get("pick", FIRST),
-        seed=int(case.protocol.get("seed", 0)),
+        seed=case.protocol.seed,
         taste=Taste(
             longest_s=float(options.get("longest", LONGEST_S)), channel=MIX if channel in (None, NONE) else channel
         ),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from speechmeter.core.protocol import protocol_from_json
 from speechmeter.core.types import Batch
 from speechmeter.engine.schedule import WINDOW, collect, is_steady
 
@@ -17,7 +18,7 @@ def count(protocol, call_s=0.001, first_s=0.001, batches=BATCHES):
         fed.append(batch.data)
         return int(call_s * SECOND)
 
-    found = collect(sample, batches, protocol, int(first_s * SECOND))
+    found = collect(sample, batches, protocol_from_json(protocol), int(first_s * SECOND))
     assert len(fed) == len(found.kept)
     return found, fed
 
@@ -33,7 +34,7 @@ def test_steady_calls_are_warm_after_two_windows():
 
 def test_a_slow_start_stays_in_the_warm_up():
     calls = iter([0.2, 0.19, 0.17, 0.14, 0.12, 0.11, 0.105, 0.101] + [0.1] * 100)
-    found = collect(lambda batch: int(next(calls) * SECOND), BATCHES, STEADY, SECOND // 5)
+    found = collect(lambda batch: int(next(calls) * SECOND), BATCHES, protocol_from_json(STEADY), SECOND // 5)
     warm = found.kept.count(False)
     assert 2 * WINDOW <= warm <= 20
     assert found.stop_reason == "samples, steady"

@@ -53,7 +53,7 @@ class EnergyMeter:
 
     def unavailable(self, case: Case) -> str | None:
         """None when any domain of the case can be measured; else the reasons of all sources in one line."""
-        log = case.protocol.get("power_log")
+        log = case.protocol.power_log
         why_no_log = power_log.missing(log) if log else None
         if log and why_no_log is None:
             return None
@@ -74,7 +74,7 @@ class EnergyMeter:
 
     def _choose(self, case: Case) -> Choice:
         """An external meter that the case names stands for the whole system: no other is asked."""
-        domains = [d for d in domains_of(case) if d != "system" or not case.protocol.get("power_log")]
+        domains = [d for d in domains_of(case) if d != "system" or not case.protocol.power_log]
         return choose(case.device, domains, self._sources)
 
     def _measure(self, session: Session, choice: Choice) -> list[Measurement]:
@@ -98,7 +98,7 @@ class EnergyMeter:
         return found + side_rows(sensors, run)
 
     def _log(self, case: Case, offset_s: float) -> tuple[list[Track], str]:
-        path = case.protocol.get("power_log")
+        path = case.protocol.power_log
         if not path:
             return [], ""
         try:

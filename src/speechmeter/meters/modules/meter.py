@@ -65,5 +65,5 @@ def module_rows(recordings: Sequence[Recording], notes: Mapping[str, Any] | None
 
 
 def _memory(session: Session, roots: Mapping[str, Any]) -> list[Measurement]:
-    patterns = tuple(session.case.protocol.get("filter", ()))
+    patterns = session.case.protocol.filter
     return module_memory(lambda: session.call(session.batches[0]), roots, patterns, session.case.device)

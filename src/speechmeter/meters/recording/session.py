@@ -8,8 +8,8 @@ from functools import partial
 from math import ceil
 from typing import Any
 
+from speechmeter.core.protocol import Steps, in_turn
 from speechmeter.core.protocols import Session
-from speechmeter.core.schedules import Steps, in_turn
 from speechmeter.core.stages import step
 from speechmeter.core.types import SAMPLED, Batch, by_turns
 from speechmeter.meters.modules.names import CALL, STAGE
@@ -60,7 +60,7 @@ def _recorded(session: Session, needs: Needs, calls: _Calls) -> Recording:
         chosen_roots(session) if needs.modules else {},
         needs,
         cuda=on_cuda(session),
-        patterns=tuple(session.case.protocol.get("filter", ())),
+        patterns=session.case.protocol.filter,
     )
     return replace(found, shortened=calls.shortened, sampled=calls.sampled)
 
