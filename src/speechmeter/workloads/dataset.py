@@ -61,8 +61,11 @@ class DatasetWorkload:
 
     def feeds(self, case: Case) -> Fed:
         """What the first usable item is, which the others must be too: sound, or features of so many bands."""
-        _check_options(case.workload.options)
-        bands = first_bands(choice_of(case))
+        try:
+            _check_options(case.workload.options)
+            bands = first_bands(choice_of(case))
+        except InputError:  # `check` says what is wrong with the data
+            return Fed(kinds=(SOUND, FEATURES))
         return Fed(kinds=(SOUND,)) if bands is None else Fed(kinds=(FEATURES,), bands=bands)
 
     def batches(self, case: Case) -> Batches:

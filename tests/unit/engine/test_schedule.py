@@ -42,7 +42,9 @@ def test_a_slow_start_stays_in_the_warm_up():
 
 def test_calls_that_never_settle_are_capped_and_it_says_so():
     growing = iter(0.001 * 1.2**n for n in range(100))
-    found = collect(lambda batch: int(next(growing) * SECOND), BATCHES, {**STEADY, "budget_s": 1e9}, 1)
+    found = collect(
+        lambda batch: int(next(growing) * SECOND), BATCHES, protocol_from_json({**STEADY, "budget_s": 1e9}), 1
+    )
     assert found.kept == (False,) * 30 + (True,) * 10
     assert found.stop_reason == "samples, warm-up capped"
 
