@@ -26,7 +26,7 @@ BAD = {
     "hub when offline": (["run", "--model", "transformers:some/model", "--offline"], "not in the local cache"),
     "no CUDA": (
         ["run", "--model", "python:fakes.py:nothing", "--device", "cuda"],
-        "there is no CUDA device on this machine; use device cpu",
+        "there is no CUDA device on this machine; use --device cpu",
     ),
     "no such device": (
         ["run", "--model", "python:fakes.py:nothing", "--device", "tpu"],
