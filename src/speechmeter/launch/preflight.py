@@ -30,7 +30,7 @@ def preflight(
     wanted = (limits.memory_gib or 0) * 2**30
     if cases and total is not None and wanted > total and all(case.device.is_cpu for case in cases):
         raise DeviceError(
-            f"limits.memory_gib is {limits.memory_gib:g}, and this machine has {total / 2**30:.1f} GiB of memory",
+            f"this machine has less memory than the limit of {limits.memory_gib:g} GiB: {total / 2**30:.1f} GiB",
             where=origin(cases[0], "limits"),
             key="limits.memory_gib",
             fix="lower it",
@@ -117,7 +117,7 @@ def _check_cores(case: Case) -> None:
     here = len(available_cores())
     if case.axes["cores"] > here:
         raise DeviceError(
-            f"the case needs {case.axes['cores']} cores, and {here} are available here",
+            f"{case.axes['cores']} cores were requested, and {here} are available here",
             key="cores",
             fix=f"use at most {here}",
         )
