@@ -32,7 +32,10 @@ BAD = {
         ["run", "--model", "python:fakes.py:nothing", "--device", "tpu"],
         "--device: there is no device",
     ),
-    "too many cores": (["run", "--model", "python:fakes.py:nothing", "--cores", "4096"], "--cores: 4096 cores were requested, and"),
+    "too many cores": (
+        ["run", "--model", "python:fakes.py:nothing", "--cores", "4096"],
+        "--cores: 4096 cores were requested, and",
+    ),
     "too much memory": (
         ["run", "--model", "python:fakes.py:nothing", "--set", "limits.memory_gib=99999"],
         "this machine has less memory than the limit of 99999 GiB",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 
-from speechmeter.core import feeding, plugins
+from speechmeter.core import plugins
 from speechmeter.core.device import Device
 from speechmeter.core.errors import DeviceError, InputError, PlanError, SubjectError, UnavailableError
 from speechmeter.core.machine import available_cores, kib_field
@@ -82,7 +82,7 @@ def obstacle(case: Case, *, origin: Origin = lambda case, key: None, cuda: int |
     reason = ask(_absence, "models")
     if reason is None:
         ask(lambda case: plugins.subject(case.subject.plugin).check(case), "models")
-        ask(feeding.check, "models")
+        ask(plugins.check_input, "models")
         ask(lambda case: plugins.workload(case.workload.plugin).check(case), case.workload.plugin)
     return reason
 
