@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from speechmeter.core.axes import Axis, Option
@@ -261,21 +262,21 @@ class Phase(Enum):
 
 @runtime_checkable
 class Meter(Protocol):
-    """What is read off."""
+    """What is read off. A class that derives from it gets what most meters answer."""
 
     name: str
     metrics: tuple[Metric, ...]
     """Definitions of everything it can return."""
-    environ: Mapping[str, str]
+    environ: Mapping[str, str] = MappingProxyType({})
     """Environment variables that a process other than the timed one is started with. With any, it is not inline."""
-    ways: tuple[Way, ...]
+    ways: tuple[Way, ...] = ORDINARY
     """Ways to open the case outside the timed process, tried in order until one works; the same in one process."""
-    phase: Phase
+    phase: Phase = Phase.TIMING
     """What it does to its process; the engine decides from it where and when the meter runs."""
 
     def unavailable(self, case: Case) -> str | None:
         """Why it cannot measure this case; None when it can."""
-        ...
+        return None
 
     def measure(self, session: Session) -> list[Measurement]:
         """Readings of one pass of its own."""

@@ -59,6 +59,9 @@ def test_scores_from_a_file_that_changed_are_no_repetition(tmp_path):
         rerun(base, case.id, Again(output=tmp_path / "again"))
 
 
+SEARCH = SearchProtocol(find="max-batch", memory_gib=2.0)
+
+
 @pytest.mark.parametrize(
     ("plan", "protocol", "found"),
     [
@@ -131,7 +134,7 @@ def test_a_record_of_another_machine_is_repeated_only_on_such_a_one(axes, tmp_pa
 
 def test_what_can_be_installed_here_is_advised(tmp_path, monkeypatch):
     monkeypatch.setattr(preflight, "cuda_devices", lambda: 1)
-    monkeypatch.setattr(preflight, "_torch_version", lambda: "2.9.0+cpu")
+    monkeypatch.setattr(preflight, "version", lambda name: "2.9.0+cpu")
     case = make_case(device="cuda")
     base = write(tmp_path / "run", make_record(case, Measurement.of(metrics.LATENCY, [1.0])))
     with pytest.raises(InputError, match="built without CUDA; install a CUDA build of torch"):

@@ -1,4 +1,4 @@
-"""Make a profiler's trace fit to be kept: our ranges by their plain names, slices nested, not too many of them."""
+"""Make a profiler's trace fit to be kept: plain names, the module of every operator, slices nested, not too long."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from speechmeter.core.traces import ANNOTATION, MODULE, OPERATOR, Event, Slice, Trace, nested
-from speechmeter.meters.modules import names
-from speechmeter.meters.traces.places import ID
+from speechmeter.core.traces import ANNOTATION, DIRECTION, MODULE, OPERATOR, Event, Slice, Trace, nested
+from speechmeter.meters.recording import label
+from speechmeter.meters.recording.attribution import Node
 
 OURS = "speechmeter"
 """The key beside the events under which we say what was done to them."""
+ID = "External id"
+"""What torch calls the number of an event of the CPU, in the event itself and in what a device did for it."""
 _FLOW = ("s", "t", "f")
 _BASE = "baseTimeNanoseconds"
 """The key beside the events: the moment that their times are counted from."""
@@ -20,12 +22,23 @@ _NUMBERS = (ID, "correlation", "Ev Idx")
 _PYTHON = "python_function"
 _FINE = (OPERATOR, _PYTHON, "cpu_instant_event")
 """What is left out first of a trace that is too long, the shortest before the longer."""
-_PLAIN = {names.MODULE: MODULE, names.LABEL: "label", names.STAGE: "stage", names.CALL: "call"}
+_PLAIN = {label.MODULE: MODULE, label.LABEL: "label", label.STAGE: "stage", label.CALL: "call"}
+
+
+def with_modules(trace: Trace, nodes: Sequence[Node]) -> Trace:
+    """The trace with `module` and `direction` among the arguments of its slices, where they work for a module."""
+    homes = {node.event.id: (node.owner.module, node.direction) for node in nodes if node.owner.module}
+    events: list[Event] = []
+    for event in trace.events:
+        args = event.get("args") or {}
+        home = homes.get(args.get(ID, -1)) if event.get("ph") == "X" else None
+        events.append(event if home is None else {**event, "args": {**args, MODULE: home[0], DIRECTION: home[1]}})
+    return Trace(events=events, facts=trace.facts)
 
 
 def tidied(trace: Trace) -> Trace:
     """The trace with plain names, slices nested and arrows whole."""
-    events = [_plainly(event) for event in trace.events if not _is_mark(event)]
+    events = [_plainly(event) for event in trace.events if not str(event.get("name", "")).startswith(label.PARAMETER)]
     _clip(events)
     return replace(trace, events=_whole_flows(events))
 
@@ -48,15 +61,15 @@ def joined(traces: Sequence[Trace]) -> Trace:
 
 
 def _numbers(event: Event) -> Mapping[str, Any]:
-    return {key: value for key, value in (event.get("args") or {}).items() if key in _NUMBERS and _counts(value)}
+    return {key: value for key, value in (event.get("args") or {}).items() if key in _NUMBERS and _is_number(value)}
 
 
-def _counts(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int) and value > 0  # 0 and -1: the profiler does not know
 
 
 def _highest(event: Event) -> int:
-    flow = [event["id"]] if event.get("ph") in _FLOW and _counts(event.get("id")) else []
+    flow = [event["id"]] if event.get("ph") in _FLOW and _is_number(event.get("id")) else []
     return max([*_numbers(event).values(), *flow], default=0)
 
 
@@ -66,19 +79,23 @@ def _renumbered(event: Event, by: int, shift_us: float) -> Event:
     numbers = {key: value + by for key, value in _numbers(event).items()} if by else {}
     if numbers:
         moved = {**moved, "args": {**event["args"], **numbers}}
-    if by and event.get("ph") in _FLOW and _counts(event.get("id")):
+    if by and event.get("ph") in _FLOW and _is_number(event.get("id")):
         moved = {**moved, "id": event["id"] + by}
     return moved
 
 
 def shortened(trace: Trace, most_events: int) -> Trace:
     """A tidied trace as it is kept. Left-out events are counted in its facts, with the length below which they fell."""
-    events, facts = _bounded(list(trace.events), most_events)
-    return replace(trace, events=_whole_flows(events), facts={**trace.facts, OURS: facts})
-
-
-def _is_mark(event: Event) -> bool:
-    return str(event.get("name", "")).startswith(names.PARAMETER)
+    over = len(trace.events) - most_events
+    if over <= 0:
+        return replace(trace, events=_whole_flows(trace.events), facts={**trace.facts, OURS: {"left_out": 0}})
+    fine = sorted(
+        (float(event.get("dur", 0.0)), index) for index, event in enumerate(trace.events) if event.get("cat") in _FINE
+    )
+    gone = {index for _, index in fine[:over]}
+    kept = [event for index, event in enumerate(trace.events) if index not in gone]
+    facts = {"left_out": len(gone), "shorter_than_us": fine[len(gone) - 1][0] if gone else 0.0}
+    return replace(trace, events=_whole_flows(kept), facts={**trace.facts, OURS: facts})
 
 
 def _plainly(event: Event) -> Event:
@@ -90,18 +107,6 @@ def _plainly(event: Event) -> Event:
             category = ANNOTATION if event.get("cat") == OPERATOR else event.get("cat")
             return {**event, "name": plain or kind, "cat": category, "args": {**event.get("args", {}), kind: plain}}
     return event if name else {**event, "name": "(no name)"}
-
-
-def _bounded(events: list[Event], most: int) -> tuple[list[Event], dict[str, Any]]:
-    over = len(events) - most
-    if over <= 0:
-        return events, {"left_out": 0}
-    fine = sorted(
-        (float(event.get("dur", 0.0)), place) for place, event in enumerate(events) if event.get("cat") in _FINE
-    )
-    gone = {place for _, place in fine[:over]}
-    kept = [event for place, event in enumerate(events) if place not in gone]
-    return kept, {"left_out": len(gone), "shorter_than_us": fine[len(gone) - 1][0] if gone else 0.0}
 
 
 def _clip(events: Sequence[Event]) -> None:
