@@ -21,8 +21,8 @@ from speechmeter.core.feeding import SOUND
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
+from speechmeter.subjects.common import installed
 from speechmeter.subjects.hub import ask_hub, cached_file, may_be_hub_id
-from speechmeter.subjects.installed import installed
 
 TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

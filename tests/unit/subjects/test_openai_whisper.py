@@ -90,9 +90,9 @@ def test_a_checkpoint_decides_its_length_itself(checkpoint):
 
 def test_what_cannot_be_loaded_is_said_in_one_line(tmp_path, checkpoint):
     subject = OpenAIWhisperSubject()
-    with pytest.raises(InputError, match="'tinny' is no size and no file; did you mean 'tiny'"):
+    with pytest.raises(InputError, match="'tinny' is neither a size nor a file; did you mean 'tiny'"):
         subject.check(case_of("tinny"))
-    with pytest.raises(InputError, match="name a checkpoint that is there"):
+    with pytest.raises(InputError, match="name a checkpoint file that exists"):
         subject.check(case_of("absent.pt"))
     with pytest.raises(InputError, match="weights takes auto or random"):
         subject.check(case_of("tiny", {"weights": "mine"}))

@@ -11,7 +11,7 @@ from speechmeter.core.feeding import SHAPES
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case, Measurement, Stage
-from speechmeter.subjects.installed import installed
+from speechmeter.subjects.common import installed
 from speechmeter.subjects.losses.known import ALL, BY_NAME, Known
 
 if TYPE_CHECKING:

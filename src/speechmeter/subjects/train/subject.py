@@ -12,7 +12,7 @@ from speechmeter.core.feeding import SHAPES
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Choice, Installed, Prepared
 from speechmeter.core.types import Case
-from speechmeter.subjects.installed import installed
+from speechmeter.subjects.common import installed
 from speechmeter.subjects.python import check_source, load_factory
 
 if TYPE_CHECKING:

@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from speechmeter.core import feeding
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import BEAM, MAX_LEN_A, MAX_LEN_B, MAX_NEW_TOKENS, MIN_NEW_TOKENS, QUANTIZE, Axis
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
-from speechmeter.subjects import generation
-from speechmeter.subjects.installed import installed
-from speechmeter.subjects.refusals import torch_quantizing
+from speechmeter.subjects.common import installed, torch_quantizing
 from speechmeter.subjects.transformers import catalogue
 from speechmeter.subjects.transformers.catalogue import FRAMES, HEADS, NEEDS_VOCODER, SOUND, TEXT
 from speechmeter.subjects.transformers.compiling import not_compiled
@@ -46,12 +44,12 @@ class TransformersSubject:
 
     summary = "speech and translation models of transformers: a hub id, a directory, a config.json, or an architecture"
     axes: tuple[Axis, ...] = (
-        generation.BEAM,
-        generation.MAX_LEN_A,
-        generation.MAX_LEN_B,
-        generation.MIN_NEW_TOKENS,
-        generation.MAX_NEW_TOKENS,
-        generation.QUANTIZE,
+        BEAM,
+        MAX_LEN_A,
+        MAX_LEN_B,
+        MIN_NEW_TOKENS,
+        MAX_NEW_TOKENS,
+        QUANTIZE,
     )
     options = ("config", "head", "weights", "vocoder", "clusters", "generate", "stand_in_for")
     runs_code = False

@@ -11,8 +11,7 @@ from speechmeter.core.errors import SubjectError
 from speechmeter.core.feeding import SOUND
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
-from speechmeter.subjects.installed import installed
-from speechmeter.subjects.refusals import torch_quantizing
+from speechmeter.subjects.common import check_no_source, installed, torch_quantizing
 
 if TYPE_CHECKING:
     from speechmeter.subjects.zoo.chain import Parts
@@ -41,10 +40,7 @@ class ZooSubject(ABC):
 
     def check(self, case: Case) -> None:
         """It takes no source."""
-        if case.subject.source:
-            raise SubjectError(
-                f"{self.name} takes no source, not {case.subject.source!r}", fix=f"write `{self.name}` alone"
-            )
+        check_no_source(case)
 
     def unavailable(self, case: Case) -> str | None:
         """Audio may be too short for its convolutions; int8 is for float32 weights on the CPU."""

@@ -97,7 +97,7 @@ def test_the_seed_decides_the_weights():
 
 
 def test_a_source_or_a_wrong_vocabulary_is_refused_in_one_line():
-    with pytest.raises(SubjectError, match="tera takes no source, not 'base'; write `tera` alone"):
+    with pytest.raises(SubjectError, match="tera takes no source, but 'base' was given; write tera alone"):
         plugins.subject("tera").check(case_of("tera", source="base"))
     for wrong in (1, True, "many"):
         with pytest.raises(SubjectError, match="vocabulary takes a whole number from 2 on"):
