@@ -201,7 +201,7 @@ def _held(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
 def _has(group: Sequence[Record], name: str) -> bool:
     if name == MODULES:
         return bool(tree(group))
-    return estimate(group, metric_named(name, group, where="--metric", also=[MODULES])) is not None
+    return estimate(group, metric_named(name, group, key="metric", also=[MODULES])) is not None
 
 
 def _choices(group: Sequence[Record]) -> str:

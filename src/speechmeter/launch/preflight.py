@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from speechmeter.core import feeding, plugins
+from speechmeter.core import plugins
 from speechmeter.core.device import Device
 from speechmeter.core.errors import DeviceError, InputError, PlanError, SubjectError, UnavailableError
 from speechmeter.core.machine import available_cores, kib_field
@@ -60,7 +60,7 @@ def obstacle(case: Case, *, place: Place = lambda case, key: None, cuda: int | N
     if reason is not None:
         return reason
     _located(plugins.subject(case.subject.plugin).check, case, "models", place)
-    _located(feeding.check, case, "models", place)
+    _located(plugins.check_input, case, "models", place)
     _located(plugins.workload(case.workload.plugin).check, case, case.workload.plugin, place)
     return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from speechmeter.analysis.bisection import Bounds, next_size, trials_left
+from speechmeter.analysis.frontier import Bounds, next_size, trials_left
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import plugins
 from speechmeter.core.errors import InputError, StoppedRun

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
-from speechmeter.core.axes import NONE
+from speechmeter.core.axes import NONE, Option
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Installed
 from speechmeter.core.types import Batch, Case
@@ -16,6 +16,12 @@ RATE = 16_000
 PINNED_TOKENS = 32
 """Tokens that a decoder with random weights makes when the plan does not say: its own stopping means nothing."""
 SYNTHETIC = "synthetic: random weights, same cost, no meaning"
+
+
+WEIGHTS = Option(
+    name="weights", kind=str, default="auto", choices=("auto", "random"),
+    help="auto: trained weights where there are any; random: say that they are random, so that lengths are pinned",
+)  # fmt: skip
 
 
 def pinned_note(tokens: int) -> str:

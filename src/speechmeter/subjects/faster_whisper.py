@@ -15,11 +15,18 @@ from typing import Any
 from speechmeter.core.axes import BEAM, MAX_NEW_TOKENS, NONE, QUANTIZE
 from speechmeter.core.device import Device
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Stage
-from speechmeter.subjects.common import PINNED_TOKENS, SYNTHETIC, installed, pinned_note
-from speechmeter.subjects.whisper_windows import DEFAULT_SUPPRESSED, WINDOW_S, Windows, by_item, cut, pinned_for_item
+from speechmeter.subjects.common import PINNED_TOKENS, SYNTHETIC, WEIGHTS, installed, pinned_note
+from speechmeter.subjects.whisper_windows import (
+    DEFAULT_SUPPRESSED,
+    LANGUAGE,
+    WINDOW_S,
+    Windows,
+    by_item,
+    cut,
+    pinned_for_item,
+)
 
 MOST_TOKENS = 224
 """CTranslate2 generates no more than half of Whisper's 448 positions."""
@@ -34,7 +41,7 @@ class FasterWhisperSubject:
 
     summary = "Whisper under CTranslate2: faster-whisper:DIR, a converted model with its tokenizer.json"
     axes = (BEAM, MAX_NEW_TOKENS, QUANTIZE)
-    options = ("language", "weights")
+    options = (LANGUAGE, WEIGHTS)
     runs_code = False
     takes = (SOUND,)
 
@@ -44,7 +51,7 @@ class FasterWhisperSubject:
 
     def check(self, case: Case) -> None:
         """The directory must contain a converted model; nothing is downloaded."""
-        path, options = Path(case.subject.source), case.subject.options
+        path = Path(case.subject.source)
         if not case.subject.source or not path.is_dir():
             raise SubjectError(
                 f"faster-whisper: there is no directory {case.subject.source!r}", fix=f"convert a model: {_CONVERT}"
@@ -52,10 +59,6 @@ class FasterWhisperSubject:
         missing = [name for name in _FILES if not (path / name).is_file()]
         if missing:
             raise SubjectError(f"{str(path)!r} contains no {missing[0]}", fix=f"convert the model again: {_CONVERT}")
-        if options.get("weights", "auto") not in ("auto", "random"):
-            raise SubjectError(f"weights takes auto or random, not {options['weights']!r}", fix="mend weights")
-        if not isinstance(options.get("language", "en"), str):
-            raise SubjectError(f"language takes a code, not {options['language']!r}", fix="language: en")
 
     def unavailable(self, case: Case) -> str | None:
         """CTranslate2 knows which number formats the device has."""
@@ -79,7 +82,7 @@ class FasterWhisperSubject:
         import faster_whisper
 
         model = _load(case, device)
-        tokenizer = _tokenizer(model, str(case.subject.options.get("language", "en")))
+        tokenizer = _tokenizer(model, str(case.subject.options.get("language", LANGUAGE.default)))
         random = case.subject.options.get("weights") == "random"
         asked = case.axes.get("max_new_tokens")
         pinned = int(asked or PINNED_TOKENS) if random else None

@@ -12,11 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.device import Device
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Stage
 from speechmeter.subjects.common import installed
 from speechmeter.subjects.mel import BANDS, array_log_mel, frames_in
@@ -38,7 +37,10 @@ class OnnxSubject:
 
     summary = "an ONNX graph under onnxruntime: onnx:path/model.onnx"
     axes: tuple[Axis, ...] = ()
-    options = ("layout", "providers")
+    options = (
+        Option(name="layout", kind=str, choices=LAYOUTS, help="the last two dimensions of an input of rank 3"),
+        Option(name="providers", kind=list, default=[], help="onnxruntime's names, for example [CPUExecutionProvider]"),
+    )
     runs_code = False
     takes = (SOUND,)
 
@@ -48,17 +50,11 @@ class OnnxSubject:
 
     def check(self, case: Case) -> None:
         """The file must exist, and the options must have a meaning."""
-        source, options = case.subject.source, case.subject.options
+        source = case.subject.source
         if not Path(source).is_file():
             raise SubjectError(
                 f"there is no file {source!r}" if source else "onnx: names no model", fix="write onnx:path/model.onnx"
             )
-        layout = options.get("layout", LAYOUTS[0])
-        if layout not in LAYOUTS:
-            raise SubjectError(f"layout takes one of {', '.join(LAYOUTS)}, not {layout!r}", fix="mend layout")
-        providers = options.get("providers", [""])
-        if not isinstance(providers, list) or not providers or not all(isinstance(name, str) for name in providers):
-            raise SubjectError(f"providers takes a list of names, not {providers!r}", fix="[CPUExecutionProvider]")
 
     def unavailable(self, case: Case) -> str | None:
         """torch.compile is not for graphs, and a provider may be missing."""

@@ -13,12 +13,19 @@ from typing import Any
 
 from speechmeter.core.axes import BEAM, MAX_NEW_TOKENS
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
 from speechmeter.core.plugins import nearest
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Stage
-from speechmeter.subjects.common import PINNED_TOKENS, SYNTHETIC, installed, pinned_note
-from speechmeter.subjects.whisper_windows import DEFAULT_SUPPRESSED, WINDOW_S, Windows, by_item, cut, pinned_for_item
+from speechmeter.subjects.common import PINNED_TOKENS, SYNTHETIC, WEIGHTS, installed, pinned_note
+from speechmeter.subjects.whisper_windows import (
+    DEFAULT_SUPPRESSED,
+    LANGUAGE,
+    WINDOW_S,
+    Windows,
+    by_item,
+    cut,
+    pinned_for_item,
+)
 
 SIZES = {
     "tiny": (384, 6, 4),
@@ -38,7 +45,7 @@ class OpenAIWhisperSubject:
 
     summary = "OpenAI's Whisper: a size with random weights (openai-whisper:tiny) or a checkpoint file"
     axes = (BEAM, MAX_NEW_TOKENS)
-    options = ("language", "weights")
+    options = (LANGUAGE, WEIGHTS)
     runs_code = False
     takes = (SOUND,)
 
@@ -48,15 +55,11 @@ class OpenAIWhisperSubject:
 
     def check(self, case: Case) -> None:
         """The source must be a size or an existing file; nothing is downloaded."""
-        source, options = case.subject.source, case.subject.options
+        source = case.subject.source
         if source not in SIZES and not Path(source).is_file():
             looks_like_file = "/" in source or source.endswith(".pt")
             fix = "name a checkpoint file that exists" if looks_like_file else nearest(source, [*SIZES])
             raise SubjectError(f"openai-whisper: {source!r} is neither a size nor a file", fix=fix)
-        if options.get("weights", "auto") not in ("auto", "random"):
-            raise SubjectError(f"weights takes auto or random, not {options['weights']!r}", fix="mend weights")
-        if not isinstance(options.get("language", "en"), str):
-            raise SubjectError(f"language takes a code, not {options['language']!r}", fix="language: en")
 
     def unavailable(self, case: Case) -> str | None:
         """The library has two number formats and cannot be compiled."""
@@ -150,7 +153,7 @@ def _options(case: Case, model: Any, pinned: int | None) -> Any:
     import whisper
     from whisper.tokenizer import get_tokenizer
 
-    beam, language = int(case.axes["beam"]), str(case.subject.options.get("language", "en"))
+    beam, language = int(case.axes["beam"]), str(case.subject.options.get("language", LANGUAGE.default))
     options = whisper.DecodingOptions(
         language=language,
         without_timestamps=True,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Stage
 from speechmeter.subjects.common import check_no_source, cpu_engine, installed, waves
 
@@ -28,7 +27,7 @@ class PocketsphinxSubject:
 
     summary = "PocketSphinx with its English model: no neural network, one thread"
     axes: tuple[Axis, ...] = ()
-    options = tuple(_OPTIONS)
+    options = tuple(Option(name=name, kind=(float, str), help=takes) for name, (takes, _) in _OPTIONS.items())
     runs_code = False
     takes = (SOUND,)
 
@@ -73,7 +72,7 @@ def _settings(case: Case) -> dict[str, float]:
         except (TypeError, ValueError):
             number = float("nan")
         if not fits(number):
-            raise SubjectError(f"{name} takes {takes}, not {given!r}", fix=f"mend {name}")
+            raise SubjectError(f"{name} takes {takes}, not {given!r}", key=name)
         found[name] = number
     return found
 

@@ -17,11 +17,10 @@ from contextlib import redirect_stdout
 from importlib.metadata import version
 from typing import Any
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
 from speechmeter.core.plugins import nearest
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Stage
 from speechmeter.subjects import torchaudio_stand_in as stand_in
 from speechmeter.subjects.common import SYNTHETIC, installed
@@ -48,7 +47,9 @@ class S3prlSubject:
 
     summary = "s3prl upstreams: " + ", ".join(UPSTREAMS)
     axes: tuple[Axis, ...] = ()
-    options = ("config",)
+    options = (
+        Option(name="config", kind=dict, default={}, help="configuration values, for example {encoder_layers: 6}"),
+    )
     runs_code = False
     takes = (SOUND,)
 
@@ -66,8 +67,6 @@ class S3prlSubject:
             )
         if source not in UPSTREAMS:
             raise SubjectError(f"there is no s3prl upstream {source!r}", fix=nearest(source, list(UPSTREAMS)))
-        if not isinstance(config, dict):
-            raise SubjectError("config takes a mapping of configuration values", fix="config: {encoder_layers: 6}")
         for key, value in config.items():
             numbers = isinstance(value, list) and all(isinstance(item, int | float) for item in value)
             word = isinstance(value, str) and _HARMLESS.fullmatch(value) is not None

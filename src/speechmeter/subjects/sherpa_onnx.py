@@ -9,12 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Stage
-from speechmeter.subjects.common import RATE, SYNTHETIC, installed, waves
+from speechmeter.subjects.common import RATE, SYNTHETIC, WEIGHTS, installed, waves
 from speechmeter.subjects.onnx_model import weights_only
 
 _NEEDED = {
@@ -32,7 +31,7 @@ class SherpaOnnxSubject:
 
     summary = "offline CTC recognisers of sherpa-onnx: sherpa-onnx:DIR with a .onnx file and tokens.txt"
     axes: tuple[Axis, ...] = ()
-    options = ("model", "weights")
+    options = (Option(name="model", kind=str, help="a .onnx file of the directory, if it has several"), WEIGHTS)
     runs_code = False
     takes = (SOUND,)
 
@@ -42,7 +41,7 @@ class SherpaOnnxSubject:
 
     def check(self, case: Case) -> None:
         """One model and its tokens must exist."""
-        folder, options = Path(case.subject.source), case.subject.options
+        folder = Path(case.subject.source)
         if not case.subject.source or not folder.is_dir():
             raise SubjectError(
                 f"sherpa-onnx: there is no directory {case.subject.source!r}", fix="name the directory of a model"
@@ -50,8 +49,6 @@ class SherpaOnnxSubject:
         _model_file(case)
         if not (folder / "tokens.txt").is_file():
             raise SubjectError(f"{str(folder)!r} contains no tokens.txt", fix="put it beside the model")
-        if options.get("weights", "auto") not in ("auto", "random"):
-            raise SubjectError(f"weights takes auto or random, not {options['weights']!r}", fix="mend weights")
 
     def unavailable(self, case: Case) -> str | None:
         """Its wheels are for the CPU, and the graph decides the number format."""

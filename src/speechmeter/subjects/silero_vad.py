@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
-from speechmeter.core.axes import Axis
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.axes import Axis, Option
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Segments, Stage
 from speechmeter.subjects.common import RATE, check_no_source, installed
 
@@ -25,7 +24,7 @@ class SileroVadSubject:
 
     summary = "Silero VAD, voice activity detection: segments of speech in seconds"
     axes: tuple[Axis, ...] = ()
-    options: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
     runs_code = False
     takes = (SOUND,)
 

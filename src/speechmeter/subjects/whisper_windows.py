@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, TypeVar
 
+from speechmeter.core.axes import Option
 from speechmeter.core.types import Batch, Case
 from speechmeter.subjects.common import RATE, waves
 
@@ -14,6 +15,8 @@ WINDOW_S = 30
 WINDOW_SAMPLES = WINDOW_S * RATE
 DEFAULT_SUPPRESSED = -1
 """Means, in a list of suppressed tokens, those that the model suppresses by default."""
+
+LANGUAGE = Option(name="language", kind=str, default="en", help="a language code such as en")
 
 T = TypeVar("T")
 

@@ -82,8 +82,6 @@ def test_what_is_missing_from_a_directory_is_named(tmp_path):
             subject.check(case_of(tmp_path))
         (tmp_path / name).write_text("{}")
     subject.check(case_of(tmp_path))
-    with pytest.raises(InputError, match="weights takes auto or random"):
-        subject.check(case_of(tmp_path, {"weights": "mine"}))
     with pytest.raises(InputError, match="faster-whisper cannot load"):
         subject.prepare(case_of(tmp_path), "cpu")
 

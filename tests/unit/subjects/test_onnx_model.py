@@ -128,12 +128,7 @@ def test_a_file_that_is_no_graph_is_refused(tmp_path):
             stages_of(tmp_path / "m.onnx")
 
 
-@pytest.mark.parametrize(
-    ("options", "words"), [({"layout": "up"}, "layout takes one of"), ({"providers": "CPU"}, "takes a list of names")]
-)
-def test_options_are_checked_before_anything_starts(tmp_path, options, words):
-    with pytest.raises(InputError, match=words):
-        OnnxSubject().check(case_of(graph(tmp_path / "m.onnx", ("x", FLOAT, ["b", "t"])), options))
+def test_a_file_that_does_not_exist_is_refused(tmp_path):
     with pytest.raises(InputError, match="there is no file"):
         OnnxSubject().check(case_of(tmp_path / "absent.onnx"))
 

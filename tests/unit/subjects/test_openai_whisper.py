@@ -94,8 +94,6 @@ def test_what_cannot_be_loaded_is_said_in_one_line(tmp_path, checkpoint):
         subject.check(case_of("tinny"))
     with pytest.raises(InputError, match="name a checkpoint file that exists"):
         subject.check(case_of("absent.pt"))
-    with pytest.raises(InputError, match="weights takes auto or random"):
-        subject.check(case_of("tiny", {"weights": "mine"}))
     (tmp_path / "bad.pt").write_text("not a checkpoint")
     with pytest.raises(InputError, match=r"cannot load .*bad\.pt"):
         subject.prepare(case_of(tmp_path / "bad.pt"), "cpu")
