@@ -10,7 +10,7 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.protocols import ORDINARY, Fed, Installed, Meter, Phase, Prepared, Subject, Workload
 from speechmeter.core.types import Batch, Measurement, Spec, Stage
 from speechmeter.engine.measure import measure
-from speechmeter.launch.places import measure_here
+from speechmeter.launch.executors import measure_here
 from speechmeter.meters.latency import LatencyMeter
 
 SLACK_S = 0.003

@@ -17,7 +17,7 @@ from speechmeter.core.errors import InputError
 from speechmeter.core.machine import available_cores
 from speechmeter.core.protocols import Fed, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Record, Spec, Stage
-from speechmeter.launch.places import measure_here
+from speechmeter.launch.executors import measure_here
 from speechmeter.report import choose, text
 
 _PROTOCOL = {"warmup": 30, "samples": 10, "min_samples": 2, "budget_s": 20.0}

@@ -15,7 +15,7 @@ from speechmeter.core.outputs import Keep, TraceOptions  # noqa: E402
 from speechmeter.core.protocols import ORDINARY, Phase, Prepared  # noqa: E402
 from speechmeter.core.types import Batch, Measurement, Stage  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
-from speechmeter.launch.places import measure_here  # noqa: E402
+from speechmeter.launch.executors import measure_here  # noqa: E402
 from speechmeter.meters.latency import LatencyMeter  # noqa: E402
 from speechmeter.meters.modules import ModulesMeter  # noqa: E402
 from speechmeter.meters.operators.meter import OperatorsMeter  # noqa: E402

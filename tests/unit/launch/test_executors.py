@@ -12,8 +12,8 @@ from speechmeter.core.outputs import Keep, TraceOptions
 from speechmeter.core.types import Limits, Measurement
 from speechmeter.engine.measure import Outcome
 from speechmeter.engine.phases import processes_of
-from speechmeter.launch import places
-from speechmeter.launch.places import InlinePlace, SubprocessPlace, meters_of
+from speechmeter.launch import executors
+from speechmeter.launch.executors import InlineExecutor, SubprocessExecutor, meters_of
 
 ALL = ("flops", "memory", "parameters", "latency", "operators")
 
@@ -100,7 +100,7 @@ def test_a_meter_that_counts_is_left_out_of_a_process_that_times():
 
 @pytest.fixture
 def started(monkeypatch):
-    """Jobs that a place hands to processes, none of which is started; `fails` names a process that goes wrong."""
+    """Jobs that an executor hands to processes, none of which is started; `fails` names a process that goes wrong."""
 
     class Process:
         fails = None
@@ -116,13 +116,13 @@ def started(monkeypatch):
                 return Outcome(status="error", reason="it broke", measurements=(reading,))
             return Outcome(status="ok", measurements=(reading,))
 
-    monkeypatch.setattr(places, "MeasuringProcess", Process)
+    monkeypatch.setattr(executors, "MeasuringProcess", Process)
     return Process
 
 
 def outcome_of(tmp_path, extent, **axes):
-    place = SubprocessPlace(Limits(time_s=60), Keep(folder=tmp_path))
-    return place.measure(make_case(meters=ALL, **axes), lambda phase: None, extent)
+    executor = SubprocessExecutor(Limits(time_s=60), Keep(folder=tmp_path))
+    return executor.measure(make_case(meters=ALL, **axes), lambda phase: None, extent)
 
 
 @pytest.mark.parametrize(
@@ -169,16 +169,16 @@ def test_a_process_that_only_watches_loses_its_own_figures_when_it_fails(fails, 
 
 def test_a_case_that_is_only_watched_fails_with_its_process(started, tmp_path):
     started.fails = "shapes"
-    place = SubprocessPlace(Limits(time_s=60), Keep(folder=tmp_path))
-    outcome = place.measure(make_case(meters=("flops", "parameters")), lambda phase: None)
+    executor = SubprocessExecutor(Limits(time_s=60), Keep(folder=tmp_path))
+    outcome = executor.measure(make_case(meters=("flops", "parameters")), lambda phase: None)
     assert (outcome.status, outcome.reason) == ("error", "it broke")
 
 
 @pytest.mark.parametrize("extent", ["all", "repeat"])
 def test_all_rounds_know_how_a_trace_is_recorded_and_the_first_where_it_goes(extent, started, tmp_path):
     options = TraceOptions(steps=2, python_stacks=True)
-    place = SubprocessPlace(Limits(time_s=60), Keep(folder=tmp_path, trace=options))
-    place.measure(make_case(meters=("modules", "trace")), lambda phase: None, extent)
+    executor = SubprocessExecutor(Limits(time_s=60), Keep(folder=tmp_path, trace=options))
+    executor.measure(make_case(meters=("modules", "trace")), lambda phase: None, extent)
     (keep,) = {job.keep for job, _ in started.jobs}
     assert keep.trace == options
     assert (keep.folder, keep.outputs) == ((tmp_path, True) if extent == "all" else (None, False))
@@ -186,8 +186,8 @@ def test_all_rounds_know_how_a_trace_is_recorded_and_the_first_where_it_goes(ext
 
 def test_an_inline_run_ends_once_its_process_has_lost_the_device(monkeypatch, tmp_path):
     outcomes = iter([Outcome(status="error"), Outcome(status="crashed", reason="the device is lost")])
-    monkeypatch.setattr(places, "measure_here", lambda *args, **options: next(outcomes))
-    place = InlinePlace(Keep(folder=tmp_path))
-    assert [place.measure(make_case(), print).status for _ in range(2)] == ["error", "crashed"]
-    with pytest.raises(CannotGoOnError, match=r"the device is lost; go on with --resume and --launcher subprocess"):
-        place.measure(make_case(), print)
+    monkeypatch.setattr(executors, "measure_here", lambda *args, **options: next(outcomes))
+    executor = InlineExecutor(Keep(folder=tmp_path))
+    assert [executor.measure(make_case(), print).status for _ in range(2)] == ["error", "crashed"]
+    with pytest.raises(CannotGoOnError, match=r"the device is lost.*use `resume` with `launcher: subprocess`"):
+        executor.measure(make_case(), print)

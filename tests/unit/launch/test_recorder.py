@@ -5,15 +5,15 @@ from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import metrics
 from speechmeter.core.types import Environment, Measurement, Skip
 from speechmeter.engine.measure import Outcome
-from speechmeter.launch.agenda import Sweep
-from speechmeter.launch.sweep import run_sweep
+from speechmeter.launch.recorder import run_sweep
+from speechmeter.launch.schedule import Sweep
 from speechmeter.report.grids import summary
 from speechmeter.store import lines
 from speechmeter.store.run_dir import RunWriter
 
 
 class Given:
-    """A place that measures nothing: latency by case name and how often it was asked."""
+    """An executor that measures nothing: latency by case name and how often it was asked."""
 
     def __init__(self, times):
         self._times = times
@@ -30,16 +30,16 @@ class Given:
 
 
 def swept(tmp_path, cases, rounds, times=None, **fields):
-    place = Given(times or {})
+    executor = Given(times or {})
     with RunWriter(tmp_path / "run") as store:
         store.begin("")
-        run_sweep(Sweep(cases=cases, rounds=rounds, **fields), place, store)
+        run_sweep(Sweep(cases=cases, rounds=rounds, **fields), executor, store)
         measured = [r.round for r in store.records() if r.status == "ok"]
-        assert place.extents == ["all" if r == 0 else "repeat" if r < rounds.least else "timing" for r in measured]
-        return place.asked, store.records()
+        assert executor.extents == ["all" if r == 0 else "repeat" if r < rounds.least else "timing" for r in measured]
+        return executor.asked, store.records()
 
 
-def test_cases_of_one_cell_stand_side_by_side_and_every_other_round_runs_backwards(tmp_path):
+def test_cases_of_one_cell_are_side_by_side_and_every_other_round_runs_backwards(tmp_path):
     cases = [make_case(name, seconds=float(s)) for name in "AB" for s in (1, 2)]
     asked, records = swept(tmp_path, cases, Rounds(least=2, most=2))
     assert asked == ["A1", "B1", "A2", "B2", "B2", "A2", "B1", "A1"]
@@ -79,7 +79,7 @@ HERE = Environment(facts={"cpu": "x"})
 
 
 class Broken:
-    """A place whose first case gives a measurement that no record holds."""
+    """An executor whose first case gives a measurement that no record holds."""
 
     def __init__(self, measurement):
         self._given = [measurement]
@@ -103,12 +103,12 @@ class Broken:
 )
 def test_what_no_record_holds_becomes_an_error_and_the_run_goes_on(tmp_path, monkeypatch, values, notes, told):
     monkeypatch.setattr(lines, "LARGEST_LINE", 2**15)
-    place = Broken(Measurement.of(metrics.LATENCY, values, notes=notes))
+    executor = Broken(Measurement.of(metrics.LATENCY, values, notes=notes))
     events = []
     with RunWriter(tmp_path) as store:
         store.begin("")
         sweep = Sweep(cases=[make_case("A"), make_case("B")], rounds=Rounds(least=1, most=1))
-        run_sweep(sweep, place, store, events.append)
+        run_sweep(sweep, executor, store, events.append)
         broken, whole = store.records()
     assert (broken.case.subject.name, broken.round, broken.sequence, broken.status) == ("A", 0, 0, "error")
     assert told in broken.reason

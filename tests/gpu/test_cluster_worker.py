@@ -15,16 +15,16 @@ PROGRAM = """
 import json
 from speechmeter.core.machine import available_cores
 from speechmeter.core.types import Limits
-from speechmeter.launch.muster import Wishes
-from speechmeter.launch.node import Bench, survey, told
+from speechmeter.launch.cluster import Requirements
+from speechmeter.launch.node import Worker, measured_from, survey
 from speechmeter.plan.study import study_from_python
 
 plan = {"models": ["log-mel"], "seconds": 1, "device": "cuda", "cores": 1, "threads": 1, "meters": ["latency"]}
 (case,) = study_from_python(plan).cells.cases
-setting = Wishes(cases=[case], limits=Limits(time_s=300)).setting()
+setting = Requirements(cases=[case], limits=Limits(time_s=300)).setting()
 answer = survey({**setting, "cases": [case.to_json()], "gpus": 1})
-bench = Bench({**setting, "cores": [available_cores()[-1]]})
-found = told(bench.measure({"case": case.to_json(), "extent": "all"}))
+worker = Worker({**setting, "cores": [available_cores()[-1]]})
+found = measured_from(worker.measure({"case": case.to_json(), "extent": "all"}))
 environment = found.outcome.environment
 facts = environment.facts if environment else {}
 print(json.dumps({

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, perf_counter_ns
@@ -18,9 +20,8 @@ from speechmeter.core.protocols import ORDINARY, Meter, Subject, Workload
 from speechmeter.core.types import BASELINE, VARIANT, Case, Limits, Measurement
 from speechmeter.engine.measure import Outcome, measure
 from speechmeter.engine.phases import MAIN, PROFILED, Process, processes_of
-from speechmeter.launch.job import Job
+from speechmeter.launch.child import Job
 from speechmeter.launch.process import MeasuringProcess
-from speechmeter.launch.release import release
 
 THIS = "this"
 _SHARE_OF_FREE_MEMORY = 0.95
@@ -30,89 +31,81 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS
 
 
 Extent = Literal["all", "repeat", "timing"]
+"""Which processes of a case a round runs: `repeat` leaves out those that only count exact things, `timing` is the
+main process alone."""
 
 
-class Place(Protocol):
-    """Measures one round of a case, whatever becomes of it."""
+class Executor(Protocol):
+    """Measures one round of a case, and makes an outcome of any failure."""
 
     def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
-        """The outcome of the case's meters, merged.
-
-        `repeat` leaves out processes that only count exact things, `timing` all but the main process.
-        """
+        """The outcome of the case's meters, merged."""
         ...
 
 
-class SubprocessPlace:
+class SubprocessExecutor:
     """Fresh processes: one for the meters that share, one for each that needs its own."""
 
-    def __init__(self, limits: Limits, artifacts: Keep, baseline_python: str | None = None) -> None:
+    def __init__(self, limits: Limits, keep: Keep, baseline_python: str | None = None) -> None:
         self._limits = limits
-        self._artifacts = artifacts
+        self._keep = keep
         self._baseline_python = baseline_python
 
     def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
         """Run the case's processes in order within its time limit; stop after the first that fails."""
         deadline = None if self._limits.time_s is None else monotonic() + self._limits.time_s
+        keep = self._keep if extent == "all" else self._keep.later_round()
+        processes = processes_of(case, meters_of(case, repeated=extent != "all"))
         merged: Outcome | None = None
-        todo = processes_of(case, meters_of(case, repeated=extent != "all"))
-        for process in todo[: 1 if extent == "timing" else None]:
-            left = None if deadline is None else max(0.1, deadline - monotonic())
-            keep = self._artifacts if extent == "all" else self._artifacts.later_round()
-            outcome = self._one(case, process, left, report, leads=merged is None, keep=keep)
+        for process in processes[: 1 if extent == "timing" else None]:
+            job = Job(
+                case=case,
+                meters=tuple(meter.name for meter in process.meters),
+                process=process.name,
+                leads=merged is None,
+                spawned_ns=perf_counter_ns(),
+                memory_bytes=_memory_bytes(self._limits, on_cuda=case.device.is_cuda),
+                keep=keep,
+            )
+            left_s = None if deadline is None else max(0.1, deadline - monotonic())
+            outcome = self._start(job, process, report).run(left_s, self._limits.time_s)
             if merged is not None and process.observes:
-                outcome = _unobserved(outcome, process)
+                outcome = _without_failure(outcome, process)
             merged = outcome if merged is None else _merge(merged, outcome, process.name)
             if outcome.status != "ok":
                 break
         assert merged is not None
         return merged
 
-    def _one(
-        self,
-        case: Case,
-        process: Process,
-        time_s: float | None,
-        report: Callable[[str], None],
-        *,
-        leads: bool,
-        keep: Keep | None,
-    ) -> Outcome:
-        job = Job(
-            case=case,
-            meters=tuple(meter.name for meter in process.meters),
-            process=process.name,
-            leads=leads,
-            spawned_ns=perf_counter_ns(),
-            memory_bytes=_memory_bytes(self._limits, case.device.is_cuda),
-            keep=keep,
-        )
+    def _start(self, job: Job, process: Process, report: Callable[[str], None]) -> MeasuringProcess:
+        case = job.case
         environ = _environ(case, process)
         if case.device.is_cuda and self._limits.memory_gib is not None:
             environ["SPEECHMETER_CUDA_GIB"] = str(self._limits.memory_gib)
-        log = (self._artifacts.folder or Path()) / f"{case.id}-{process.name}-{os.getpid()}.log"
+        log = (self._keep.folder or Path()) / f"{case.id}-{process.name}-{os.getpid()}.log"
         python = sys.executable
         if self._baseline_python is not None and case.axes.get(VARIANT) == BASELINE:
             python = self._baseline_python
             environ.pop("PYTHONPATH", None)  # it belongs to this environment, not to the other
-        return MeasuringProcess(job, environ, log, report, python).run(time_s, self._limits.time_s)
+        return MeasuringProcess(job, environ, log, report, python)
 
 
-class InlinePlace:
+class InlineExecutor:
     """This process: quick, for debugging; no limits, and meters that need their own process are unavailable.
 
     So are profilers where anything is timed: the next case would be timed after them.
     """
 
-    def __init__(self, artifacts: Keep) -> None:
-        self._artifacts = artifacts
+    def __init__(self, keep: Keep) -> None:
+        self._keep = keep
         self._crashed = ""
 
     def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
         """The outcome of the meters that can share this process. Raises CannotGoOnError once its device is lost."""
         if self._crashed:
             raise CannotGoOnError(
-                f"{self._crashed}; go on with --resume and --launcher subprocess",
+                f"{self._crashed}; this process cannot use the device again: "
+                "use `resume` with `launcher: subprocess` to continue",
                 resume_with={"launcher": "subprocess"},
             )
         outcome = measure_here(
@@ -120,10 +113,10 @@ class InlinePlace:
             plugins.subject(case.subject.plugin),
             plugins.workload(case.workload.plugin),
             meters_of(case, repeated=extent != "all"),
-            "use --launcher subprocess",
+            "use `launcher: subprocess`",
             with_profilers=False,
             report=report,
-            keep=self._artifacts if extent == "all" else self._artifacts.later_round(),
+            keep=self._keep if extent == "all" else self._keep.later_round(),
         )
         release()
         self._crashed = outcome.reason if outcome.status == "crashed" else ""
@@ -139,13 +132,13 @@ def measure_here(
     subject: Subject,
     workload: Workload,
     meters: Sequence[Meter],
-    way_out: str,
+    fix: str,
     *,
     with_profilers: bool = True,
     report: Callable[[str], None] = lambda phase: None,
     keep: Keep | None = Keep(),
 ) -> Outcome:
-    """Measure in this process; a meter that needs its own is unavailable, with the way out.
+    """Measure in this process; a meter that needs its own is unavailable, and `fix` says what to do instead.
 
     `with_profilers` runs them after all others. Without, they run only where nothing is timed.
     """
@@ -162,7 +155,7 @@ def measure_here(
     name = PROFILED if names == {PROFILED} else MAIN
     outcome = measure(case, subject, workload, shared, report=report, process=name, ways=ORDINARY, keep=keep)
     absent = tuple(
-        Measurement.absent(meter.metrics[0], f"{meter.name} needs a process of its own: {way_out}") for meter in apart
+        Measurement.absent(meter.metrics[0], f"{meter.name} needs a process of its own: {fix}") for meter in apart
     )
     return replace(outcome, measurements=(*outcome.measurements, *absent))
 
@@ -177,6 +170,15 @@ def all_exact(meters: Iterable[str]) -> bool:
     return all(metric.exact for name in meters for metric in plugins.meter(name).metrics)
 
 
+def release() -> None:
+    """Free what only reference cycles keep alive, and return cached CUDA memory. Imports nothing by itself."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        with contextlib.suppress(RuntimeError):  # a device that the case broke: its outcome says so already
+            torch.cuda.empty_cache()
+
+
 def _environ(case: Case, process: Process) -> dict[str, str]:
     """Variables that libraries read when they start. The latency process has the default allocator."""
     environ = {key: value for key, value in os.environ.items() if key not in _THRESHOLDS}
@@ -189,16 +191,18 @@ def _environ(case: Case, process: Process) -> dict[str, str]:
     return {**environ, **process.environ}
 
 
-def _memory_bytes(limits: Limits, on_cuda: bool) -> int | None:
+def _memory_bytes(limits: Limits, *, on_cuda: bool) -> int | None:
     """The limit given; on the CPU, without one, what is free now, so that a case dies before the machine does."""
+    if on_cuda:  # the limit is on the memory of the device
+        return None
     if limits.memory_gib is not None:
-        return None if on_cuda else int(limits.memory_gib * 2**30)
+        return int(limits.memory_gib * 2**30)
     free = kib_field("/proc/meminfo", "MemAvailable")
-    return None if on_cuda or free is None else int(free * _SHARE_OF_FREE_MEMORY)
+    return None if free is None else int(free * _SHARE_OF_FREE_MEMORY)
 
 
-def _unobserved(outcome: Outcome, process: Process) -> Outcome:
-    """What failed in a process that only watches is missing, with the reason; what others measured stays."""
+def _without_failure(outcome: Outcome, process: Process) -> Outcome:
+    """The outcome of a process that only observes: its failure makes its own metrics unavailable, not the case."""
     if outcome.status == "ok":
         return outcome
     reason = f"{process.name} pass: {outcome.status}: {outcome.reason}"
@@ -210,14 +214,12 @@ def _unobserved(outcome: Outcome, process: Process) -> Outcome:
 
 def _merge(first: Outcome, second: Outcome, process: str) -> Outcome:
     failed = second if second.status != "ok" else first
-    reason = f"{process} pass: {second.reason}" if failed is second else first.reason
     known = {(m.metric, m.scope, m.values) for m in first.measurements}
     added = [m for m in second.measurements if (m.metric, m.scope, m.values) not in known or not m.values]
-    warnings: Mapping[str, None] = dict.fromkeys((*first.warnings, *second.warnings))
     return Outcome(
         status=failed.status,
-        reason=reason,
+        reason=f"{process} pass: {second.reason}" if failed is second else first.reason,
         measurements=(*first.measurements, *added),
-        warnings=tuple(warnings),
+        warnings=tuple(dict.fromkeys((*first.warnings, *second.warnings))),
         environment=first.environment or second.environment,
     )
