@@ -1,8 +1,8 @@
 """How long a generated text gets."""
 
 import pytest
-from speechmeter.subjects.common import PINNED_TOKENS
 
+from speechmeter.subjects.common import PINNED_TOKENS
 from speechmeter.subjects.transformers.lengths import contradiction, lengths_of
 
 
