@@ -277,7 +277,7 @@ def _check_options(study: Study, options: Options) -> None:
         raise InputError(
             f"{options.launcher} has one interpreter", where="--baseline-python", fix="use --launcher subprocess"
         )
-    pinned = [case for case in study.cells.cases if case.axes["cores"] != len(available_cores())]
+    pinned = [case for case in study.cells.cases if case.axes.cores != len(available_cores())]
     if options.launcher == "inline" and pinned:
         raise DeviceError(
             "inline cannot pin cores: it measures in this very process",
@@ -306,7 +306,7 @@ def _cases(study: Study, options: Options) -> list[Case]:
 
 def _variants(case: Case) -> list[Case]:
     """The same case for the other interpreter and for this one, to be measured side by side."""
-    return [replace(case, axes={**case.axes, VARIANT: variant}) for variant in (BASELINE, THIS)]
+    return [case.with_axes(**{VARIANT: variant}) for variant in (BASELINE, THIS)]
 
 
 def left_to_do(sweep: Sweep, options: Options) -> list[tuple[Case, int]]:
