@@ -18,7 +18,7 @@ def configure(case: Case) -> torch.dtype:
     """Set threads, seed, TF32 and determinism as the case asks; the dtype of weights and floating input."""
     axes = case.axes
     torch.set_num_threads(int(axes["threads"]))
-    torch.manual_seed(int(case.protocol.get("seed", 0)))
+    torch.manual_seed(case.protocol.seed)
     tf32 = bool(axes.get("tf32", False))
     torch.backends.cuda.matmul.allow_tf32 = tf32
     torch.backends.cudnn.allow_tf32 = tf32

@@ -75,7 +75,7 @@ class TransducerLossSubject:
             vocabulary=int(case.axes["vocabulary"]),
             dtype=dtype,
             device=device,
-            seed=int(case.protocol.get("seed", 0)),
+            seed=case.protocol.seed,
             keep=case.axes["keep"] == ORIGINAL,
             states=int(case.subject.options.get(_STATES, self.options[0].default)),
         )
