@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from speechmeter.analysis.derived import lacking
 from speechmeter.analysis.figures import definition
 from speechmeter.analysis.quality import best_score
+from speechmeter.analysis.selecting import by_case
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
@@ -101,10 +102,7 @@ def _has_values(records: Sequence[Record], metric: Metric) -> bool:
 
 def _quality(records: Sequence[Record]) -> Metric:
     """The first of WER, CER, BLEU and chrF that some case has."""
-    cases: dict[str, list[Record]] = {}
-    for record in records:
-        cases.setdefault(record.case.id, []).append(record)
-    return best_score(list(cases.values())) or metrics.WER
+    return best_score(list(by_case(records).values())) or metrics.WER
 
 
 _BY_DEVICE: Mapping[str, Callable[[Sequence[Record]], Metric]] = {

@@ -24,6 +24,8 @@ from speechmeter.analysis.family import Family, alone, together
 from speechmeter.analysis.metric_names import MEMORY, MODULES, memory_metric, metric_named
 from speechmeter.analysis.module_tree import tree
 from speechmeter.analysis.modules import time_metric
+from speechmeter.analysis.selecting import MODEL, by_case, parse
+from speechmeter.analysis.selecting import select as select_records
 from speechmeter.api.earlier_runs import EarlierRuns
 from speechmeter.core import metrics
 from speechmeter.core.bounded import MIB, read_text
@@ -32,8 +34,6 @@ from speechmeter.core.hosts import HOST, hosts_apart
 from speechmeter.core.metrics import Metric
 from speechmeter.core.scope import EVERYTHING
 from speechmeter.core.types import LEFT_OUT, VARIANT, Case, Record
-from speechmeter.report.selecting import MODEL, fits, nothing_fits, parse
-from speechmeter.report.tables import by_case
 from speechmeter.store.planned import unfinished
 from speechmeter.store.run_dir import RunDir
 
@@ -74,13 +74,11 @@ def select(text: str) -> Selection:
     run = RunDir.existing(path)
     records = run.records()
     measured = [record for record in hosts_apart(records) if record.status != "skipped"]
-    chosen = tuple(tuple(group) for group in by_case(measured).values() if fits(group[0], filters))
-    if not chosen:
-        raise nothing_fits(text, filters, measured)
+    chosen = by_case(select_records(measured, filters, text))
     return Selection(
         path=path,
         filters=filters,
-        groups=chosen,
+        groups=tuple(map(tuple, chosen.values())),
         environments=run.environments(),
         unfinished=unfinished(path, records),
         notes=run.notes,

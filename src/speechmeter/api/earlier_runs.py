@@ -13,12 +13,12 @@ from statistics import fmean, median
 from speechmeter.analysis.compare import Between
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.moderation import Variance
+from speechmeter.analysis.selecting import by_case
 from speechmeter.analysis.student import t_quantile
 from speechmeter.core.errors import SkippedLinesWarning, SpeechmeterError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case, Record
 from speechmeter.report.numbers import counted
-from speechmeter.report.tables import by_case
 from speechmeter.store.run_dir import RunDir, is_run
 
 _FEWEST = 5

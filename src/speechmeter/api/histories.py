@@ -13,11 +13,11 @@ from typing import Any
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.history import Failure, Point, Series, machine_of, series_of
 from speechmeter.analysis.metric_names import metric_named
+from speechmeter.analysis.selecting import fits, nothing_fits, parse
 from speechmeter.core.errors import InputError, SpeechmeterError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import FAILED, Case, Record
 from speechmeter.report.numbers import counted
-from speechmeter.report.selecting import fits, nothing_fits, parse
 from speechmeter.store.run_dir import RunDir, is_run
 
 _Machine = tuple[str, ...]

@@ -13,6 +13,7 @@ from typing import Any
 from speechmeter.analysis.conditions import SAME_CODE_FIX, same_code
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.metric_names import metric_named
+from speechmeter.analysis.selecting import MODEL, by_case, select
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.api.crews import Launcher, crew_for
 from speechmeter.api.searching import check_search, search_of
@@ -32,8 +33,7 @@ from speechmeter.launch.spread import run_spread
 from speechmeter.launch.sweep import run_sweep
 from speechmeter.plan.study import Study, study_from_file, study_from_python, study_of_run
 from speechmeter.report import choose, text
-from speechmeter.report.selecting import MODEL, fits, nothing_fits
-from speechmeter.report.tables import Table, by_case, with_notes
+from speechmeter.report.tables import Table, with_notes
 from speechmeter.store.planned import Planned, unfinished
 from speechmeter.store.run_dir import RunDir, RunWriter, is_free, is_run, new_run
 from speechmeter.store.skipped import Skipped
@@ -97,12 +97,10 @@ class Run:
         `estimates("memory", model="log-mel", seconds=2)`. Raises InputError for a name that no metric has, and for
         an axis or a value that no case has.
         """
-        chosen = [group for group in by_case(self.records).values() if fits(group[0], axes)]
-        if axes and not chosen:
-            raise nothing_fits(str(self.path), axes, self.records)
+        chosen = select(self.records, axes, str(self.path)) if axes else self.records
         metric_named(metric, self.records)
         found: list[tuple[Mapping[str, Any], Estimate]] = []
-        for group in chosen:
+        for group in by_case(chosen).values():
             made = estimate(group, metric_named(metric, group, among=self.records))
             if made is not None:
                 found.append(({MODEL: group[0].case.subject.name, **group[0].case.axes}, made))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from speechmeter.analysis.derived import lacking, sample_values, why_absent
 from speechmeter.analysis.estimate import Estimate, estimate, real_time, samples_needed
+from speechmeter.analysis.selecting import by_case as by_case  # noqa: PLC0414 - its users here move one by one
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.scope import LOADING
@@ -131,11 +132,3 @@ def in_one_unit(cells: Sequence[Cell]) -> list[Cell]:
         return list(cells)
     scale = bytes_unit(max(sizes, key=abs))
     return [replace(cell, scale=scale) for cell in cells]
-
-
-def by_case(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Records of each case in the order of their first appearance."""
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(record.case.id, []).append(record)
-    return groups

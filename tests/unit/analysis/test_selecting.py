@@ -3,8 +3,8 @@
 import pytest
 from conftest import make_case, make_record
 
+from speechmeter.analysis.selecting import fits, nothing_fits, parse
 from speechmeter.core.errors import InputError
-from speechmeter.report.selecting import fits, nothing_fits, parse
 
 RECORDS = [
     *(make_record(make_case("alpha", seconds=seconds), host="pi") for seconds in (8.0, 10.0, 0.5, 8.0)),

@@ -1,8 +1,8 @@
-"""A run, or some of it, by name: `RUN`, `RUN@model=a,threads=2`."""
+"""Select records by model, axes and host, and group them by case: everything that chooses records does it here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,44 @@ from speechmeter.core.types import Record
 MODEL = "model"
 
 
+Filters = Mapping[str, Any]
+"""Values of axes, of `model` and of `host`: as text where a user typed them, or as they are."""
+
+
+def by_case(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records of each case by its id, in the order of their first appearance."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.case.id, []).append(record)
+    return groups
+
+
 def parse(text: str) -> tuple[Path, dict[str, str]]:
-    """The directory and the filters. Raises InputError for a filter that is none."""
+    """The directory and the filters of `RUN` or `RUN@model=a,threads=2`.
+
+    Raises InputError for a filter without a key or a value.
+    """
     if Path(text).exists() or "@" not in text:
         return Path(text), {}
     path, _, rest = text.rpartition("@")
-    return Path(path), dict(_pair(part, text) for part in rest.split(","))
+    filters = {}
+    for part in rest.split(","):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise InputError(f"{part!r} is not key=value", where=text, fix="for example RUN@model=wav2vec2,batch=1")
+        filters[key.strip()] = value.strip()
+    return Path(path), filters
 
 
-Filters = Mapping[str, Any]
-"""Values of axes, of `model` and of `host`: as text where a user typed them, or as they are."""
+def select(records: Sequence[Record], filters: Filters, where: str) -> list[Record]:
+    """The records whose model, axes and host are those asked for.
+
+    Raises InputError where there are none; it names the first filter that leaves nothing, and `where` they are from.
+    """
+    chosen = [record for record in records if fits(record, filters)]
+    if not chosen:
+        raise nothing_fits(where, filters, records)
+    return chosen
 
 
 def fits(record: Record, filters: Filters) -> bool:
@@ -74,13 +102,6 @@ def _order(value: Any) -> tuple[bool, float, str]:
 
 def _labels(record: Record) -> dict[str, Any]:
     return {MODEL: record.case.subject.name, HOST: record.host or UNKNOWN, **LATE_DEFAULTS, **record.case.axes}
-
-
-def _pair(part: str, text: str) -> tuple[str, str]:
-    key, equals, value = part.partition("=")
-    if not equals:
-        raise InputError(f"{part!r} is not key=value", where=text, fix="for example RUN@model=wav2vec2,batch=1")
-    return key.strip(), value.strip()
 
 
 def _same(actual: Any, wanted: Any) -> bool:
