@@ -42,11 +42,9 @@ def installed() -> Installed:
             models.append(Model(name=name, error=error.reason))
             continue
         state = subject.installed()
-        models.append(Model(name=name, version=state.version, missing=state.missing, summary=subject.summary))
+        models.append(Model(name=name, version=state.version, missing=state.missing or "", summary=subject.summary))
         models += [
-            Model(name=f"{name}:{one.source}", version=one.version, missing=one.missing, summary=one.summary)
+            Model(name=f"{name}:{one.source}", version=one.version, missing=one.missing or "", summary=one.summary)
             for one in state.choices
         ]
-    return Installed(
-        models=models, workloads=plugins.names(plugins.WORKLOADS), meters=plugins.names(plugins.METERS)
-    )
+    return Installed(models=models, workloads=plugins.names(plugins.WORKLOADS), meters=plugins.names(plugins.METERS))

@@ -37,9 +37,7 @@ def compare(
     allow_different: bool = typer.Option(
         False, "--allow-different", help="Compare even if the protocol or the machine differs."
     ),
-    allow_missing: bool = typer.Option(
-        False, "--allow-missing", help="Accept that NEW lacks cells that BASE has."
-    ),
+    allow_missing: bool = typer.Option(False, "--allow-missing", help="Accept that NEW lacks cells that BASE has."),
     every_cell: bool = typer.Option(
         False, "--every-cell", help="Judge each cell alone, without a correction for their number."
     ),

@@ -69,9 +69,11 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(EXIT_FAILED)
     except OSError as error:
-        # what a full disk did not take is still in a buffer: at exit Python would write it again, and fail with a traceback
+        # what a full disk did not take is still buffered: at exit Python would write it again, and print a traceback
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         where = error.filename if error.filename is not None else "the output"
-        note(f"{where}: {error.strerror or error}; check that it exists, that you may use it, and that the disk has room")
+        note(
+            f"{where}: {error.strerror or error}; check that it exists, that you may use it, and that the disk has room"
+        )
         sys.exit(EXIT_BAD_INPUT)

@@ -25,9 +25,12 @@ class Command(TyperCommand):
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
-                usual = "Arguments" if param.param_type_name == "argument" else "Options"
-                groups.setdefault(getattr(param, "rich_help_panel", None) or usual, []).append(record)
+            if record is None:
+                continue
+            title, (name, help) = getattr(param, "rich_help_panel", None) or "Options", record
+            if param.param_type_name == "argument":
+                title, name = "Arguments", name.partition(" <")[0]  # without the Python type that Typer adds
+            groups.setdefault(title, []).append((name, help))
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from speechmeter.cli.printing import console_for, note, say
+from speechmeter.cli.printing import console_for, say
 from speechmeter.report.views import CHARTS
 
 _RUNS = typer.Argument(..., metavar="RUN…", help="Run directories, or parts of them: RUN@model=a,batch=1.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import typer
 
@@ -14,7 +14,7 @@ from speechmeter.cli.printing import console_for, note, print_tables, say
 
 if TYPE_CHECKING:
     from speechmeter.api.runs import Run
-    from speechmeter.api.starting import Outlook
+    from speechmeter.api.starting import Launcher, Outlook
 
 _WHAT = "What is measured"
 _HOW = "How it is measured"
@@ -42,9 +42,7 @@ def run(
     seconds: str | None = typer.Option(
         None, metavar="S,S", help="Lengths of audio in seconds, such as 1,5,30.", rich_help_panel=_WHAT
     ),
-    batch: str | None = typer.Option(
-        None, metavar="N,N", help="Batch sizes, such as 1,8.", rich_help_panel=_WHAT
-    ),
+    batch: str | None = typer.Option(None, metavar="N,N", help="Batch sizes, such as 1,8.", rich_help_panel=_WHAT),
     audio: str | None = typer.Option(
         None,
         metavar="FILE",
@@ -64,9 +62,7 @@ def run(
         None, "--triangle/--no-triangle", help="Skip the heavy half of the grid.", rich_help_panel=_WHAT
     ),
     device: str | None = typer.Option(None, metavar="DEVICE", help="cpu, cuda or cuda:N.", rich_help_panel=_HOW),
-    dtype: str | None = typer.Option(
-        None, metavar="TYPE", help="float32, float16 or bfloat16.", rich_help_panel=_HOW
-    ),
+    dtype: str | None = typer.Option(None, metavar="TYPE", help="float32, float16 or bfloat16.", rich_help_panel=_HOW),
     threads: str | None = typer.Option(
         None, metavar="N,N", help="Threads of the math libraries.", rich_help_panel=_HOW
     ),
@@ -111,7 +107,11 @@ def run(
         False, "--quick", help="Measure one round only. Figures have no interval.", rich_help_panel=_ROUNDS
     ),
     find: str | None = typer.Option(
-        None, "--find", metavar="WHAT", help="max-batch, max-seconds or max-frames.", rich_help_panel=_FIND
+        None,
+        "--find",
+        metavar="WHAT",
+        help="What to maximise: max-batch, max-seconds or max-frames.",
+        rich_help_panel=_FIND,
     ),
     find_most: float | None = typer.Option(
         None, "--find-most", metavar="N", help="Never try more than this.", rich_help_panel=_FIND
@@ -120,7 +120,10 @@ def run(
         None, "--find-within", metavar="SHARE", help="How close the search comes, such as 1%.", rich_help_panel=_FIND
     ),
     find_margin: str | None = typer.Option(
-        None, "--find-margin", metavar="SHARE", help="Safety margin below the result. The default is 5%.",
+        None,
+        "--find-margin",
+        metavar="SHARE",
+        help="Safety margin below the result. The default is 5%.",
         rich_help_panel=_FIND,
     ),
     launcher: str = typer.Option(
@@ -133,9 +136,7 @@ def run(
     address: str | None = typer.Option(
         None, metavar="HOST:PORT", help="With --launcher ray: the cluster, or auto.", rich_help_panel=_WHERE
     ),
-    trust: bool = typer.Option(
-        False, "--trust", help="Allow code that the plan names to run.", rich_help_panel=_WHERE
-    ),
+    trust: bool = typer.Option(False, "--trust", help="Allow code that the plan names to run.", rich_help_panel=_WHERE),
     offline: bool = typer.Option(False, "--offline", help="Never use the network.", rich_help_panel=_WHERE),
     output: Path | None = typer.Option(
         None,
@@ -146,7 +147,9 @@ def run(
         rich_help_panel=_OUTPUT,
     ),
     resume: bool = typer.Option(
-        False, "--resume", help="Continue the run in the output directory. Finished records are kept.",
+        False,
+        "--resume",
+        help="Continue the run in the output directory. Finished records are kept.",
         rich_help_panel=_OUTPUT,
     ),
     retry_failed: bool = typer.Option(
@@ -191,8 +194,8 @@ def run(
         sets=set_ or [], quick=quick, resumed=output if resume else None, trust=trust,
     )  # fmt: skip
     options = runs.Options(
-        output=output, launcher=launcher, address=address, resume=resume, baseline_python=baseline_python,
-        retry_failed=retry_failed, force=force, offline=offline,
+        output=output, launcher=cast("Launcher", launcher), address=address, resume=resume,
+        baseline_python=baseline_python, retry_failed=retry_failed, force=force, offline=offline,
     )  # fmt: skip
     for line in starting.remarks(study, options):
         note(line)
@@ -237,7 +240,7 @@ def _print_outlook(found: Outlook) -> None:
     from speechmeter.cli.progress import duration
     from speechmeter.report.numbers import counted
 
-    if found.search_lines:
+    if found.forecast is None:
         say("\n".join(found.search_lines))
         return
     more = f" (up to {found.most_rounds})" if found.most_rounds else ""

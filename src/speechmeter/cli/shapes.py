@@ -69,9 +69,7 @@ def shapes(
         show_default=False,
         rich_help_panel=_TOKENS,
     ),
-    batch: int = typer.Option(
-        30, metavar="N", min=1, help="Rows in a batch of fixed size.", rich_help_panel=_BATCHES
-    ),
+    batch: int = typer.Option(30, metavar="N", min=1, help="Rows in a batch of fixed size.", rich_help_panel=_BATCHES),
     max_frames: int | None = typer.Option(
         None,
         metavar="N",

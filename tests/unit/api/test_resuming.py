@@ -9,7 +9,8 @@ import pytest
 import soundfile
 
 from speechmeter.api import runs
-from speechmeter.api.runs import Options, changed_data, check_study, load, run_study
+from speechmeter.api.runs import load, run_study
+from speechmeter.api.starting import Options, changed_data, check_study
 from speechmeter.core.errors import RunDirError
 from speechmeter.plan.study import study_from_python
 from speechmeter.report.grids import case_labels

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from speechmeter.api import rerunning, runs
-from speechmeter.cli.stopping import resume_command
+from speechmeter.api import rerunning, runs, starting
+from speechmeter.cli.errors import resume_command
 from speechmeter.core.errors import CannotGoOnError
 from speechmeter.core.types import Measurement
 from speechmeter.engine.measure import Outcome
@@ -76,7 +76,7 @@ def test_an_interruption_before_anything_is_measured_leaves_nothing_to_continue(
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs, "preflight", interrupted)
+    monkeypatch.setattr(starting, "preflight", interrupted)
     done = command(*RUN, "-o", "out")
     assert (done.code, done.err) == (130, "speechmeter: interrupted; nothing was measured or written\n")
     assert not Path("out").exists()

@@ -7,7 +7,8 @@ import pytest
 from conftest import make_case
 from run_histories import write_run
 
-from speechmeter.api.runs import check_output, load
+from speechmeter.api.runs import load
+from speechmeter.api.starting import check_output
 from speechmeter.core.types import Spec
 from speechmeter.integrations.pytest import checking
 from speechmeter.integrations.pytest.checking import Speechmeter

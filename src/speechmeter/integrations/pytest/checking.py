@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from speechmeter.api.runs import Options, Run, run_study
+from speechmeter.api.runs import Run, run_study
+from speechmeter.api.starting import Options
 from speechmeter.core.errors import InputError, InterruptedRun, SpeechmeterError
 from speechmeter.integrations.pytest.findings import Finding, of_error, overall
 from speechmeter.integrations.pytest.judging import Judge, figures_of, findings_of

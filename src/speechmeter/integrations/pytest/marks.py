@@ -54,7 +54,7 @@ def asked_by(marks: Iterable[pytest.Mark]) -> Asked:
     limits = [limit for key, value in given.items() if (limit := _limit(key, value)) is not None]
     return Asked(
         metrics=_metrics(given.get("metric", "latency")),
-        min_effect=share(given.get("min_effect", "5%"), f"{_WHERE} min_effect"),
+        min_effect=share(given.get("min_effect", "5%"), where=f"{_WHERE} min_effect"),
         limits=tuple(limits),
         plan={"rounds": given["rounds"]} if "rounds" in given else {},
     )
