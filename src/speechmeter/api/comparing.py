@@ -21,18 +21,13 @@ from speechmeter.analysis.conditions import (
 )
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.family import Family, alone, together
-from speechmeter.analysis.metric_names import MEMORY, MODULES, memory_metric, metric_named
-from speechmeter.analysis.module_tree import tree
-from speechmeter.analysis.modules import time_metric
+from speechmeter.analysis.metric_names import compared_metrics
 from speechmeter.analysis.selecting import MODEL, by_case, parse
 from speechmeter.analysis.selecting import select as select_records
 from speechmeter.api.earlier_runs import EarlierRuns
-from speechmeter.core import metrics
 from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError, command_line
 from speechmeter.core.hosts import HOST, hosts_apart
-from speechmeter.core.metrics import Metric
-from speechmeter.core.scope import EVERYTHING
 from speechmeter.core.types import LEFT_OUT, VARIANT, Case, Record
 from speechmeter.store.planned import unfinished
 from speechmeter.store.run_dir import RunDir
@@ -138,7 +133,7 @@ def compare(
                     old, fresh, metric, min_effect, together=beside, scope=scope,
                     between=None if between is None else between.spread(old, metric, scope),
                 )
-                for metric, scope in _asked(name, old, fresh)
+                for metric, scope in compared_metrics(name, old, fresh, key="metric")
             ]  # fmt: skip
     if not verdicts:
         raise InputError(
@@ -163,7 +158,7 @@ def _lost(groups: Iterable[tuple[Record, ...]], thresholds: Mapping[str, float])
         missing(group, metric, min_effect)
         for group in groups
         for name, min_effect in thresholds.items()
-        for metric, _ in _asked(name, group, group)[:1]
+        for metric, _ in compared_metrics(name, group, group, key="metric")[:1]
         if estimate(group, metric) is not None
     ]
 
@@ -290,20 +285,3 @@ def _unknown(base: Selection, new: Selection, old: Sequence[Record], fresh: Sequ
         for word, side, group in (("BASE", base, old), ("NEW", new, fresh))
         if group[0].environment and group[0].environment not in side.environments
     ]
-
-
-def _asked(name: str, old: Sequence[Record], fresh: Sequence[Record]) -> list[tuple[Metric, str]]:
-    """The metrics and scopes that a word means: `modules` is every module and label that either side has.
-
-    `memory` is the whole process and its growth during a call, which a total of libraries and weights would hide.
-    """
-    if name == MEMORY and all(memory_metric(side) == metrics.MEMORY_CPU_TOTAL for side in (old, fresh)):
-        return [(metrics.MEMORY_CPU_TOTAL, "total"), (metrics.MEMORY_CPU_PEAK, "total")]
-    if name == MEMORY and metrics.MEMORY_CPU_PEAK in map(memory_metric, (old, fresh)):
-        return [(metrics.MEMORY_CPU_PEAK, "total")]  # one side is older, and has no total
-    if name != MODULES:
-        return [(metric_named(name, old, among=fresh, where="--metric", also=[MODULES]), "total")]
-    lines = dict.fromkeys(line.scope for side in (old, fresh) for line in tree(side))
-    if not lines:
-        raise InputError("neither run has times of modules", where="modules", fix="measure with the meter modules")
-    return [(time_metric(old), scope) for scope in (EVERYTHING, *lines)]

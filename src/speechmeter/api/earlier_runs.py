@@ -11,10 +11,10 @@ from pathlib import Path
 from statistics import fmean, median
 
 from speechmeter.analysis.compare import Between
+from speechmeter.analysis.difference import Variance
 from speechmeter.analysis.estimate import Estimate, estimate
-from speechmeter.analysis.moderation import Variance
+from speechmeter.analysis.intervals import t_quantile
 from speechmeter.analysis.selecting import by_case
-from speechmeter.analysis.student import t_quantile
 from speechmeter.core.errors import SkippedLinesWarning, SpeechmeterError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case, Record

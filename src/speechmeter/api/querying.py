@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from speechmeter.analysis.figures import Figures
+from speechmeter.analysis.metric_names import Figures
 from speechmeter.analysis.selecting import by_case
 from speechmeter.core.errors import InputError, command_line
 from speechmeter.core.files import check_free, written_by_user

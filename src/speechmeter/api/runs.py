@@ -19,8 +19,8 @@ from speechmeter.api.starting import (
     Options,
     check_options,
     check_study,
-    crew_for,
     default_output,
+    machines_for,
     sweep_of,
 )
 from speechmeter.core import metrics
@@ -28,12 +28,11 @@ from speechmeter.core.errors import InputError, InterruptedRun, StoppedRun
 from speechmeter.core.hosts import as_stored, hosts_apart
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import FAILED, LEFT_OUT, VARIANT, Record
-from speechmeter.launch.booking import Event, Watcher
-from speechmeter.launch.muster import Crew
-from speechmeter.launch.places import InlinePlace, Place, SubprocessPlace
+from speechmeter.launch.cluster import Machines
+from speechmeter.launch.cluster_run import run_on_cluster
+from speechmeter.launch.executors import Executor, InlineExecutor, SubprocessExecutor
+from speechmeter.launch.recorder import Event, Watcher, run_sweep
 from speechmeter.launch.search import run_search
-from speechmeter.launch.spread import run_spread
-from speechmeter.launch.sweep import run_sweep
 from speechmeter.plan.study import Study, study_from_file, study_from_python
 from speechmeter.report import choose, text
 from speechmeter.report.examples import example_lines
@@ -165,14 +164,14 @@ def run_study(study: Study, options: Options, watch: Watcher = lambda event: Non
     """
     check_options(study, options)
     try:
-        with crew_for(study, options) as crew:
-            return _run(study, options, crew, watch)
+        with machines_for(study, options) as machines:
+            return _run(study, options, machines, watch)
     except KeyboardInterrupt:
         raise InterruptedRun("interrupted", finished="nothing was measured or written") from None
 
 
-def _run(study: Study, options: Options, crew: Crew | None, watch: Watcher) -> Run:
-    sweep = sweep_of(study, options, crew)
+def _run(study: Study, options: Options, machines: Machines | None, watch: Watcher) -> Run:
+    sweep = sweep_of(study, options, machines)
     output = options.output or default_output(study)
     with stops_in(output), RunWriter(output) as store:
         if not options.resume:
@@ -182,24 +181,24 @@ def _run(study: Study, options: Options, crew: Crew | None, watch: Watcher) -> R
             ids = tuple(case.id for cell in sweep.cells() for case in cell)
             planned = Planned(cases=ids, rounds=sweep.rounds.least)
         store.begin(study.plan_text(), planned)
-        if crew is not None:
-            run_spread(sweep, crew, store, watch)
+        if machines is not None:
+            run_on_cluster(sweep, machines, store, watch)
         elif study.plan.find is not None:
-            run_search(search_of(study, sweep), _place(options, study, store), store, watch)
+            run_search(search_of(study, sweep), _executor(options, study, store), store, watch)
         else:
-            run_sweep(sweep, _place(options, study, store), store, _refuse_same_code(store, options, watch))
+            run_sweep(sweep, _executor(options, study, store), store, _refuse_same_code(store, options, watch))
         made = load(output)
         written = [store.write_table(f"{view}.md", _as_file(made, view)) for view in study.plan.markdown]
         return replace(made, written=tuple(written), is_tour=study.plan.name == TOUR)
 
 
-def _place(options: Options, study: Study, store: RunWriter) -> Place:
+def _executor(options: Options, study: Study, store: RunWriter) -> Executor:
     artifacts = Keep(
         folder=store.artifacts_path.resolve(), speech=study.plan.speech_files(), trace=study.plan.trace_options()
     )
     if options.launcher == "inline":
-        return InlinePlace(artifacts)
-    return SubprocessPlace(study.plan.limits.value(), artifacts, options.baseline_path)
+        return InlineExecutor(artifacts)
+    return SubprocessExecutor(study.plan.limits.value(), artifacts, options.baseline_path)
 
 
 def _as_file(made: Run, view: str) -> str:

@@ -13,12 +13,12 @@ from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.plugins import nearest
 from speechmeter.report.absent import refuse_absent
 from speechmeter.report.choose import tables
+from speechmeter.report.explaining import explain
 from speechmeter.report.growth import read_at
 from speechmeter.report.methods.paragraph import WORD, methods, written
 from speechmeter.report.tables import Table, with_notes
 from speechmeter.store.planned import unfinished
 from speechmeter.store.run_dir import RunDir
-
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
@@ -74,6 +74,6 @@ def shown(
     return Shown(tables=with_notes(found, store.notes), unfinished=left, empty=not records)
 
 
-def explained(name: str) -> str:
-    """The full definition of a metric: its unit, its direction and its formula in words."""
-    raise NotImplementedError(name)
+def explained(name: str, run: Path | None = None) -> str:
+    """The full definition of a metric, or what a view shows. A run decides what `memory` means in it."""
+    return explain(name, hosts_apart(RunDir.existing(run).records()) if run is not None else ())

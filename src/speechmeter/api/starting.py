@@ -15,12 +15,11 @@ from speechmeter.api.searching import check_search, search_lines, search_of
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.machine import available_cores, host_name
 from speechmeter.core.types import BASELINE, CONTENT_HASHES, VARIANT, Case, Skip
-from speechmeter.launch.agenda import Sweep, pending
-from speechmeter.launch.forecast import Forecast, earlier_walls, forecast
-from speechmeter.launch.muster import Crew, Wishes, muster
+from speechmeter.launch.cluster import Machines, Requirements, find_machines
+from speechmeter.launch.executors import THIS, all_exact
 from speechmeter.launch.offline import offline
-from speechmeter.launch.places import THIS, all_exact
 from speechmeter.launch.preflight import check_baseline, preflight
+from speechmeter.launch.schedule import Forecast, Sweep, earlier_walls, forecast, pending
 from speechmeter.plan.overrides import Override, from_flag, from_models, from_set
 from speechmeter.plan.study import Study, study_from_file, study_from_flags, study_of_run, tour
 from speechmeter.store.run_dir import RunDir, is_free, is_run, new_run
@@ -156,12 +155,12 @@ def outlook(study: Study, options: Options) -> Outlook:
 def check_study(study: Study, options: Options) -> Sweep:
     """The sweep of this study. Raises InputError for anything that can be refused beforehand."""
     check_options(study, options)
-    with crew_for(study, options) as crew:
-        return sweep_of(study, options, crew)
+    with machines_for(study, options) as machines:
+        return sweep_of(study, options, machines)
 
 
 @contextmanager
-def crew_for(study: Study, options: Options) -> Iterator[Crew | None]:
+def machines_for(study: Study, options: Options) -> Iterator[Machines | None]:
     """The machines of a cluster, all of them asked about every case; None where this machine measures.
 
     While it lasts the network is left alone where that is asked. Raises InputError without a cluster, and for a case
@@ -174,26 +173,26 @@ def crew_for(study: Study, options: Options) -> Iterator[Crew | None]:
     from speechmeter.launch import ray
 
     plan = study.plan
-    wishes = Wishes(
+    requirements = Requirements(
         cases=study.cells.cases,
         limits=plan.limits.value(),
         kinds={str(device): kind for device, kind in plan.kind.items()},
         offline=options.offline,
         speech=plan.speech_files(),
         trace=plan.trace_options(),
-        place=study.place,
+        origin=study.place,
     )
     with ray.opened(options.address) as cluster:
-        yield muster(cluster, wishes)
+        yield find_machines(cluster, requirements)
 
 
-def sweep_of(study: Study, options: Options, crew: Crew | None) -> Sweep:
+def sweep_of(study: Study, options: Options, machines: Machines | None) -> Sweep:
     """What is measured, how often, and what is left out because it is not available."""
     unavailable: Sequence[Skip]
-    if crew is not None:
-        unavailable = crew.absent
+    if machines is not None:
+        unavailable = machines.absent
     else:
-        unavailable = preflight(study.cells.cases, study.plan.limits.value(), place=study.place)
+        unavailable = preflight(study.cells.cases, study.plan.limits.value(), origin=study.place)
     cases = list(study.cells.cases)
     if options.baseline_path is not None:
         check_baseline(options.baseline_path)

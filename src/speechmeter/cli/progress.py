@@ -18,7 +18,7 @@ from speechmeter.core.printable import one_line
 from speechmeter.core.types import Record
 
 if TYPE_CHECKING:
-    from speechmeter.launch.booking import Event
+    from speechmeter.launch.recorder import Event
 
 _BAR = 24
 _REDRAW_S = 0.1

@@ -28,7 +28,7 @@ def show(
     ),
     sci: bool = typer.Option(False, "--sci", help="Print numbers with exponents."),
     explain: str | None = typer.Option(
-        None, metavar="METRIC", help="Print the full definition of a metric. No run is needed.", show_default=False
+        None, metavar="METRIC", help="Print the full definition of a metric or a table. RUN may be left out.", show_default=False
     ),
     split: bool = typer.Option(
         False,
@@ -80,16 +80,16 @@ def show(
       speechmeter show runs/laptop --metric rtf --format csv
       speechmeter show --explain rtf
     """
-    from speechmeter.api.showing import explained, shown
+    from speechmeter.api import showing
     from speechmeter.core.errors import InputError
 
     gc.disable()  # a command this short has nothing to free, and collecting takes a third of its time
     if explain is not None:
-        say(explained(explain))
+        say(showing.explained(explain, run))
         return
     if run is None:
         raise InputError("no run directory is given", where="show", fix="name one: speechmeter show RUN")
-    found = shown(
+    found = showing.shown(
         run, metric, format=format, statistic=statistic, beside=split, modules=filter, sort=sort, limit=limit,
         assume=assume, at=at,
     )  # fmt: skip
