@@ -20,6 +20,7 @@ from speechmeter.report.tables import Table, with_notes
 from speechmeter.store.planned import unfinished
 from speechmeter.store.run_dir import RunDir
 
+
 @dataclass(frozen=True, kw_only=True)
 class Shown:
     """Tables of a run; of the view `methods` a text instead. `unfinished` says what is left to measure."""

@@ -28,7 +28,10 @@ def show(
     ),
     sci: bool = typer.Option(False, "--sci", help="Print numbers with exponents."),
     explain: str | None = typer.Option(
-        None, metavar="METRIC", help="Print the full definition of a metric or a table. RUN may be left out.", show_default=False
+        None,
+        metavar="METRIC",
+        help="Explain a metric or a table in full. RUN may be left out.",
+        show_default=False,
     ),
     split: bool = typer.Option(
         False,
