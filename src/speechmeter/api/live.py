@@ -15,6 +15,7 @@ from speechmeter.core.axes import Axis, Option
 from speechmeter.core.device import Device
 from speechmeter.core.errors import InputError
 from speechmeter.core.machine import available_cores
+from speechmeter.core.protocol import protocol_from_json
 from speechmeter.core.protocols import Fed, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Record, Spec, Stage
 from speechmeter.launch.executors import measure_here
@@ -162,7 +163,7 @@ def _case(live: _Live, name: str, meters: tuple[str, ...], axes: Mapping[str, An
             "boundary": "+features",
         },
         meters=meters,
-        protocol=protocol,
+        protocol=protocol_from_json(protocol),
     )
 
 

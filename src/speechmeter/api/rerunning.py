@@ -18,10 +18,10 @@ from speechmeter.api.comparing import Comparison, Selection, compare, select, se
 from speechmeter.api.runs import stops_in
 from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import DeviceError, InputError, RunDirError, SubjectError
-from speechmeter.core.finding import MEMORY_GIB
 from speechmeter.core.hosts import HOST, as_stored
 from speechmeter.core.outputs import Keep
-from speechmeter.core.quality import IMPORT, QUALITY
+from speechmeter.core.protocol import SearchProtocol
+from speechmeter.core.quality import Quality
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Limits, Record, Spec
 from speechmeter.launch.executors import SubprocessExecutor, all_exact
 from speechmeter.launch.preflight import preflight
@@ -92,8 +92,8 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
     thresholds = dict.fromkeys(_compared(group, how.metrics), how.min_effect)
     _check_trust(case.subject, base.path, how.trust)
     _check_input(case.workload.source, case.workload.options)
-    scores = case.protocol.get(QUALITY, {})
-    _check_input(str(scores.get(IMPORT, "")), scores)
+    scores = case.protocol.quality or Quality()
+    _check_input(scores.import_ or "", scores.extra)
     limits = _limits(case, base.path)
     _check_machine(case, limits, base.path)
     output = _free_output(how.output, case)
@@ -219,7 +219,8 @@ def _limits(case: Case, run: Path) -> Limits:
         entry = LimitsEntry.model_validate(parse_plan(read_text(stored), stored.name).data.get("limits", {}))
     except (InputError, ValidationError):
         entry = LimitsEntry()
-    return replace(entry.value(), memory_gib=case.protocol.get(MEMORY_GIB, entry.memory_gib), run_s=None)
+    memory_gib = case.protocol.memory_gib if isinstance(case.protocol, SearchProtocol) else entry.memory_gib
+    return replace(entry.value(), memory_gib=memory_gib, run_s=None)
 
 
 def _known(side: Selection, group: Sequence[Record], part: str) -> Mapping[str, Any]:
