@@ -77,9 +77,7 @@ def together(verdicts: Sequence[Verdict]) -> Family:
     compared = list(dict.fromkeys(v.metric for v in verdicts if v.difference is not None))
     steadied = {index: found for metric in compared for index, found in _steadied(verdicts, metric)}
     means = {}
-    tails: dict[
-        int | Metric, tuple[float, float]
-    ] = {}  # by index of a cell, by metric of a mean
+    tails: dict[int | Metric, tuple[float, float]] = {}  # by index of a cell, by metric of a mean
     for index, v in enumerate(verdicts):
         pair = _tails(steadied[index], v.metric) if index in steadied else v.tails
         if pair is not None:
