@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from speechmeter.analysis.intervals import Quantity
 from speechmeter.core import metrics
-from speechmeter.core.finding import MARGIN, MEMORY_GIB, TARGETS, USUAL_MARGIN, Target, target_of
+from speechmeter.core.finding import TARGETS, Target, target_of
 from speechmeter.core.metrics import Metric
+from speechmeter.core.protocol import USUAL_MARGIN, SearchProtocol
 from speechmeter.core.types import Case, Record
 
 _DOUBLINGS = 3
@@ -144,13 +145,17 @@ class Edge:
     @property
     def limit(self) -> str:
         """What memory there was."""
-        gib = self.case.protocol.get(MEMORY_GIB)
+        gib = protocol.memory_gib if isinstance(protocol := self.case.protocol, SearchProtocol) else None
         return f"a limit of {gib:g} GiB" if gib is not None else "the memory of the device"
 
     @property
     def margin(self) -> float:
         """The share that `safe` stays below what fits."""
-        return float(self.case.protocol.get(MARGIN, USUAL_MARGIN))
+        return _margin(self.case)
+
+
+def _margin(case: Case) -> float:
+    return case.protocol.margin if isinstance(case.protocol, SearchProtocol) else USUAL_MARGIN
 
 
 def edges(cases: Sequence[Group]) -> list[Edge]:
@@ -171,7 +176,7 @@ def edges(cases: Sequence[Group]) -> list[Edge]:
 def _edge(groups: Sequence[Group]) -> Edge:
     case = groups[0][0].case
     target = target_of(case) or TARGETS["max-batch"]
-    margin = float(case.protocol.get(MARGIN, USUAL_MARGIN))
+    margin = _margin(case)
     by_size = {target.steps(group[0].case.axes[target.axis]): group for group in groups}
     statuses = {size: _status(group) for size, group in by_size.items()}
     tried = {size: status == "ok" for size, status in statuses.items() if status in ("ok", "oom")}

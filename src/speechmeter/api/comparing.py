@@ -253,7 +253,7 @@ def _key(case: Case, ignored: set[str], alike: tuple[str, ...]) -> str:
     names = sorted(name for name in case.axes if name not in ignored and ("axes" in alike or name in _LOOSE))
     model = "" if MODEL in ignored else case.subject.name
     workload = case.workload.to_json() if "workload" in alike else {}
-    protocol = dict(case.protocol) if "protocol" in alike else {}
+    protocol = case.protocol.to_json() if "protocol" in alike else {}
     return json.dumps([model, [(name, case.axes[name]) for name in names], workload, protocol], sort_keys=True)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import InputError, StoreError
+from speechmeter.core.protocol import protocol_from_json
 from speechmeter.core.quality import NORMALISERS, VERSIONS, normaliser_id
 from speechmeter.core.types import Case, Measurement, Record, Spec, by_turns
 from speechmeter.core.utterances import UTTERANCES_FILE, Utterance, read_utterances
@@ -78,7 +79,7 @@ def _record(name: str, utterances: Sequence[Utterance], normaliser_id: str) -> R
         workload=Spec(plugin="file", name="utterances"),
         axes={},
         meters=("latency", "quality"),
-        protocol={},
+        protocol=protocol_from_json({}),
     )
     return Record(
         case=case,

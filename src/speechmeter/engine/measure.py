@@ -106,9 +106,8 @@ class _Attempt:
         session: LoadedSession | None = None
         try:
             with way.around():
-                seed = int(self.case.protocol.get("seed", 0))
-                random.seed(seed)
-                os.environ.setdefault("PYTHONHASHSEED", str(seed))
+                random.seed(self.case.protocol.seed)
+                os.environ.setdefault("PYTHONHASHSEED", str(self.case.protocol.seed))
                 session = open_session(
                     self.case, self.subject, self.workload, self.report, warm=way.warm, refused=refused,
                     earlier=earlier, keep=(self.keep or Keep()).of(self.case.id),
