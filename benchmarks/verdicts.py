@@ -28,9 +28,8 @@ import numpy as np
 
 from speechmeter.analysis.compare import Between, judged
 from speechmeter.analysis.difference import Variance, independent, moderated, paired
-from speechmeter.analysis.estimate import over_rounds
 from speechmeter.analysis.family import Family, alone, together
-from speechmeter.analysis.intervals import t_quantile
+from speechmeter.analysis.intervals import over_rounds, t_quantile
 from speechmeter.analysis.rate_intervals import rate_interval
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import metrics

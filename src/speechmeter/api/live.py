@@ -48,7 +48,7 @@ class Result:
         return self._value("rtf")
 
     def table(self, metric: str | None = None, format: str = "markdown") -> str:
-        """The tables that `speechmeter show` prints, as text."""
+        """The tables that `speechmeter show` prints, as text. Raises InputError for an unknown format."""
         return text.formatted(choose.tables([self.record], metric), format)
 
     def _value(self, metric: str) -> float | None:
@@ -69,7 +69,8 @@ def measure(
 
     A module runs without autograd, in the mode it is in; a callable runs as it is. `audio_seconds` is the audio in one
     call, all items together. Axes: `threads` is applied and put back; `samples`, `warmup`, `min_samples` and `budget_s`
-    set the protocol. One process, one round: meters that need a process of their own are unavailable, with the reason.
+    set the protocol. It is one round in this process: meters that need a process of their own are unavailable, with the
+    reason.
     Raises InputError for an unknown axis; whatever the subject raises is in the record's reason.
     """
     unknown = set(axes) - {*_PROTOCOL, "threads"}
@@ -96,7 +97,7 @@ def measure(
     )
 
 
-_WHY = "a live object cannot be moved into a process of its own; use speechmeter.run with python:file.py:factory"
+_WHY = "an object cannot be moved into a process of its own; use speechmeter.run with python:file.py:factory"
 
 
 class _Live:
