@@ -34,8 +34,7 @@ from speechmeter.core.scope import EVERYTHING
 from speechmeter.core.types import LEFT_OUT, VARIANT, Case, Record
 from speechmeter.report.selecting import MODEL, fits, nothing_fits, parse
 from speechmeter.report.tables import by_case
-from speechmeter.store.planned import unfinished
-from speechmeter.store.run_dir import RunDir
+from speechmeter.store.run_dir import RunDir, unfinished
 
 _LOOSE = ("seconds", "batch", "device", "dtype")
 _ALIKE = (("axes", "workload", "protocol"), ("axes", "workload"), ("axes",), ("workload",), ())

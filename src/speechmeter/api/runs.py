@@ -34,9 +34,8 @@ from speechmeter.plan.study import Study, study_from_file, study_from_python, st
 from speechmeter.report import choose, text
 from speechmeter.report.selecting import MODEL, fits, nothing_fits
 from speechmeter.report.tables import Table, by_case, with_notes
-from speechmeter.store.planned import Planned, unfinished
-from speechmeter.store.run_dir import RunDir, RunWriter, is_free, is_run, new_run
-from speechmeter.store.skipped import Skipped
+from speechmeter.store.lines import Skipped
+from speechmeter.store.run_dir import Planned, RunDir, RunWriter, is_free, is_run, new_run, unfinished
 
 _CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within", "markdown")
 """Keys of a plan that are no part of its cases."""

@@ -57,8 +57,7 @@ def show(
     from speechmeter.report.methods.paragraph import WORD, methods, written
     from speechmeter.report.tables import with_notes
     from speechmeter.report.text import FORMATS
-    from speechmeter.store.planned import unfinished
-    from speechmeter.store.run_dir import RunDir
+    from speechmeter.store.run_dir import RunDir, unfinished
 
     gc.disable()  # a command this short frees nothing by it, and a third of its time would go there
     if format != "table" and format not in FORMATS:
