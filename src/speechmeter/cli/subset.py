@@ -39,9 +39,9 @@ def subset(
     from speechmeter.core.errors import InputError
     from speechmeter.core.files import check_free
     from speechmeter.workloads import selection
-    from speechmeter.workloads.manifests.pick import FIRST, LONGEST, PICKS, RANDOM, SHORTEST
     from speechmeter.workloads.manifests.utterance import MIX
     from speechmeter.workloads.manifests.write import check_format, companions
+    from speechmeter.workloads.selection import FIRST, LONGEST, PICKS, RANDOM, SHORTEST
     from speechmeter.workloads.sound import Taste
 
     usual = RANDOM if count is not None else FIRST
@@ -78,11 +78,10 @@ def _file_for(output: Path | None, how: str) -> Path | None:
 
 def _write(found: Selection, choice: Choice, output: Path) -> None:
     from speechmeter.core.files import written_by_user
-    from speechmeter.workloads import selection
     from speechmeter.workloads.manifests.write import companions, write
 
     with written_by_user(output):
-        written = write(output, selection.entries(found, choice))
+        written = write(output, found, choice.taste)
         for stale in set(companions(output)) - set(written):
             stale.unlink(missing_ok=True)
     say(f"written: {', '.join(map(str, written))}")

@@ -219,7 +219,7 @@ def sample_transcript() -> str:
 
 def _all_of(folder: Path) -> Choice:
     """Every sound file in and below a folder, as `data:` chooses them."""
-    return Choice(manifest=folder, format=FOLDER, where="audio")
+    return Choice(manifest=folder, format=FOLDER, key="audio")
 
 
 def _file(path: Path) -> Utterance:

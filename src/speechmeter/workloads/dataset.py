@@ -17,9 +17,8 @@ from speechmeter.core.types import Batch, Case
 from speechmeter.workloads import sound
 from speechmeter.workloads.batching import SORTS, grouped, outline, padded
 from speechmeter.workloads.manifests.formats import AUTO
-from speechmeter.workloads.manifests.pick import FIRST
 from speechmeter.workloads.manifests.utterance import MIX
-from speechmeter.workloads.selection import Choice, Selection, check_some, first_bands, select
+from speechmeter.workloads.selection import FIRST, Choice, Selection, check_some, first_bands, select
 from speechmeter.workloads.sound import LONGEST_S, Taste
 
 _KEPT_BYTES = 512 * 2**20

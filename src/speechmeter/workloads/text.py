@@ -15,7 +15,7 @@ from speechmeter.core.feeding import TEXT
 from speechmeter.core.finding import check_enough
 from speechmeter.core.types import Batch, Case
 from speechmeter.workloads.audio import sample_transcript
-from speechmeter.workloads.manifests import sample_list
+from speechmeter.workloads.manifests import pickled
 from speechmeter.workloads.manifests.utterance import Refused
 
 _LARGEST_FILE = 256 * MIB
@@ -123,7 +123,7 @@ def _listed_ids(path: Path) -> list[tuple[int, ...]]:
     rows: list[tuple[int, ...]] = []
     if not path.is_file():
         raise InputError(f"text: {str(path)!r} does not exist", where="text", fix="name a .npy list")
-    for item in sample_list.read(path, None):
+    for item in pickled.read(path, None):
         try:
             if isinstance(item, Refused):
                 raise ValueError(item.reason)
