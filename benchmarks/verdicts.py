@@ -27,13 +27,12 @@ from itertools import product
 import numpy as np
 
 from speechmeter.analysis.compare import Between, judged
-from speechmeter.analysis.difference import independent, paired
+from speechmeter.analysis.difference import Variance, independent, moderated, paired
 from speechmeter.analysis.estimate import over_rounds
 from speechmeter.analysis.family import Family, alone, together
-from speechmeter.analysis.moderation import Variance, moderated
+from speechmeter.analysis.intervals import t_quantile
 from speechmeter.analysis.rate_intervals import rate_interval
 from speechmeter.analysis.stopping import Rounds
-from speechmeter.analysis.student import t_quantile
 from speechmeter.core import metrics
 from speechmeter.core.types import Case, Pilot, Spec
 

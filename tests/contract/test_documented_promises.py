@@ -1,16 +1,16 @@
-"""Each promise of the page on reliability names a test that is there."""
+"""Each promise of the page of promises names a test that is there."""
 
 import ast
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/reliability.md"
+PAGE = ROOT / "docs/promises.md"
 
 
 def promises():
     """(promise, file, test) of each row of the last table."""
-    table = PAGE.read_text().partition("## What is promised")[2]
+    table = PAGE.read_text()
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| ") and "`tests/" in line]
     named = [(row[0].strip(), *re.fullmatch(r" `([\w/.]+)::(\w+)` ", row[1]).groups()) for row in rows]
     assert len(named) == len([line for line in table.splitlines() if line.startswith("| ")]) - 1

@@ -9,7 +9,7 @@ if not torch.cuda.is_available():
     pytest.skip("no CUDA device on this machine", allow_module_level=True)
 
 import speechmeter  # noqa: E402
-from speechmeter.analysis.fragmentation import in_pieces  # noqa: E402
+from speechmeter.analysis.frontier import in_pieces  # noqa: E402
 from speechmeter.engine.failures import classify  # noqa: E402
 from speechmeter.report.frontier import titled_edges  # noqa: E402
 

@@ -15,12 +15,11 @@ from statistics import fmean
 from typing import Literal
 
 from speechmeter.analysis import quality
-from speechmeter.analysis.additive import linearised_logs
 from speechmeter.analysis.derived import round_value
-from speechmeter.analysis.difference import Difference, independent, paired
+from speechmeter.analysis.difference import Difference, Variance, independent, paired
 from speechmeter.analysis.estimate import Estimate, estimate
-from speechmeter.analysis.failed_rounds import failed_rounds, in_words, kind_of
-from speechmeter.analysis.moderation import Variance
+from speechmeter.analysis.means import linearised_logs
+from speechmeter.analysis.warnings import failed_rounds, in_words, kind_of
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case, Record
 

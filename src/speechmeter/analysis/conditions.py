@@ -1,13 +1,20 @@
-"""What two sides of a comparison were measured under: cases, machines and code that differ, or code that does not."""
+"""Cases side by side: what differs between them, and cells that differ in the machine or in the input alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from speechmeter.analysis.compare import Verdict, verdict
+from speechmeter.analysis.estimate import Estimate
 from speechmeter.core import metrics
-from speechmeter.core.types import BATCHES, Case, Record
+from speechmeter.core.metrics import Metric
+from speechmeter.core.types import BATCHES, CONTENT_HASHES, Case, Record
 
+MIN_EFFECT = 0.05
+"""What a difference between machines or inputs must exceed to be called one."""
 CODE_FACTS = ("git", "packages", "python", "code")
 """Facts that two environments may differ in when their code is what is compared; they are named beside the verdict."""
 
@@ -77,3 +84,115 @@ def _changes(name: str, old: Any, fresh: Any, sides: tuple[str, str]) -> list[st
         keys = dict.fromkeys([*old, *fresh])
         return [text for key in keys for text in _changes(f"{name} {key}", old.get(key), fresh.get(key), sides)]
     return [] if old == fresh else [f"{name}: {old!r} {sides[0]}, {fresh!r} {sides[1]}"]
+
+
+_OF_THE_MACHINE = ("device", "threads", "cores")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedCell:
+    """One cell by machine: the rounds of its case on each, in the order of the machines."""
+
+    case: Case
+    rounds: Mapping[str, Sequence[Record]]
+
+    def verdicts(self, metric: Metric) -> dict[str, Verdict]:
+        """Every machine after the first against the first."""
+        (_, base), *others = self.rounds.items()
+        return {name: verdict(base, new, metric, MIN_EFFECT, together=False) for name, new in others}
+
+
+def shared_cells(machines: Mapping[str, Sequence[Sequence[Record]]]) -> list[SharedCell]:
+    """The cells that at least two machines have, in the order in which the first of them has them.
+
+    `machines` holds for each machine the groups of records of its cases.
+    """
+    if len(machines) < 2:
+        return []
+    cells: dict[str, list[tuple[str, Sequence[Record]]]] = {}
+    for name, groups in machines.items():
+        for group in groups:
+            cells.setdefault(_key_without_machine(group[0].case), []).append((name, group))
+    return [
+        SharedCell(case=next(iter(rounds.values()))[0].case, rounds=rounds)
+        for cell in cells.values()
+        for rounds in _one_each(cell)
+        if len(rounds) > 1
+    ]
+
+
+def _one_each(cell: Sequence[tuple[str, Sequence[Record]]]) -> list[dict[str, Sequence[Record]]]:
+    """A cell by machine; apart by device, threads and cores where a machine has it more than once."""
+    together = dict(cell)
+    if len(together) == len(cell):
+        return [together]
+    apart: dict[tuple[Any, ...], dict[str, Sequence[Record]]] = {}
+    for name, group in cell:
+        apart.setdefault(tuple(group[0].case.axes.get(axis) for axis in _OF_THE_MACHINE), {})[name] = group
+    return list(apart.values())
+
+
+def _key_without_machine(case: Case) -> str:
+    axes = {name: value for name, value in case.axes.items() if name not in _OF_THE_MACHINE}
+    subject = [case.subject.plugin, case.subject.name, dict(case.subject.options)]
+    workload = [case.workload.plugin, case.workload.name, dict(case.workload.options)]
+    return json.dumps([subject, workload, axes, dict(case.protocol)], sort_keys=True)
+
+
+NOISE = "noise"
+RATIO = "of inputs"
+"""The statistic of a ratio between two inputs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """The rounds of one case on noise, and of the same on real audio, which is called `name`."""
+
+    noise: Sequence[Record]
+    real: Sequence[Record]
+    name: str
+
+    def compared(self, metric: Metric) -> tuple[Verdict, Estimate | None]:
+        """(the verdict on real against noise, their ratio); no ratio where a side has no figure or it is zero.
+
+        Rounds that were measured next to each other are compared by pairs; a single round has no interval.
+        """
+        found = verdict(self.noise, self.real, metric, MIN_EFFECT, together=True)
+        if found.ratio is None:
+            return found, None
+        samples = min(side.samples_per_round for side in (found.base, found.new) if side is not None)
+        ratio = Estimate(
+            metric=metrics.REAL_OVER_NOISE,
+            value=found.ratio,
+            low=found.low,
+            high=found.high,
+            rounds=found.rounds,
+            samples_per_round=samples,
+            statistic=RATIO,
+        )
+        return found, ratio
+
+
+def pairs(groups: Iterable[Sequence[Record]]) -> Iterator[Pair]:
+    """Every case on real audio that was also measured on noise, in the order of the cases."""
+    cases = list(groups)
+    on_noise = {_key_without_content(group[0].case): group for group in cases if _is_noise(group[0].case)}
+    for group in cases:
+        case = group[0].case
+        partner = (
+            on_noise.get(_key_without_content(case))
+            if case.workload.plugin == "audio" and not _is_noise(case)
+            else None
+        )
+        if partner is not None:
+            yield Pair(noise=partner, real=group, name=case.workload.name)
+
+
+def _is_noise(case: Case) -> bool:
+    return case.workload.plugin == "audio" and case.workload.source == NOISE
+
+
+def _key_without_content(case: Case) -> str:
+    """Everything about a case but what was fed."""
+    options = {name: value for name, value in case.workload.options.items() if name not in CONTENT_HASHES}
+    return json.dumps([case.subject.to_json(), dict(case.axes), dict(case.protocol), options], sort_keys=True)

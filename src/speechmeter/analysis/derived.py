@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
-from speechmeter.analysis import modules, operators, parts, phases, ratios, scores
-from speechmeter.analysis.additive import round_means
-from speechmeter.analysis.floors import floor_s
-from speechmeter.analysis.rounds import Round, over_calls
+from speechmeter.analysis import modules, scores
+from speechmeter.analysis.means import GPU, ratio_of_round, round_means
+from speechmeter.analysis.readings import Round, find, operator_calls, over_calls, part_names
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.scope import PART, Scope
 from speechmeter.core.types import SAMPLED, Record
+
+JOINER_WIDTH = 512
+"""Outputs of encoder and predictor that the joiner takes, as in the original study."""
+_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
+_PRODUCTS = 3
+
+
+def floor_s(
+    axes: Mapping[str, Any], *, cells: float, padded: float, bytes_per_s: float | None, flop_per_s: float | None
+) -> float | None:
+    """Seconds for one call with this many cells; None for a case that is no loss, or without the peak it needs."""
+    vocabulary, size = axes.get("vocabulary"), _BYTES.get(str(axes.get("dtype")))
+    if vocabulary is None or size is None:
+        return None
+    if axes.get("part") == "loss":
+        return (cells + padded) * vocabulary * size / bytes_per_s if bytes_per_s else None
+    flop = 2 * _PRODUCTS * cells * JOINER_WIDTH * vocabulary
+    return flop / flop_per_s if axes.get("part") == "step" and flop_per_s else None
+
+
+def _launch_bound(this: Round, scope: str) -> tuple[float, int] | None:
+    """Latency over the GPU's busy time, from whichever meter took it."""
+    latency, busy = this.typical(metrics.LATENCY, scope), this.typical(metrics.TIME_GPU, scope)
+    if busy is None and scope == "total":
+        busy = this.typical(metrics.TIME_BUSY, GPU)
+    return (latency / busy, len(this.values(metrics.LATENCY, scope))) if latency is not None and busy else None
+
 
 _HOUR_S = 3600.0
 _PRUNED = "pruned"
@@ -37,7 +64,7 @@ def round_value(
     derivation = _DERIVED.get(metric.id)
     if derivation is not None:
         return derivation.derive(Round(record=record, others=others), scope)
-    measurement = parts.find(record, metric, scope)
+    measurement = find(record, metric, scope)
     if measurement is None or not measurement.values:
         return None
     return over_calls(measurement, metric), len(measurement.values)
@@ -50,7 +77,7 @@ def _with(record: Record, others: Sequence[Record]) -> Sequence[Record]:
 def sample_values(record: Record, metric: Metric, scope: str = "total", others: Sequence[Record] = ()) -> list[float]:
     """A record's raw values of a metric, or the derived figure of each sample."""
     if metric.id not in _DERIVED:
-        measurement = parts.find(record, metric, scope)
+        measurement = find(record, metric, scope)
         return list(measurement.values) if measurement is not None else []
     amount = _AMOUNTS.get(metric.id)
     if amount is None:
@@ -68,7 +95,7 @@ def why_absent(record: Record, metric: Metric, scope: str = "total") -> str | No
     sources = derivation.needs if derivation is not None else (metric,)
     for source in sources:
         own_scope = "total" if source.id in _ONLY_TOTAL else scope
-        measurement = parts.find(record, source, own_scope) or record.find(source.id)  # a failed pass has no parts
+        measurement = find(record, source, own_scope) or record.find(source.id)  # a failed pass has no parts
         if measurement is not None and measurement.unavailable:
             return measurement.unavailable
     if metrics.AUDIO_SECONDS in sources and record.find(metrics.AUDIO_SECONDS.id) is None:
@@ -134,7 +161,7 @@ def _per_token(this: Round, scope: str) -> tuple[float, int] | None:
 
 
 def _memory_needed(this: Round, scope: str) -> tuple[float, int] | None:
-    roles = parts.part_names([this.record, *this.others]) if scope == "total" else []
+    roles = part_names([this.record, *this.others]) if scope == "total" else []
     needs = [_held_and_grown(this, Scope.of(PART, role)) for role in roles] or [_held_and_grown(this, scope)]
     known = [need for need in needs if need is not None]
     return (max(known), 1) if len(known) == len(needs) else None
@@ -147,14 +174,14 @@ def _held_and_grown(this: Round, scope: str) -> float | None:
 
 
 def _why_no_memory(record: Record, scope: str) -> str | None:
-    roles = parts.part_names([record]) if scope == "total" else []
+    roles = part_names([record]) if scope == "total" else []
     weighed = any(m.metric == metrics.MEMORY_WEIGHTS.id for m in record.measurements)
     for where in [Scope.of(PART, role) for role in roles] or [Scope.parse(scope)]:
         for needed in (metrics.MEMORY_WEIGHTS, *_GROWTH):
-            found = parts.find(record, needed, where)
+            found = find(record, needed, where)
             if found is not None and found.unavailable:
                 return found.unavailable
-        if weighed and where != scope and parts.find(record, metrics.MEMORY_WEIGHTS, where) is None:
+        if weighed and where != scope and find(record, metrics.MEMORY_WEIGHTS, where) is None:
             return f"{where.path} names no torch module, so its weights are not known"
     return None
 
@@ -171,7 +198,7 @@ def _quotient(above: Metric, below: Metric, factor: float = 1.0) -> Derive:
 
 
 def _ratio(metric: Metric) -> Derive:
-    return lambda this, scope: ratios.of_round(this, metric, scope)
+    return lambda this, scope: ratio_of_round(this, metric, scope)
 
 
 def _score(metric: Metric) -> Derive:
@@ -208,12 +235,12 @@ def _module_calls(this: Round, scope: str) -> tuple[float, int] | None:
 
 
 def _operator_calls(this: Round, scope: str) -> tuple[float, int] | None:
-    found = operators.calls(this.record, scope)
+    found = operator_calls(this.record, scope)
     return (found, 1) if found is not None else None
 
 
 def _module_mfu(this: Round, scope: str) -> tuple[float, int] | None:
-    share, latency = ratios.of_round(this, metrics.MODULE_SHARE, scope), this.typical(metrics.LATENCY)
+    share, latency = ratio_of_round(this, metrics.MODULE_SHARE, scope), this.typical(metrics.LATENCY)
     done = [amount for metric in _FLOPS if (amount := this.typical(metric, scope)) is not None]
     best = this.typical(metrics.PEAK_FLOPS)
     if share is None or not share[0] or not latency or not done or not best:
@@ -286,7 +313,7 @@ _DERIVED: dict[str, _Derivation] = {
     metrics.FLOOR_RATIO.id: _of(_above_floor, metrics.LATENCY, metrics.CELLS, metrics.PEAK_BANDWIDTH),
     metrics.OPERATOR_CALLS.id: _of(_operator_calls, metrics.TIME_OPERATOR),
     metrics.OPERATOR_SHARE.id: _of(_ratio(metrics.OPERATOR_SHARE), metrics.TIME_OPERATOR),
-    metrics.LAUNCH_BOUND.id: _of(phases.launch_bound, metrics.LATENCY, metrics.TIME_GPU),
+    metrics.LAUNCH_BOUND.id: _of(_launch_bound, metrics.LATENCY, metrics.TIME_GPU),
     metrics.GPU_IDLE.id: _of(_ratio(metrics.GPU_IDLE), metrics.TIME_SPLIT),
     metrics.RTF_CPU.id: _of(_ratio(metrics.RTF_CPU), metrics.TIME_BUSY, metrics.AUDIO_SECONDS),
     metrics.RTF_GPU.id: _of(_ratio(metrics.RTF_GPU), metrics.TIME_BUSY, metrics.AUDIO_SECONDS),

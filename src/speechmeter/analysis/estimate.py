@@ -1,7 +1,7 @@
 """One figure with its interval from the rounds of a case: every shown number is made here.
 
 Estimate: geometric mean of round medians. Interval: 95 %, Student's t on their logarithms, from two rounds on. What
-adds up is a plain mean instead (see `additive`); the metric's definition says which. Scores of quality do not vary
+adds up is a plain mean instead (see `means`); the metric's definition says which. Scores of quality do not vary
 between rounds: their interval is over utterances (see `scores`).
 """
 
@@ -10,13 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, median, stdev
+from statistics import fmean, stdev
 from typing import Literal
 
-from speechmeter.analysis import divided, ratios, scores
-from speechmeter.analysis.additive import Bounds, mean_bounds, ratio_bounds, ratio_of_means, round_means
+from speechmeter.analysis import scores
 from speechmeter.analysis.derived import round_value, sample_values
-from speechmeter.analysis.student import t_quantile
+from speechmeter.analysis.intervals import Quantity, bounded_exp, over_rounds, t_quantile
+from speechmeter.analysis.means import (
+    Bounds,
+    call_shares,
+    is_divided,
+    mean_bounds,
+    ratio_bounds,
+    ratio_of_means,
+    ratio_rounds,
+    round_means,
+)
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.quality import IMPORTED
@@ -26,32 +35,19 @@ Verdict = Literal["real-time", "not real-time", "undecided"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A figure that may be shown. `low` and `high` bound it at 95 %; None with a single round.
+class Estimate(Quantity):
+    """The figure of one case. Without an interval it is of a single round, or of what does not vary.
 
-    `samples_per_round` is the smallest number of raw samples behind one round's figure. `statistic` says what `value`
-    is; with `mean-sd` the bounds are one standard deviation either side, as the classic studies print it. Of what adds
-    up it is `mean`, of a share of it `ratio`. Of a score it says how the interval was made (see `scores.KINDS`), and
-    the samples are utterances; `imported`
-    is a score that was taken elsewhere, with its bounds. `failed` of the `tried` rounds of the case ended without one.
+    `samples_per_round` is the smallest number of raw samples behind one round's figure. With the statistic `mean-sd`
+    the bounds are one standard deviation either side, as the classic studies print it. Of what adds up the statistic is
+    `mean`, of a share of it `ratio`. Of a score it says how the interval was made (see `scores.KINDS`), and the samples
+    are utterances; `imported` is a score that was taken elsewhere, with its bounds. `failed` of the `tried` rounds of
+    the case ended without a figure.
     """
 
-    metric: Metric
-    value: float
-    low: float | None
-    high: float | None
-    rounds: int
-    samples_per_round: int
     statistic: str = "geomean"
     failed: int = 0
     tried: int = 0
-
-    @property
-    def half_width(self) -> float | None:
-        """Half the interval as a share of the figure's size; None without an interval or for a figure of zero."""
-        if self.low is None or self.high is None or not self.value:
-            return None
-        return (self.high - self.low) / 2 / abs(self.value)
 
     def scaled(self, metric: Metric, factor: float) -> Estimate:
         """The same figure times a constant, as another metric."""
@@ -85,7 +81,7 @@ def _estimate(records: Sequence[Record], metric: Metric, scope: str, statistic: 
         return mean_of_calls(records, metric, scope)
     if metric.combined == "ratio":
         return _ratio(records, metric, scope)
-    if divided.is_divided(records, metric, scope):
+    if is_divided(records, metric, scope):
         return _divided(records, metric, scope)
     found = [pair for record in records if (pair := round_value(record, metric, scope, records)) is not None]
     if not found:
@@ -115,7 +111,7 @@ def _after_pilot(records: Sequence[Record], values: Sequence[float]) -> tuple[fl
         return None
     centre = fmean(map(math.log, values))
     half = t_quantile(pilot.degrees) * pilot.sd / math.sqrt(len(values))
-    return _exp(centre - half), _exp(centre + half)
+    return bounded_exp(centre - half), bounded_exp(centre + half)
 
 
 def _inverse(figure: Estimate | None, metric: Metric) -> Estimate | None:
@@ -136,14 +132,14 @@ def mean_of_calls(records: Sequence[Record], metric: Metric, scope: str) -> Esti
 
 
 def _ratio(records: Sequence[Record], metric: Metric, scope: str) -> Estimate | None:
-    rounds = ratios.rounds_of(records, metric, scope)
+    rounds = ratio_rounds(records, metric, scope)
     value = ratio_of_means(rounds)
     return None if value is None else _over([r.calls for r in rounds], metric, value, ratio_bounds(rounds), "ratio")
 
 
 def _divided(records: Sequence[Record], metric: Metric, scope: str) -> Estimate | None:
     """A stage's share of the call's figure; its interval is as wide as that of its figures in the rounds."""
-    whole, rounds = _estimate(records, metric, "total", "geomean"), divided.shares(records, scope)
+    whole, rounds = _estimate(records, metric, "total", "geomean"), call_shares(records, scope)
     share = ratio_of_means(rounds)
     if whole is None or share is None:
         return None
@@ -238,28 +234,3 @@ def real_time(figure: Estimate) -> Verdict:
     if high < 1:
         return "real-time"
     return "not real-time" if low > 1 else "undecided"
-
-
-def over_rounds(values: Sequence[float], *, exact: bool) -> tuple[float, float | None, float | None]:
-    """The figure of several rounds and its bounds at 95 %: the geometric mean, or the median of what is exact."""
-    if exact:
-        return median(values), None, None
-    if len(values) == 1:
-        return values[0], None, None
-    if min(values) <= 0:  # a growth of zero bytes has no logarithm
-        centre, half = fmean(values), _half_width(values)
-        return centre, centre - half, centre + half
-    logs = [math.log(value) for value in values]
-    centre, half = fmean(logs), _half_width(logs)
-    return _exp(centre), _exp(centre - half), _exp(centre + half)
-
-
-def _exp(power: float) -> float:
-    try:
-        return math.exp(power)
-    except OverflowError:  # a spread without measure
-        return math.inf
-
-
-def _half_width(values: Sequence[float]) -> float:
-    return t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))

@@ -1,7 +1,7 @@
 """Many cells at once: which of them are regressions, what they say together, and the exit code.
 
 Sixty cells at 95 % are three false alarms. So a cell is a regression only after Holm's correction over all cells and
-metrics, one-sided, with variances that the cells of a metric steady together (see `moderation`). The geometric mean of
+metrics, one-sided, with variances that the cells of a metric steady together. The geometric mean of
 the cells of a metric is one more test. Nothing got worse where no test says so and the interval of that mean is within
 the smallest effect; otherwise it cannot be told.
 """
@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from speechmeter.analysis.compare import Verdict, Word, allowed, is_same, is_worse, word_of_change
-from speechmeter.analysis.difference import Difference, mean_of
-from speechmeter.analysis.moderation import moderated
+from speechmeter.analysis.difference import Difference, mean_of, moderated
 from speechmeter.core.metrics import Metric
 from speechmeter.core.scope import EVERYTHING
 

@@ -1,17 +1,100 @@
-"""The largest that fits, from records alone: those of a search, or of any grid in which cells ran out of memory."""
+"""The largest size that fits: the search for it, and reading it from the records of a search or of any grid."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from speechmeter.analysis.bisection import largest_and_smallest
 from speechmeter.analysis.estimate import Estimate
-from speechmeter.analysis.fragmentation import Pieces, in_pieces
 from speechmeter.core import metrics
 from speechmeter.core.finding import MARGIN, MEMORY_GIB, TARGETS, USUAL_MARGIN, Target, target_of
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case, Record
+
+_DOUBLINGS = 3
+"""How often a size is expected to double before it fails; for the time left alone."""
+Tried = Mapping[int, bool]
+"""Whether a size fitted, by size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """Where a search starts, what it never tries more than, and how close it comes as a share of what fits."""
+
+    start: int
+    most: int
+    within: float = 0.0
+
+
+def largest_and_smallest(tried: Tried) -> tuple[int | None, int | None]:
+    """(the largest that fits below every one that fails, the smallest that fails); None where there is none."""
+    fails = min((size for size, fits in tried.items() if not fits), default=None)
+    fits = max((size for size, fits in tried.items() if fits and (fails is None or size < fails)), default=None)
+    return fits, fails
+
+
+def next_size(tried: Tried, bounds: Bounds) -> int | None:
+    """The size to try after these; None when the search is over."""
+    fits, fails = largest_and_smallest(tried)
+    if fits is None and fails is None:
+        return min(bounds.start, bounds.most)
+    if fits is None:
+        return fails // 2 if fails is not None and fails > 1 else None
+    if fits >= bounds.most:
+        return None
+    if fails is None:
+        return min(2 * fits, bounds.most)
+    near = fails - fits <= max(1, math.floor(bounds.within * fits))
+    return None if near else min((fits + fails) // 2, bounds.most)
+
+
+def trials_left(tried: Tried, bounds: Bounds) -> int:
+    """How many trials are left: at most so many once both sides are known, before that as if few doublings were."""
+    fits, fails = largest_and_smallest(tried)
+    if fits is not None and fails is not None:
+        return math.ceil(math.log2(max(1.0, (fails - fits) / max(1.0, bounds.within * fits))))
+    if fails is not None:
+        return fails.bit_length()
+    doublings = min(_DOUBLINGS, math.ceil(math.log2(bounds.most / fits))) if fits is not None else _DOUBLINGS
+    near = 2**doublings * (fits or bounds.start) / max(1.0, bounds.within * (fits or bounds.start))
+    return doublings + max(0, math.ceil(math.log2(near))) if doublings else 0
+
+
+_GIB = {"bytes": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0}
+_SIZE = rf"([\d.]+) ({'|'.join(_GIB)})"
+_ASKED = re.compile(rf"Tried to allocate {_SIZE}")
+_FREE = re.compile(rf"of which {_SIZE} is free")
+_ALLOWED = re.compile(rf"{_SIZE} allowed")
+_USED = re.compile(rf"{_SIZE} is allocated by PyTorch")
+_UNUSED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pieces:
+    """Memory that torch's allocator held and nothing used, and all memory that it could have had."""
+
+    unused_gib: float
+    whole_gib: float
+
+
+def in_pieces(reason: str) -> Pieces | None:
+    """What lay unused in pieces, where it and the free memory would have been enough; None otherwise."""
+    sizes = [_gib(pattern, reason) for pattern in (_ASKED, _FREE, _USED, _UNUSED)]
+    asked, free, used, unused = (size or 0.0 for size in sizes)
+    allowed = _gib(_ALLOWED, reason)
+    if allowed is not None:  # a limit on what torch holds, not on the process
+        free = min(free, max(0.0, allowed - used - unused))
+    if None in sizes or free + unused < asked:
+        return None
+    return Pieces(unused_gib=unused, whole_gib=used + unused + free)
+
+
+def _gib(pattern: re.Pattern[str], reason: str) -> float | None:
+    found = pattern.search(reason)
+    return float(found[1]) * _GIB[found[2]] if found else None
+
 
 TRIED, AT_LEAST = "tried", "at least"
 """Statistics of a figure that is a value of an axis, never rounded: the edge itself, or the largest that was tried."""

@@ -7,18 +7,81 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from statistics import fmean, stdev
 
-from speechmeter.analysis.curve import Curve, fit
 from speechmeter.analysis.derived import round_value
-from speechmeter.analysis.estimate import Estimate, over_rounds
-from speechmeter.analysis.student import t_quantile
+from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.intervals import over_rounds, t_quantile
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
+
+_PARTS = (0, 1, 2)
+_FLAT = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """The three parts, of x as a share of `unit`."""
+
+    parts: tuple[float, float, float]
+    unit: float
+
+    def at(self, x: float) -> float:
+        """The value at x."""
+        share = x / self.unit
+        return sum(part * share**power for power, part in enumerate(self.parts))
+
+    def quadratic_share(self, x: float) -> float:
+        """What c·x² is of the value at x, from 0 to 1."""
+        whole = self.at(x)
+        return self.parts[2] * (x / self.unit) ** 2 / whole if whole > 0 else 0.0
+
+    def worst(self, xs: Sequence[float], ys: Sequence[float]) -> float:
+        """The largest relative distance from the points."""
+        return max(abs(self.at(x) / y - 1) for x, y in zip(xs, ys, strict=True))
+
+
+def fit(xs: Sequence[float], ys: Sequence[float]) -> Curve:
+    """The curve nearest to points whose values are all positive."""
+    unit = max(xs)
+    rows = [tuple((x / unit) ** power / y for power in _PARTS) for x, y in zip(xs, ys, strict=True)]
+    best = min(_candidates(rows), key=lambda parts: _distance(rows, parts))
+    return Curve(parts=best, unit=unit)
+
+
+def _candidates(rows: Sequence[tuple[float, ...]]) -> Iterator[tuple[float, float, float]]:
+    """Solutions with some parts at zero and none below it; the one with all three, where it is such, is the best."""
+    for count in (3, 2, 1):
+        found = [parts for kept in combinations(_PARTS, count) if (parts := _solved(rows, kept)) is not None]
+        yield from found
+        if count == len(_PARTS) and found:
+            return
+
+
+def _solved(rows: Sequence[tuple[float, ...]], kept: Sequence[int]) -> tuple[float, float, float] | None:
+    """The least squares of Σ part × column = 1 over some columns; None where a part is negative or undetermined."""
+    matrix = [[sum(row[i] * row[j] for row in rows) for j in kept] + [sum(row[i] for row in rows)] for i in kept]
+    for i, pivot in enumerate(matrix):
+        if abs(pivot[i]) < _FLAT * abs(sum(row[kept[i]] ** 2 for row in rows)):
+            return None
+        for j, other in enumerate(matrix):
+            if j != i:
+                factor = other[i] / pivot[i]
+                matrix[j] = [value - factor * above for value, above in zip(other, pivot, strict=True)]
+    parts = dict(zip(kept, (row[-1] / row[i] for i, row in enumerate(matrix)), strict=True))
+    if min(parts.values()) < 0:
+        return None
+    return parts.get(0, 0.0), parts.get(1, 0.0), parts.get(2, 0.0)
+
+
+def _distance(rows: Sequence[tuple[float, ...]], parts: Sequence[float]) -> float:
+    return sum((sum(part * value for part, value in zip(parts, row, strict=True)) - 1) ** 2 for row in rows)
+
 
 SLOPE, DRAWN = "slope", "drawn"
 EXTRAPOLATED, INTERPOLATED = "extrapolated", "interpolated"
@@ -238,3 +301,50 @@ def _figure(
         samples_per_round=len(line.points),
         statistic=statistic,
     )
+
+
+NEAR = 0.9
+"""Of the best throughput: what counts as saturated."""
+SIZE = "size"
+"""The statistic of a figure that is one of the sizes measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saturation:
+    """The saturating batch, and the throughput there and at its best.
+
+    `batch` is None where throughput still rises at the largest batch, by more than a tenth.
+    """
+
+    batch: Estimate | None
+    there: Estimate
+    best: Estimate
+    largest: float
+
+
+def saturation(cases: Sequence[tuple[float, Sequence[Record]]]) -> Saturation | None:
+    """From (batch, rounds of the case); None with fewer than two batches that have a throughput."""
+    found = [(size, e) for size, records in sorted(cases, key=lambda case: case[0]) if (e := _rate(records))]
+    if len(found) < 2:
+        return None
+    best = max((figure for _, figure in found), key=lambda figure: figure.value)
+    first = next((size, figure) for size, figure in found if figure.value >= NEAR * best.value)
+    if first[0] == found[-1][0]:
+        return Saturation(batch=None, there=first[1], best=best, largest=found[-1][0])
+    low = next(size for size, figure in found if (figure.high or figure.value) >= NEAR * best.value)
+    high = next((size for size, figure in found if (figure.low or figure.value) >= NEAR * best.value), found[-1][0])
+    known = all(figure.low is not None for _, figure in found)
+    batch = Estimate(
+        metric=metrics.SATURATION_BATCH,
+        value=first[0],
+        low=min(low, first[0]) if known else None,
+        high=max(high, first[0]) if known else None,
+        rounds=best.rounds,
+        samples_per_round=len(found),
+        statistic=SIZE,
+    )
+    return Saturation(batch=batch, there=first[1], best=best, largest=found[-1][0])
+
+
+def _rate(records: Sequence[Record]) -> Estimate | None:
+    return estimate(records, metrics.THROUGHPUT)

@@ -2,7 +2,7 @@
 
 Looking again after every round and stopping when the interval is narrow gives intervals that are too narrow: it stops
 where the spread came out small by chance. So there are two stages, as Stein (1945) has them. The first has `least`
-rounds. Its spread, steadied by the other cases (see `moderation`), gives the number of rounds, and the interval uses it
+rounds. Its spread, steadied by the other cases, gives the number of rounds, and the interval uses it
 too. There is at least one round after the first stage, whose record says what was chosen and from what.
 """
 
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from statistics import variance
 
 from speechmeter.analysis.derived import round_value
-from speechmeter.analysis.moderation import Variance, moderated
-from speechmeter.analysis.student import t_quantile
+from speechmeter.analysis.difference import Variance, moderated
+from speechmeter.analysis.intervals import t_quantile
 from speechmeter.core import metrics
 from speechmeter.core.types import Pilot, Record
 

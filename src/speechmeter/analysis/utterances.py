@@ -11,8 +11,9 @@ from dataclasses import replace
 from math import ceil
 from statistics import fmean, median
 
-from speechmeter.analysis import parts
-from speechmeter.analysis.estimate import Estimate, over_rounds, samples_needed
+from speechmeter.analysis.estimate import Estimate, samples_needed
+from speechmeter.analysis.intervals import over_rounds
+from speechmeter.analysis.readings import find
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record, by_batch
@@ -69,7 +70,7 @@ def _of_round(record: Record, metric: Metric, scope: str, others: Sequence[Recor
         if len(times) != len(audio) or min(audio, default=0.0) <= 0:
             return []
         return [time / true for time, true in zip(times, audio, strict=True)]
-    found = parts.find(record, metric, scope)
+    found = find(record, metric, scope)
     if found is None or not found.values:
         return []
     if metric.exact:

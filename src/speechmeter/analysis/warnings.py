@@ -1,12 +1,13 @@
-"""What a series of samples says against its own figure: each warning names the cause and the fix.
+"""What is wrong with the rounds of a case: those that failed, and samples that drift, jump or spread.
 
-The thresholds were set by simulation: on independent samples with 5 % spread nothing fires in 98 of 100 series;
-`tests/unit/analysis/test_warnings.py` holds them to it.
+Each warning on samples names the cause and the fix. The thresholds were set by simulation: on independent samples with
+5 % spread nothing fires in 98 of 100 series; `tests/unit/analysis/test_warnings.py` holds them to it.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,7 +15,33 @@ from statistics import fmean, median, pstdev
 from typing import Literal
 
 from speechmeter.core import metrics
-from speechmeter.core.types import Measurement, Record, batch_of_each, by_batch
+from speechmeter.core.types import FAILED, Measurement, Record, batch_of_each, by_batch
+
+_NAMED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)\b|SIG[A-Z]+\b")
+"""What tells one error or crash from another: the exception's name, or the signal's."""
+
+
+def kind_of(record: Record) -> str:
+    """`timeout`, `oom`, `error (ValueError)`, `crashed (SIGSEGV)`; empty where the round did not fail."""
+    if record.status not in FAILED:
+        return ""
+    named = _NAMED.search(record.reason) if record.status in ("error", "crashed") else None
+    return f"{record.status} ({named.group()})" if named else record.status
+
+
+def failed_rounds(records: Sequence[Record]) -> dict[str, int]:
+    """Kind of failure → rounds that ended with it."""
+    found: dict[str, int] = {}
+    for kind in filter(None, map(kind_of, records)):
+        found[kind] = found.get(kind, 0) + 1
+    return found
+
+
+def in_words(records: Sequence[Record]) -> str:
+    """`3 of 8 rounds failed: timeout`; empty where none did."""
+    found = failed_rounds(records)
+    return f"{sum(found.values())} of {len(records)} rounds failed: {', '.join(found)}" if found else ""
+
 
 Kind = Literal["slow start", "drift", "bimodal", "autocorrelation", "outliers", "spread"]
 

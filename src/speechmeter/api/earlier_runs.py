@@ -11,14 +11,14 @@ from pathlib import Path
 from statistics import fmean, median
 
 from speechmeter.analysis.compare import Between
+from speechmeter.analysis.difference import Variance
 from speechmeter.analysis.estimate import Estimate, estimate
-from speechmeter.analysis.moderation import Variance
-from speechmeter.analysis.student import t_quantile
+from speechmeter.analysis.intervals import t_quantile
+from speechmeter.analysis.selecting import by_case
 from speechmeter.core.errors import SkippedLinesWarning, SpeechmeterError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case, Record
 from speechmeter.report.numbers import counted
-from speechmeter.report.tables import by_case
 from speechmeter.store.run_dir import RunDir, is_run
 
 _FEWEST = 5

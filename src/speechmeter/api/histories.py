@@ -13,11 +13,11 @@ from typing import Any
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.history import Failure, Point, Series, machine_of, series_of
 from speechmeter.analysis.metric_names import metric_named
+from speechmeter.analysis.selecting import fits, nothing_fits, parse
 from speechmeter.core.errors import InputError, SpeechmeterError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import FAILED, Case, Record
 from speechmeter.report.numbers import counted
-from speechmeter.report.selecting import fits, nothing_fits, parse
 from speechmeter.store.run_dir import RunDir, is_run
 
 _Machine = tuple[str, ...]
@@ -187,7 +187,7 @@ def _machine_names(machines: Collection[_Machine]) -> dict[_Machine, str]:
 
 def _series(groups: Sequence[_Group], name: str, machine: str, min_effect: float, notes: list[str]) -> Iterator[Series]:
     case = groups[-1].case
-    metric = metric_named(name, groups[-1].records, where="--metric")
+    metric = metric_named(name, groups[-1].records, key="metric")
     points = list(_points(groups, metric, notes))
     measured = {point.run for point in points}
     failed = [group for group in groups if group.failure and group.run not in measured]

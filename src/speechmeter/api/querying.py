@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from speechmeter.analysis.figures import Figures
+from speechmeter.analysis.metric_names import Figures
+from speechmeter.analysis.selecting import by_case
 from speechmeter.core.errors import InputError
 from speechmeter.core.files import check_free, written_by_user
 from speechmeter.core.hosts import as_stored, hosts_apart
-from speechmeter.report.tables import by_case
 from speechmeter.store import query as store
 from speechmeter.store.columns import ESTIMATES
 from speechmeter.store.query import FILES, Result

@@ -23,11 +23,10 @@ from speechmeter.core.hosts import HOST, as_stored
 from speechmeter.core.outputs import Keep
 from speechmeter.core.quality import IMPORT, QUALITY
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Limits, Record, Spec
-from speechmeter.launch.agenda import Sweep
-from speechmeter.launch.booking import Watcher
-from speechmeter.launch.places import SubprocessPlace, all_exact
+from speechmeter.launch.executors import SubprocessExecutor, all_exact
 from speechmeter.launch.preflight import preflight
-from speechmeter.launch.sweep import run_sweep
+from speechmeter.launch.recorder import Watcher, run_sweep
+from speechmeter.launch.schedule import Sweep
 from speechmeter.plan.build import plugin_of
 from speechmeter.plan.expand import content_hashes
 from speechmeter.plan.schema import LimitsEntry
@@ -96,9 +95,9 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
     with stops_in(output), RunWriter(output) as store:
         # the plan that is stored is only a note: the case itself is in every record
         store.begin(f"# {case.id} of {base.path.resolve().name}, measured again: {case.label}\n")
-        place = SubprocessPlace(limits, Keep(folder=store.artifacts_path.resolve()))
+        executor = SubprocessExecutor(limits, Keep(folder=store.artifacts_path.resolve()))
         rounds = _rounds(case, group, how)
-        run_sweep(Sweep(cases=[case], rounds=Rounds(least=rounds, most=rounds)), place, store, watch)
+        run_sweep(Sweep(cases=[case], rounds=Rounds(least=rounds, most=rounds)), executor, store, watch)
     fresh = select(str(output))
     found = compare(
         replace(base, groups=(group,), filters={}), fresh, thresholds, allow_different=True, every_cell=True
@@ -201,7 +200,7 @@ def _held(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
 def _has(group: Sequence[Record], name: str) -> bool:
     if name == MODULES:
         return bool(tree(group))
-    return estimate(group, metric_named(name, group, where="--metric", also=[MODULES])) is not None
+    return estimate(group, metric_named(name, group, key="metric", also=[MODULES])) is not None
 
 
 def _choices(group: Sequence[Record]) -> str:

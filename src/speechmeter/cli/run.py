@@ -205,7 +205,7 @@ def _list_cases(study: Study, options: Options) -> None:
     from speechmeter.api.runs import check_study, left_to_do
     from speechmeter.api.searching import search_lines, search_of
     from speechmeter.cli.progress import duration
-    from speechmeter.launch.forecast import earlier_walls, forecast
+    from speechmeter.launch.schedule import earlier_walls, forecast
     from speechmeter.report.numbers import counted
 
     sweep = check_study(study, options)

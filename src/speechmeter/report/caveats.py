@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from speechmeter.analysis.estimate import Estimate
+from speechmeter.analysis.intervals import Quantity
 from speechmeter.core import metrics
 from speechmeter.core.types import Record
 from speechmeter.report.tables import Table
@@ -42,7 +42,7 @@ def _named(note: str, models: Sequence[str]) -> str:
     return note if note.startswith(f"{models[0]}: ") else f"{', '.join(models)}: {note}"
 
 
-def rounds_caveat(estimates: Iterable[Estimate]) -> list[str]:
+def rounds_caveat(estimates: Iterable[Quantity]) -> list[str]:
     """That figures which vary between rounds are of a single one: of all of them, or of some."""
     varying = [found for found in estimates if found.statistic == "geomean" and not found.metric.exact]
     single = [found for found in varying if found.rounds == 1]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from speechmeter.analysis.derived import why_absent
 from speechmeter.analysis.estimate import Estimate, estimate, mean_of_calls
-from speechmeter.analysis.parts import part_names
+from speechmeter.analysis.readings import part_names
 from speechmeter.analysis.utterances import by_utterance
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric

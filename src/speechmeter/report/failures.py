@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from speechmeter.analysis.failed_rounds import in_words
+from speechmeter.analysis.warnings import in_words
 from speechmeter.core.types import FAILED, Record
 from speechmeter.report.grids import case_labels
 from speechmeter.report.tables import by_case

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.failed_rounds import in_words
 from speechmeter.analysis.quality import score_notes
 from speechmeter.analysis.scores import RULES
-from speechmeter.analysis.warnings import case_warnings
+from speechmeter.analysis.warnings import case_warnings, in_words
 from speechmeter.core import metrics
 from speechmeter.core.axes import LATE_DEFAULTS
 from speechmeter.core.metrics import Metric
 from speechmeter.core.scope import Scope
 from speechmeter.core.types import CONTENT_HASHES, FAILED, Case, Record
 from speechmeter.report.caveats import rounds_caveat, study_notes
+from speechmeter.report.explaining import definition_line
 from speechmeter.report.numbers import counted, number
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of, in_one_unit
 
@@ -25,6 +26,9 @@ _ROW_AXIS, _COLUMN_AXIS = "seconds", "batch"
 _RULES = ("batch_seconds", "max_frames")
 """Axes that take the place of `batch` where they are set."""
 WORKLOAD, _CONTENT = "workload", "workload's content"
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
+_MOST_NAMED = 3
+"""So many cells are named in front of a warning; of more, their number."""
 _DIGITS = 6
 """So many of a hash tell what has one name apart."""
 
@@ -114,7 +118,7 @@ def grid_table(
             for row in rows
         ),
         notes=(
-            *(f"{one.id} [{one.unit}]: {one.formula}." for those in shown.values() for one in those),
+            *(definition_line(one) for those in shown.values() for one in those),
             *_notes(group, cells, metric),
         ),
         caveats=_caveats(group, cells),
@@ -268,18 +272,27 @@ def _loaded_note(group: Group) -> list[str]:
 
 def _warning_notes(group: Group, metric: Metric) -> list[str]:
     """Warnings of records and of the samples' own behaviour, with the cells they are about."""
-    places: dict[str, list[str]] = {}
+    alike: dict[str, list[tuple[str, str]]] = {}
     for records in group:
-        found = dict.fromkeys(text for record in records for text in record.warnings)
-        if metric.unit == "s" or metric.id in _TIMED:
-            found.update(dict.fromkeys(case_warnings(records)))
-        for text in found:
-            places.setdefault(text, []).append(" ".join(_cell_place(records[0].case)))
-    everywhere = len(group)
-    return [
-        f"warning: {text}" + ("" if len(cells) == everywhere else f" [{', '.join(cells)}]")
-        for text, cells in places.items()
-    ]
+        found = [text for record in records for text in record.warnings]
+        found += case_warnings(records) if metric.unit == "s" or metric.id in _TIMED else []
+        for text in dict.fromkeys(found):
+            cell = " ".join(_cell_place(records[0].case))
+            alike.setdefault(_NUMBER.sub("#", text), []).append((cell, text))
+    lines = []
+    for those in alike.values():
+        cells = list(dict.fromkeys(cell for cell, _ in those))
+        named = ", ".join(cells) if len(cells) <= _MOST_NAMED else f"{len(cells)} of {len(group)} cases"
+        about = "" if len(cells) == len(group) == 1 else f"{named}: "
+        lines.append(f"warning: {about}{_with_ranges([text for _, text in those])}")
+    return lines
+
+
+def _with_ranges(texts: Sequence[str]) -> str:
+    """Texts that differ in their numbers alone as one, each number as the range of them: `14 to 65%`."""
+    numbers = zip(*(_NUMBER.findall(text) for text in texts), strict=True)
+    ranges = iter([" to ".join(dict.fromkeys((min(those, key=float), max(those, key=float)))) for those in numbers])
+    return _NUMBER.sub(lambda _: next(ranges), texts[0])
 
 
 def protocol_note(case: Case, group: Group) -> str:

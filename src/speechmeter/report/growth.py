@@ -9,6 +9,7 @@ from typing import Any
 from speechmeter.analysis.growth import (
     EXTRAPOLATED,
     LEAST_SIZES,
+    NEAR,
     Line,
     expected,
     exponent,
@@ -16,8 +17,8 @@ from speechmeter.analysis.growth import (
     local_exponent,
     measured_span,
     quadratic_part,
+    saturation,
 )
-from speechmeter.analysis.saturation import NEAR, saturation
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.plugins import nearest

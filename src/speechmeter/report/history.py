@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from speechmeter.analysis.history import Entry, Level, Series
-from speechmeter.analysis.shifts import FEWEST
+from speechmeter.analysis.history import FEWEST, Entry, Level, Series
 from speechmeter.report.escaping import json_of, markdown_text
 from speechmeter.report.numbers import counted, figure
 from speechmeter.report.tables import Cell, Row, Table

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from speechmeter.analysis.compare import Verdict
-from speechmeter.analysis.inputs import MIN_EFFECT, NOISE, RATIO, Pair, pairs
+from speechmeter.analysis.conditions import MIN_EFFECT, NOISE, RATIO, Pair, pairs
 from speechmeter.analysis.metric_names import memory_metric
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
+from speechmeter.report.explaining import definition_line
 from speechmeter.report.grids import case_labels
 from speechmeter.report.numbers import counted
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of, some_interval
@@ -39,9 +40,9 @@ def inputs(records: Sequence[Record]) -> list[Table]:
             rows=rows,
             notes=(
                 *(() if rows else (_NEEDED,)),
-                f"{metrics.REAL_OVER_NOISE.id}: {metrics.REAL_OVER_NOISE.formula}{_interval_words(rows)}.",
+                f"{metrics.REAL_OVER_NOISE.id}: {metrics.REAL_OVER_NOISE.definition}{_interval_words(rows)}.",
                 *_answer_words(rows),
-                *(f"{metric.id} [{metric.unit}]: {metric.formula}." for metric in shown),
+                *map(definition_line, shown),
             ),
         )
     ]

@@ -8,6 +8,7 @@ from speechmeter.core import metrics
 from speechmeter.core.axes import NONE, QUANTIZE
 from speechmeter.core.scope import DTYPE, STAGE, TOTAL, Scope
 from speechmeter.core.types import Record
+from speechmeter.report.explaining import definition_line
 from speechmeter.report.grids import case_labels
 from speechmeter.report.tables import NOT_MEASURED, Row, Table, by_case, cell_of
 
@@ -102,7 +103,7 @@ def list_table(
         columns=tuple(columns) or tuple(metric.title for metric in shown),
         rows=rows,
         notes=(
-            *(f"{m.id} [{m.unit}]: {m.formula}." for m in shown),
+            *map(definition_line, shown),
             *notes,
             *(f"{', '.join(names)}: {what}" for what, names in missing.items()),
         ),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from speechmeter.analysis.conditions import RATIO
 from speechmeter.analysis.estimate import Estimate
 from speechmeter.analysis.frontier import AT_LEAST, TRIED
-from speechmeter.analysis.growth import DRAWN, EXTRAPOLATED, INTERPOLATED, SLOPE
-from speechmeter.analysis.inputs import RATIO
-from speechmeter.analysis.saturation import SIZE
+from speechmeter.analysis.growth import DRAWN, EXTRAPOLATED, INTERPOLATED, SIZE, SLOPE
+from speechmeter.analysis.intervals import Correlation, Quantity
 from speechmeter.analysis.scores import KINDS
 from speechmeter.core.quality import IMPORTED
 
@@ -52,17 +52,19 @@ def bytes_unit(value: float) -> str:
     return number(value, BYTES).rpartition(" ")[2]
 
 
-def figure(estimate: Estimate, *, sci: bool = False, scale: str = "") -> str:
+def figure(estimate: Quantity, *, sci: bool = False, scale: str = "") -> str:
     """An estimate with its relative interval: `0.123 ±4%`, and how many rounds failed beside those behind it.
 
     Sizes are in the unit that fits them, or in `scale`.
     """
-    failed = f" ({estimate.failed} of {estimate.tried} rounds failed)" if estimate.failed else ""
+    failed = ""
+    if isinstance(estimate, Estimate) and estimate.failed:
+        failed = f" ({estimate.failed} of {estimate.tried} rounds failed)"
     return f"{_figure(estimate, sci, scale)}{failed}"
 
 
-def _figure(estimate: Estimate, sci: bool, scale: str) -> str:
-    if estimate.statistic == "rho":
+def _figure(estimate: Quantity, sci: bool, scale: str) -> str:
+    if isinstance(estimate, Correlation):
         return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}] (n={estimate.samples_per_round})"
     if estimate.statistic in _PLAIN_ENDS:
         form = _PLAIN_ENDS[estimate.statistic]
@@ -78,7 +80,7 @@ def _figure(estimate: Estimate, sci: bool, scale: str) -> str:
     return text if estimate.half_width is None else f"{text} ±{_percent(estimate.half_width)}"
 
 
-def _score(estimate: Estimate, sci: bool) -> str:
+def _score(estimate: Quantity, sci: bool) -> str:
     """A score with both ends of its interval: `5.32 % [4.10, 6.70]`; differences with their sign."""
     signed = estimate.statistic == "difference"
 

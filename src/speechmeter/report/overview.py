@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from speechmeter.analysis.estimate import Estimate, estimate
-from speechmeter.analysis.parts import part_names
-from speechmeter.analysis.relations import LEAST, rank_correlation
+from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.intervals import LEAST, rank_correlation
+from speechmeter.analysis.readings import part_names
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.scope import PART, STAGE, Scope
@@ -91,7 +91,7 @@ def relations(records: Sequence[Record]) -> list[Table]:
 
 
 def _relation_notes(rows: Sequence[Row]) -> tuple[str, ...]:
-    what = f"{metrics.RANK_CORRELATION.id}: {metrics.RANK_CORRELATION.formula}"
+    what = f"{metrics.RANK_CORRELATION.id}: {metrics.RANK_CORRELATION.definition}"
     if not some_interval(rows):
         return (f"{what}.",)
     return f"{what}; [95 % interval] (n models).", "an interval that holds 0 says nothing about the relation."
@@ -163,7 +163,7 @@ def _correlation(groups: Sequence[Sequence[Record]], first: Metric, second: Metr
         for group in groups
         if (a := _value(group, first)) is not None and (b := _value(group, second)) is not None
     ]
-    found: Estimate | None = rank_correlation([a for a, _ in pairs], [b for _, b in pairs])
+    found = rank_correlation([a for a, _ in pairs], [b for _, b in pairs])
     if found is not None:
         return Cell(estimate=found)
     if len(pairs) < LEAST:

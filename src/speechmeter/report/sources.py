@@ -8,12 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from speechmeter.analysis.selecting import by_case, parse, select
 from speechmeter.core.hosts import at_home
 from speechmeter.core.printable import one_line
 from speechmeter.core.types import Record
 from speechmeter.report.grids import case_labels
-from speechmeter.report.selecting import fits, nothing_fits, parse
-from speechmeter.report.tables import by_case
 from speechmeter.store.run_dir import RunDir
 
 Environments = Mapping[str, Mapping[str, Any]]
@@ -63,9 +62,7 @@ def _read(text: str) -> list[Source]:
     path, filters = parse(text)
     run = RunDir.existing(path)
     records, environments = at_home(run.records()), run.environments()
-    chosen = [record for record in records if fits(record, filters)]
-    if filters and not chosen:
-        raise nothing_fits(text, filters, records)
+    chosen = select(records, filters, text) if filters else records
     hosts: dict[str, list[Record]] = {}
     for record in chosen:
         hosts.setdefault(record.host, []).append(record)

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from speechmeter.analysis.derived import lacking, sample_values, why_absent
-from speechmeter.analysis.estimate import Estimate, estimate, real_time, samples_needed
+from speechmeter.analysis.estimate import estimate, real_time, samples_needed
+from speechmeter.analysis.intervals import Quantity
+from speechmeter.analysis.selecting import by_case as by_case  # noqa: PLC0414 - its users here move one by one
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.scope import LOADING
@@ -21,7 +23,7 @@ UNAVAILABLE = "unavailable"
 class Cell:
     """One figure, or the word that stands in its place, and why."""
 
-    estimate: Estimate | None = None
+    estimate: Quantity | None = None
     word: str = ""
     reason: str = ""
     asked_samples: int | None = None
@@ -131,11 +133,3 @@ def in_one_unit(cells: Sequence[Cell]) -> list[Cell]:
         return list(cells)
     scale = bytes_unit(max(sizes, key=abs))
     return [replace(cell, scale=scale) for cell in cells]
-
-
-def by_case(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Records of each case in the order of their first appearance."""
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(record.case.id, []).append(record)
-    return groups

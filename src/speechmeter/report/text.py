@@ -7,12 +7,18 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rich.console import Console
+
 from speechmeter.core.errors import InputError
 from speechmeter.core.plugins import nearest
 from speechmeter.core.printable import one_line
 from speechmeter.report.escaping import csv_text as safe_csv
 from speechmeter.report.escaping import json_of, latex_text, markdown_text
 from speechmeter.report.tables import Cell, Table
+from speechmeter.report.terminal import draw
+
+_TABLE_WIDTH = 120
+"""Columns of a table that is not drawn for a terminal of known width."""
 
 
 def markdown(tables: Sequence[Table], *, sci: bool = False) -> str:
@@ -112,6 +118,7 @@ def json_text(tables: Sequence[Table], *, sci: bool = False) -> str:
     data = [
         {
             "title": table.title,
+            "labels": table.labels,
             "columns": table.columns,
             "notes": (*table.caveats, *table.notes),
             "rows": [{"labels": row.labels, "cells": [_cell(cell, sci) for cell in row.cells]} for row in table.rows],
@@ -141,17 +148,31 @@ def _cell(cell: Cell, sci: bool) -> dict[str, Any]:
     }
 
 
+TABLE = "table"
+"""The format of the terminal."""
 FORMATS: dict[str, Callable[..., str]] = {
     "markdown": markdown,
     "csv": csv_text,
     "latex": latex,
     "json": json_text,
 }
-"""Text formats by name; `table` is the terminal's."""
+"""Text formats by name, beside `table`."""
+
+
+ALL_FORMATS = (TABLE, *FORMATS)
+
+
+def check_format(format: str, formats: Sequence[str] = ALL_FORMATS) -> None:
+    """Raise InputError for a format that is none of these. Every command and function that takes one asks here."""
+    if format not in formats:
+        raise InputError(f"there is no format {format!r}", key="format", fix=nearest(format, list(formats)))
 
 
 def formatted(tables: Sequence[Table], format: str, *, sci: bool = False) -> str:
-    """The tables in a format by name. Raises InputError for a format that there is not."""
-    if format not in FORMATS:
-        raise InputError(f"there is no format {format!r}", where="format", fix=nearest(format, list(FORMATS)))
-    return FORMATS[format](tables, sci=sci)
+    """The tables in a format by name; `table` is drawn as for a terminal of 120 columns. Raises as `check_format`."""
+    check_format(format)
+    if format != TABLE:
+        return FORMATS[format](tables, sci=sci)
+    out = io.StringIO()
+    draw(tables, Console(file=out, width=_TABLE_WIDTH, color_system=None), sci=sci)
+    return out.getvalue()

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from speechmeter.analysis.estimate import samples_needed
-from speechmeter.analysis.parts import part_names
+from speechmeter.analysis.readings import part_names
 from speechmeter.analysis.utterances import by_utterance, over_utterances
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.scope import PART, STAGE, Scope
 from speechmeter.core.types import Record
+from speechmeter.report.explaining import definition_line
 from speechmeter.report.grids import case_labels
 from speechmeter.report.lists import list_table
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, some_interval
@@ -60,7 +61,7 @@ def _table(records: Sequence[Record], metric: Metric, labels: dict[str, str]) ->
         columns=("mean", "median", "p95", "maximum", "utterances"),
         rows=rows,
         notes=(
-            f"{metric.id} [{metric.unit}]: {metric.formula}.",
+            definition_line(metric),
             f"mean over the dataset{', ± over rounds' if some_interval(rows) else ''}; "
             "an utterance's own figure is the median of its samples.",
             *dict.fromkeys(f"–: {cell.reason}." for row in rows for cell in row.cells if cell.reason),

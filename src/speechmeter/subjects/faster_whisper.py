@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from speechmeter.core.axes import Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.generation import BEAM, MAX_NEW_TOKENS, NONE, QUANTIZE
 from speechmeter.subjects.installed import installed
@@ -28,7 +28,10 @@ class FasterWhisperSubject:
 
     summary = "Whisper under CTranslate2: faster-whisper:DIR, a converted model with its tokenizer.json"
     axes = (BEAM, MAX_NEW_TOKENS, QUANTIZE)
-    options = ("language", "weights")
+    options = (
+        Option(name="language"),
+        Option(name="weights"),
+    )
     runs_code = False
     takes = (SOUND,)
 

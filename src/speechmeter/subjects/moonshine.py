@@ -9,10 +9,9 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Spec, Stage
 from speechmeter.subjects.installed import installed
 from speechmeter.subjects.refusals import cpu_engine
@@ -39,7 +38,10 @@ class MoonshineSubject:
 
     summary = "Moonshine tiny-en of its package, or a directory with such a model; streaming: true gives partials"
     axes: tuple[Axis, ...] = ()
-    options = ("arch", "streaming")
+    options = (
+        Option(name="arch"),
+        Option(name="streaming"),
+    )
     runs_code = False
     takes = (SOUND,)
 

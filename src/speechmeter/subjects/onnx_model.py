@@ -9,10 +9,9 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.installed import installed
 
@@ -27,7 +26,10 @@ class OnnxSubject:
 
     summary = "an ONNX graph under onnxruntime: onnx:path/model.onnx"
     axes: tuple[Axis, ...] = ()
-    options = ("layout", "providers")
+    options = (
+        Option(name="layout"),
+        Option(name="providers"),
+    )
     runs_code = False
     takes = (SOUND,)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from speechmeter.core.axes import Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
 from speechmeter.core.plugins import nearest
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.generation import BEAM, MAX_NEW_TOKENS
 from speechmeter.subjects.installed import installed
@@ -34,7 +34,10 @@ class OpenAIWhisperSubject:
 
     summary = "OpenAI's Whisper: a size with random weights (openai-whisper:tiny) or a checkpoint file"
     axes = (BEAM, MAX_NEW_TOKENS)
-    options = ("language", "weights")
+    options = (
+        Option(name="language"),
+        Option(name="weights"),
+    )
     runs_code = False
     takes = (SOUND,)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Stage
 from speechmeter.subjects.installed import installed
 from speechmeter.subjects.refusals import cpu_engine
@@ -29,7 +28,7 @@ class PocketsphinxSubject:
 
     summary = "PocketSphinx with its English model: no neural network, one thread"
     axes: tuple[Axis, ...] = ()
-    options = tuple(_OPTIONS)
+    options = tuple(Option(name=name) for name in _OPTIONS)
     runs_code = False
     takes = (SOUND,)
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
 from speechmeter.core.plugins import nearest
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.installed import installed
 
@@ -30,7 +29,7 @@ class S3prlSubject:
 
     summary = "s3prl upstreams: " + ", ".join(UPSTREAMS)
     axes: tuple[Axis, ...] = ()
-    options = ("config",)
+    options = (Option(name="config"),)
     runs_code = False
     takes = (SOUND,)
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.installed import installed
 
@@ -21,7 +20,10 @@ class SherpaOnnxSubject:
 
     summary = "offline CTC recognisers of sherpa-onnx: sherpa-onnx:DIR with a .onnx file and tokens.txt"
     axes: tuple[Axis, ...] = ()
-    options = ("model", "weights")
+    options = (
+        Option(name="model"),
+        Option(name="weights"),
+    )
     runs_code = False
     takes = (SOUND,)
 

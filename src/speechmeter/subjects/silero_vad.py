@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Segments, Stage
 from speechmeter.subjects.installed import installed
 
@@ -26,7 +25,7 @@ class SileroVadSubject:
 
     summary = "Silero VAD, voice activity detection: segments of speech in seconds"
     axes: tuple[Axis, ...] = ()
-    options: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
     runs_code = False
     takes = (SOUND,)
 

@@ -14,12 +14,11 @@ from typing import Any
 
 import yaml
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError, SubjectError
-from speechmeter.core.feeding import SOUND
 from speechmeter.core.plugins import nearest
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.hub import ask_hub, cached_file, may_be_hub_id
 from speechmeter.subjects.installed import installed
@@ -48,7 +47,11 @@ class SpeechBrainSubject:
 
     summary = "SpeechBrain interfaces: a directory with hyperparams.yaml, which names code, or a hub id"
     axes: tuple[Axis, ...] = ()
-    options = ("type", "overrides", "weights")
+    options = (
+        Option(name="type"),
+        Option(name="overrides"),
+        Option(name="weights"),
+    )
     runs_code = True
     takes = (SOUND,)
 

@@ -17,9 +17,9 @@ from scipy import stats
 
 from speechmeter.analysis.compare import verdict
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.figures import Figures
+from speechmeter.analysis.metric_names import Figures
 from speechmeter.analysis.module_tree import class_lines, row_lines, tree
-from speechmeter.analysis.operators import placed_scopes
+from speechmeter.analysis.readings import placed_scopes
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
 from speechmeter.store.run_dir import RunDir

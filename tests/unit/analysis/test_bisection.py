@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from speechmeter.analysis.bisection import Bounds, largest_and_smallest, next_size, trials_left
+from speechmeter.analysis.frontier import Bounds, largest_and_smallest, next_size, trials_left
 
 
 def searched(truth, bounds):

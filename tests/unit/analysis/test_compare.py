@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from speechmeter.analysis.compare import Between, missing, verdict
+from speechmeter.analysis.difference import Variance
 from speechmeter.analysis.family import alone
-from speechmeter.analysis.moderation import Variance
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement, Pilot
 

@@ -3,8 +3,8 @@
 import pytest
 from conftest import make_case, make_record
 
+from speechmeter.analysis.derived import JOINER_WIDTH, floor_s
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.floors import JOINER_WIDTH, floor_s
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement, Spec
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from speechmeter.analysis.fragmentation import Pieces, in_pieces
+from speechmeter.analysis.frontier import Pieces, in_pieces
 from speechmeter.engine.failures import classify
 
 SAID = (

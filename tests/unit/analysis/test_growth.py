@@ -6,10 +6,17 @@ import random
 import pytest
 from conftest import make_case, make_record
 
-from speechmeter.analysis.curve import fit
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.growth import expected, exponent, line_of, local_exponent, measured_span, quadratic_part
-from speechmeter.analysis.saturation import saturation
+from speechmeter.analysis.growth import (
+    expected,
+    exponent,
+    fit,
+    line_of,
+    local_exponent,
+    measured_span,
+    quadratic_part,
+    saturation,
+)
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
 

@@ -3,7 +3,7 @@
 import pytest
 from conftest import make_case, make_record
 
-from speechmeter.analysis.machines import shared_cells
+from speechmeter.analysis.conditions import shared_cells
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
 

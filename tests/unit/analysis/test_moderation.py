@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from speechmeter.analysis.moderation import Variance, moderated
+from speechmeter.analysis.difference import Variance, moderated
 
 
 def drawn(count, degrees, prior_degrees=math.inf, common=0.04, seed=0):

@@ -9,7 +9,7 @@ from conftest import make_case, make_record
 
 from speechmeter.analysis.derived import round_value, why_absent
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.parts import part_names
+from speechmeter.analysis.readings import part_names
 from speechmeter.core import metrics
 from speechmeter.core.types import BATCHES, Measurement
 

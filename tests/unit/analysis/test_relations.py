@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from speechmeter.analysis.relations import rank_correlation
+from speechmeter.analysis.intervals import rank_correlation
 
 
 @pytest.mark.parametrize("seed", range(5))

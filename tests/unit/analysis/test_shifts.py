@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from speechmeter.analysis.shifts import LEAST, joined, level_starts, noise_of, settled
+from speechmeter.analysis.history import LEAST, joined, level_starts, noise_of, settled
 
 FLOOR = 0.002
 

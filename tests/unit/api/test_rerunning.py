@@ -126,7 +126,7 @@ def test_a_record_of_another_machine_is_repeated_only_on_such_a_one(axes, tmp_pa
 
 def test_what_can_be_installed_here_is_advised(tmp_path, monkeypatch):
     monkeypatch.setattr(preflight, "cuda_devices", lambda: 1)
-    monkeypatch.setattr(preflight, "_torch_version", lambda: "2.9.0+cpu")
+    monkeypatch.setattr(preflight, "version", lambda name: "2.9.0+cpu")
     case = make_case(device="cuda")
     base = write(tmp_path / "run", make_record(case, Measurement.of(metrics.LATENCY, [1.0])))
     with pytest.raises(InputError, match="built without CUDA; install a CUDA build of torch"):

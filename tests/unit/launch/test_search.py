@@ -1,4 +1,4 @@
-"""A search in a place that decides by itself what fits: what is tried, what is kept, and what ends it."""
+"""A search with an executor that decides by itself what fits: what is tried, what is kept, and what ends it."""
 
 import math
 
@@ -16,7 +16,7 @@ from speechmeter.store.run_dir import RunWriter
 
 
 class Roomy:
-    """A place in which so many items × seconds fit. `ends` are sizes at which a trial ends otherwise."""
+    """An executor in which so many items × seconds fit. `ends` are sizes at which a trial ends otherwise."""
 
     def __init__(self, room, ends=None, interrupt_after=None):
         self._room = room

@@ -16,10 +16,10 @@ from rich.console import Console
 from speechmeter.analysis.compare import verdict
 from speechmeter.analysis.family import alone
 from speechmeter.analysis.module_tree import tree
+from speechmeter.analysis.selecting import by_case
 from speechmeter.core import metrics
 from speechmeter.report import choose
 from speechmeter.report.comparison import comparison_table
-from speechmeter.report.tables import by_case
 from speechmeter.report.terminal import draw
 from speechmeter.report.text import FORMATS
 from speechmeter.store.run_dir import RunDir

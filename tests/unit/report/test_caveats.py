@@ -12,6 +12,7 @@ from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
 from speechmeter.report import choose
 from speechmeter.report.caveats import ONE_ROUND, SOME_SINGLE, study_notes
+from speechmeter.report.grids import grids
 from speechmeter.report.terminal import draw
 from speechmeter.report.text import FORMATS
 
@@ -105,3 +106,21 @@ def test_a_plot_says_below_its_title_what_the_page_says_in_its_caption(tmp_path,
         for figure in KINDS[kind].draw(read_sources([str(run)])):
             subtitle = specification(figure, 6.0)["title"].get("subtitle", [])
             assert " ".join(subtitle) == " ".join(said)
+
+
+@pytest.mark.parametrize(
+    ("batches", "busy", "line"),
+    [
+        ((1, 2), (14, 65), "warning: 1 s × 1, 1 s × 2: another process: 14 to 65% of the cores"),
+        ((1, 2, 4, 8, 16), (9, 9, 9, 9), "warning: 4 of 5 cases: another process: 9% of the cores"),
+        ((1,), (50,), "warning: another process: 50% of the cores"),
+    ],
+)
+def test_warnings_that_differ_in_their_numbers_alone_are_one_line(batches, busy, line):
+    texts = [(f"another process: {share}% of the cores",) for share in busy] + [()] * (len(batches) - len(busy))
+    records = [
+        make_record(make_case(seconds=1.0, batch=batch), Measurement.of(metrics.MEMORY_CPU_PEAK, [1.0]), warnings=text)
+        for batch, text in zip(batches, texts, strict=True)
+    ]
+    (table,) = grids(records, metrics.MEMORY_CPU_PEAK)
+    assert [note for note in table.notes if note.startswith("warning")] == [line]

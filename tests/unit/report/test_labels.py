@@ -2,11 +2,11 @@
 
 from conftest import make_case, make_record
 
+from speechmeter.analysis.selecting import fits
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement, Spec
 from speechmeter.report.grids import case_labels, grids, varying_axes
 from speechmeter.report.losses import losses
-from speechmeter.report.selecting import fits
 
 
 def fed(sha="a1b2c3d4e5", name="set.tsv", **axes):

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.intervals import Quantity
 from speechmeter.core.metrics import Metric
 from speechmeter.core.printable import one_line
 from speechmeter.core.types import Record
@@ -78,7 +79,7 @@ def _in_lines(value: Any) -> Any:
     return {key: _in_lines(inner) for key, inner in value.items()} if isinstance(value, dict) else value
 
 
-def reading(found: Estimate, factor: float = 1.0) -> dict[str, Any]:
+def reading(found: Quantity, factor: float = 1.0) -> dict[str, Any]:
     """The fields of a row that hold one figure; six digits are more than any eye tells apart."""
     bounds = {"value": found.value, "low": found.low, "high": found.high}
     return {

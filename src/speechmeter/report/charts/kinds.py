@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from speechmeter.analysis.metric_names import is_in_family
 from speechmeter.core.errors import InputError
-from speechmeter.core.metrics import Metric
 from speechmeter.core.plugins import nearest
 from speechmeter.core.types import Record
 from speechmeter.report.charts import (
@@ -49,15 +49,10 @@ class Kind:
         figures = list((self.on_paper or self.draw)(sources))
         names = {metric.name: None for figure in figures for metric in figure.definitions}
         for word in words if figures else ():
-            figures = [figure for figure in figures if any(_means(word, metric) for metric in figure.definitions)]
+            figures = [one for one in figures if any(is_in_family(metric, word) for metric in one.definitions)]
             if not figures:
                 raise InputError(f"there is no figure of {word}", where="--kind", fix=nearest(word, list(names)))
         return figures
-
-
-def _means(word: str, metric: Metric) -> bool:
-    """`rtf` means one metric; `memory` and `energy` every metric of that family."""
-    return metric.name == word or metric.name.startswith(f"{word}_")
 
 
 def of_each(figures: Callable[[Source], Iterable[Figure]]) -> Draw:

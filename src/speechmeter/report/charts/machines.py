@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from speechmeter.analysis.compare import Verdict
+from speechmeter.analysis.conditions import SharedCell, shared_cells
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.machines import SharedCell, shared_cells
 from speechmeter.core import metrics
 from speechmeter.report.charts.dots import SERIES, cut, dots
 from speechmeter.report.charts.figure import Figure, Rows, bounds, interval_words, reading, sentence, unit_of

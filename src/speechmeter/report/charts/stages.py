@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.parts import part_names
+from speechmeter.analysis.readings import part_names
 from speechmeter.core import metrics
 from speechmeter.core.scope import PART, STAGE, Scope
 from speechmeter.core.types import Record

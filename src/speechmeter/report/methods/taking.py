@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from speechmeter.analysis.failed_rounds import in_words, kind_of
+from speechmeter.analysis.warnings import in_words, kind_of
 from speechmeter.core import metrics
 from speechmeter.core.types import FAILED, Record
 from speechmeter.report.grids import STATISTIC_WORDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from speechmeter.analysis.estimate import Estimate
+from speechmeter.analysis.intervals import Quantity
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.quality import IMPORTED
@@ -104,7 +104,7 @@ def _cell(cell: Cell) -> list[Any]:
     return [cell.text(), six(found.value), interval, found.rounds, found.samples_per_round, bool(bounds)]
 
 
-def _why_none(found: Estimate) -> str:
+def _why_none(found: Quantity) -> str:
     if found.statistic == IMPORTED:
         return "no interval: none was imported"
     if found.statistic != "geomean":

@@ -5,11 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from speechmeter.core.axes import NONE, Axis
+from speechmeter.core.axes import NONE, Axis, Option
 from speechmeter.core.errors import NeedsValuesError, SubjectError
-from speechmeter.core.feeding import SHAPES
 from speechmeter.core.plugins import nearest
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SHAPES, Installed, Prepared
 from speechmeter.core.types import Case, Measurement, Stage
 from speechmeter.subjects.installed import installed
 from speechmeter.subjects.losses.known import ALL, BY_NAME, Known
@@ -37,7 +36,7 @@ class TransducerLossSubject:
         Axis(name="keep", kind=str, default=NONE, choices=(NONE, ORIGINAL),
              help="what the caller holds while backward runs: none, or original: the joiner's input and the logits"),
     )  # fmt: skip
-    options = (_STATES,)
+    options = (Option(name=_STATES),)
     runs_code = False
     takes = (SHAPES,)
 

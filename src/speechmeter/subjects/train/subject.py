@@ -6,11 +6,10 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from speechmeter.core.axes import NONE, Axis
+from speechmeter.core.axes import NONE, Axis, Option
 from speechmeter.core.errors import NeedsValuesError, SubjectError
-from speechmeter.core.feeding import SHAPES
 from speechmeter.core.plugins import nearest
-from speechmeter.core.protocols import Choice, Installed, Prepared
+from speechmeter.core.protocols import SHAPES, Choice, Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.installed import installed
 from speechmeter.subjects.python import check_source, load_factory
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 CONFORMER = "conformer-transducer"
 BFLOAT16 = "bfloat16"
 _STATES = "states"
-_TABLES = ("rows", "published")
+_TABLES = (Option(name="rows"), Option(name="published"))
 _AXES = (
     Axis(name="amp", kind=str, default=NONE, choices=(NONE, BFLOAT16), help="autocast of forward and loss"),
     Axis(name="accumulate", kind=int, default=1, minimum=1, help="pieces of a batch whose gradients are added up"),
@@ -52,7 +51,7 @@ class TrainSubject:
         *_SIZES,
         Axis(name="loss", kind=str, default="pruned", choices=("pruned", "full"), help="transducer loss"),
     )
-    options = (_STATES, *_TABLES)
+    options = (Option(name=_STATES), *_TABLES)
     runs_code = False
     takes = (SHAPES,)
 
@@ -89,6 +88,7 @@ class TrainPythonSubject:
     axes = _AXES
     options = _TABLES
     runs_code = True
+    takes: tuple[str, ...] = ()
 
     def installed(self) -> Installed:
         """Needs torch."""

@@ -10,8 +10,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from speechmeter.core import feeding
-from speechmeter.core.axes import Axis
+from speechmeter.core import plugins, protocols
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
@@ -25,7 +25,7 @@ from speechmeter.subjects.transformers.lengths import contradiction
 from speechmeter.subjects.transformers.sources import is_hub_id, read_config
 
 _FED = {"audio": SOUND, "text": TEXT, "features": FRAMES}
-_FEEDS = {SOUND: feeding.SOUND, TEXT: feeding.TEXT, FRAMES: feeding.FEATURES}
+_FEEDS = {SOUND: protocols.SOUND, TEXT: protocols.TEXT, FRAMES: protocols.FEATURES}
 _MUST_FEED = {
     TEXT: ("takes text", "add `text:` to the plan, for example `text: {vocabulary: 1000}`"),
     SOUND: ("takes sound", "name it with `audio:`, and drop `text:` and `features:`"),
@@ -53,9 +53,17 @@ class TransformersSubject:
         generation.MAX_NEW_TOKENS,
         generation.QUANTIZE,
     )
-    options = ("config", "head", "weights", "vocoder", "clusters", "generate", "stand_in_for")
+    options = (
+        Option(name="config"),
+        Option(name="head"),
+        Option(name="weights"),
+        Option(name="vocoder"),
+        Option(name="clusters"),
+        Option(name="generate"),
+        Option(name="stand_in_for"),
+    )
     runs_code = False
-    takes = (feeding.SOUND, feeding.TEXT, feeding.FEATURES)
+    takes = (protocols.SOUND, protocols.TEXT, protocols.FEATURES)
 
     def installed(self) -> Installed:
         """Needs torch and transformers."""
@@ -179,10 +187,10 @@ def _check_threshold(given: Mapping[str, Any]) -> None:
 
 def _check_fed(case: Case, model_type: str, head: str) -> None:
     """What the workload feeds must be what the model takes, or features that may be fed past its front-end."""
-    fed, wanted = feeding.fed_by(case), catalogue.takes(head, model_type)
-    if fed is None or _FEEDS[wanted] in fed.kinds:
+    fed, wanted = plugins.fed_by(case), catalogue.takes(head, model_type)
+    if not fed.kinds or _FEEDS[wanted] in fed.kinds:
         return
-    if feeding.FEATURES not in fed.kinds or wanted != SOUND:
+    if protocols.FEATURES not in fed.kinds or wanted != SOUND:
         what, fix = _MUST_FEED[wanted]
         raise SubjectError(f"this model {what} (head {head!r})", fix=fix)
     config = {**read_config(case.subject.source), **case.subject.options.get("config", {})}

@@ -6,10 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from speechmeter.core.axes import LATE_QUANTIZE, Axis
+from speechmeter.core.axes import LATE_QUANTIZE, Axis, Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.installed import installed
 from speechmeter.subjects.refusals import torch_quantizing
@@ -24,7 +23,7 @@ class ZooSubject(ABC):
     name: ClassVar[str]
     summary: str
     axes: tuple[Axis, ...] = (LATE_QUANTIZE,)
-    options: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
     runs_code = False
     takes = (SOUND,)
     shortest_s: ClassVar[float] = 0.0
@@ -171,7 +170,7 @@ class ConformerCtcSubject(ZooSubject):
 
     name = "conformer-ctc"
     summary = "built-in Conformer with CTC, 12 × 256 on log-mel, random weights; option vocabulary (500)"
-    options = ("vocabulary",)
+    options = (Option(name="vocabulary"),)
     shortest_s = 0.06
 
     def check(self, case: Case) -> None:

@@ -1,0 +1,158 @@
+"""What one record holds of a metric in a scope: read as it was stored, or put together from what was stored.
+
+The models of a cascade are parts: the scope `part:asr` is what the stages `asr.features`, `asr.model`, `asr.decode`
+hold together. Times, FLOPs and tokens of the clocked stages add up, call by call; of memory growth the highest counts.
+
+`op:aten::addmm@encoder.layers.0` is an operator with the module it works for. The row of an operator holds in its notes
+what it did for each module, without what is too little. Earlier records have the 50 costliest of these as rows of their
+own, and leave out operators below a 10,000th of the time. So one that a round does not have is not known to be 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from speechmeter.analysis import modules
+from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import OPERATOR, PART, STAGE, Scope
+from speechmeter.core.types import Measurement, Record, by_batch
+
+_INSIDE = "inside"
+
+Apart = Mapping[str, Sequence[float]]
+"""Values of each direction, one a call."""
+
+
+def _of_operator(record: Record, metric: Metric, scope: str) -> Measurement | None:
+    """The measurement of an operator in one module, one value a call; None where it did nothing for it."""
+    stored = record.find(metric.id, scope)
+    if stored is not None:
+        return stored
+    operator, module = Scope.parse(scope).operator_and_module()
+    row = record.find(metric.id, operator)
+    apart: Apart = {} if row is None else row.notes.get(_INSIDE, {}).get(module, {})
+    if row is None or not apart:
+        return None
+    notes = {"kind": row.notes.get("kind", ""), "module": module}
+    return Measurement.of(metric, _summed(apart), scope=scope, notes=notes)
+
+
+def operator_calls(record: Record, scope: str) -> float | None:
+    """How often an operator runs in one call; None where earlier versions did not count that."""
+    row = record.find(metrics.TIME_OPERATOR.id, scope) if Scope.parse(scope).kind == OPERATOR else None
+    return None if row is None or "calls" not in row.notes else float(row.notes["calls"])
+
+
+def placed_scopes(records: Sequence[Record], most: int) -> list[Scope]:
+    """The costliest operators in one module that every round has, the costliest first."""
+    rounds = [found for record in records if (found := dict(_placed(record)))]
+    shared = set.intersection(*map(set, rounds)) if rounds else set()
+    return sorted(shared, key=lambda scope: (-sum(found[scope] for found in rounds), scope))[:most]
+
+
+def _placed(record: Record) -> Iterator[tuple[Scope, float]]:
+    for m in record.measurements:
+        if m.metric != metrics.TIME_OPERATOR.id or not m.values or (scope := Scope.parse(m.scope)).kind != OPERATOR:
+            continue
+        if scope.is_in_module:
+            yield scope, sum(m.values) / len(m.values)
+        for module, apart in m.notes.get(_INSIDE, {}).items():
+            yield scope.in_module(module), sum(map(sum, apart.values())) / len(m.values)
+
+
+def may_be_left_out(record: Record, metric: Metric, scope: str) -> bool:
+    """Whether a record without this row may have left it out as too small, so that it is not known to be 0."""
+    asked = Scope.parse(scope)
+    if metric.id != metrics.TIME_OPERATOR.id or asked.kind != OPERATOR:
+        return False
+    total = record.find(metric.id)
+    return asked.is_in_module or (total is not None and "calls" not in total.notes)
+
+
+def _summed(apart: Apart) -> list[float]:
+    return [sum(values) for values in zip(*apart.values(), strict=True)]
+
+
+def part_names(records: Iterable[Record]) -> list[str]:
+    """The models of a cascade in their order; empty for a plain model."""
+    rows = (m for record in records for m in record.measurements if m.metric == metrics.LATENCY.id)
+    scopes = (Scope.parse(m.scope) for m in rows)
+    roles = [scope.path.rpartition(".")[0] for scope in scopes if scope.kind == STAGE]
+    return list(dict.fromkeys(role for role in roles if role))
+
+
+def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
+    """The measurement of a metric in a scope, parts put together from their stages, and modules as asked."""
+    if modules.is_made(record, metric, scope):
+        return modules.find(record, metric, scope)
+    asked = Scope.parse(scope)
+    if asked.is_in_module:
+        return _of_operator(record, metric, scope)
+    if asked.kind != PART:
+        return record.find(metric.id, scope)
+    stages = _stages(record, metric, asked.path)
+    rows = [m for m in stages if m.values and m.notes.get("clocked", True)]
+    if not rows:
+        return next((m for m in stages if m.unavailable), None)
+    if metric in _LAST:
+        return rows[-1]
+    together = _TOGETHER.get(metric, sum)
+    calls = zip(*(m.values for m in rows), strict=True)
+    return Measurement.of(metric, [float(together(call)) for call in calls], scope=scope, notes=rows[0].notes)
+
+
+def _stages(record: Record, metric: Metric, role: str) -> list[Measurement]:
+    rows = ((m, Scope.parse(m.scope)) for m in record.measurements if m.metric == metric.id)
+    return [m for m, scope in rows if scope.kind == STAGE and scope.path.startswith(f"{role}.")]
+
+
+_TOGETHER: dict[Metric, Callable[[Sequence[float]], float]] = {
+    metrics.MEMORY_CPU_PEAK: max,
+    metrics.MEMORY_CUDA_GROWTH: max,
+    metrics.MEMORY_CUDA_ALLOCATED: max,
+}
+_LAST = (metrics.AUDIO_MADE,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One record, and the others of its case: exact figures are counted in the first round and hold for all."""
+
+    record: Record
+    others: Sequence[Record] = ()
+
+    def values(self, metric: Metric, scope: str = "total") -> tuple[float, ...]:
+        """Every value; empty where there is none."""
+        found = self.find(metric, scope)
+        return found.values if found is not None else ()
+
+    def typical(self, metric: Metric, scope: str = "total") -> float | None:
+        """One value for the round, as the metric is combined over calls; None where there is none."""
+        found = self.find(metric, scope)
+        return None if found is None or not found.values else over_calls(found, metric)
+
+    def largest(self, metric: Metric, scope: str = "total") -> float | None:
+        """The median of the batch whose median is the highest."""
+        found = self.find(metric, scope)
+        return max(_medians(found)) if found is not None and found.values else None
+
+    def find(self, metric: Metric, scope: str = "total") -> Measurement | None:
+        """The measurement of a metric in a scope; an exact one also from the other rounds."""
+        own = find(self.record, metric, scope)
+        if own is not None or not metric.exact:
+            return own
+        return next((m for other in self.others if (m := find(other, metric, scope)) is not None), None)
+
+
+def over_calls(measurement: Measurement, metric: Metric) -> float:
+    """One figure for a round: the mean of what is counted or adds up, else the median of each batch, their mean."""
+    if metric.exact or metric.combined == "mean":
+        return fmean(measurement.values)
+    return fmean(_medians(measurement))
+
+
+def _medians(measurement: Measurement) -> list[float]:
+    return [median(values) for values in by_batch(measurement)]

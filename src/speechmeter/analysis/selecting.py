@@ -1,0 +1,115 @@
+"""Select records by model, axes and host, and group them by case: everything that chooses records does it here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from speechmeter.core.axes import LATE_DEFAULTS
+from speechmeter.core.errors import InputError
+from speechmeter.core.hosts import HOST, UNKNOWN
+from speechmeter.core.plugins import nearest
+from speechmeter.core.types import Record
+
+MODEL = "model"
+
+
+Filters = Mapping[str, Any]
+"""Values of axes, of `model` and of `host`: as text where a user typed them, or as they are."""
+
+
+def by_case(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records of each case by its id, in the order of their first appearance."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.case.id, []).append(record)
+    return groups
+
+
+def parse(text: str) -> tuple[Path, dict[str, str]]:
+    """The directory and the filters of `RUN` or `RUN@model=a,threads=2`.
+
+    Raises InputError for a filter without a key or a value.
+    """
+    if Path(text).exists() or "@" not in text:
+        return Path(text), {}
+    path, _, rest = text.rpartition("@")
+    filters = {}
+    for part in rest.split(","):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise InputError(f"{part!r} is not key=value", where=text, fix="for example RUN@model=wav2vec2,batch=1")
+        filters[key.strip()] = value.strip()
+    return Path(path), filters
+
+
+def select(records: Sequence[Record], filters: Filters, where: str) -> list[Record]:
+    """The records whose model, axes and host are those asked for.
+
+    Raises InputError where there are none; it names the first filter that leaves nothing, and `where` they are from.
+    """
+    chosen = [record for record in records if fits(record, filters)]
+    if not chosen:
+        raise nothing_fits(where, filters, records)
+    return chosen
+
+
+def fits(record: Record, filters: Filters) -> bool:
+    """Whether a record's model and axes are those asked for."""
+    labels = _labels(record)
+    return all(key in labels and _same(labels[key], value) for key, value in filters.items())
+
+
+def nothing_fits(text: str, filters: Filters, records: Sequence[Record]) -> InputError:
+    """What to raise where a selection is empty: the first filter that leaves nothing, and what there is instead."""
+    if not records:
+        return InputError("this holds no records", where=text, fix="choose a run that was measured")
+    keys = {key for record in records for key in _labels(record)}
+    for key in filters:
+        if key not in keys:
+            return InputError(f"there is no key {key!r}", where=text, fix=nearest(key, sorted(keys)))
+    *before, (key, value) = _in_vain(list(filters.items()), records)
+    among = " and ".join(f"{key} {value}" for key, value in before)
+    left = [record for record in records if fits(record, dict(before))]
+    return InputError(
+        f"no record{f' of {among}' if among else ''} has {key} {value}", where=text, fix=_there_are(key, left)
+    )
+
+
+def _in_vain(filters: Sequence[tuple[str, Any]], records: Sequence[Record]) -> Sequence[tuple[str, Any]]:
+    """The shortest beginning of the filters that no record fits."""
+    beginnings = (filters[:count] for count in range(1, len(filters) + 1))
+    return next(some for some in beginnings if not any(fits(record, dict(some)) for record in records))
+
+
+def _there_are(key: str, records: Sequence[Record]) -> str:
+    found = [labels[key] for record in records if key in (labels := _labels(record))]
+    shown = list(dict.fromkeys(_shown(value) for value in sorted(found, key=_order)))
+    if not shown:
+        return f"leave {key} out: they have none"
+    return f"there {'are' if len(shown) > 1 else 'is only'} {', '.join(shown)}"
+
+
+def _shown(value: Any) -> str:
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _order(value: Any) -> tuple[bool, float, str]:
+    number = isinstance(value, int | float)
+    return not number, value if number else 0, str(value)
+
+
+def _labels(record: Record) -> dict[str, Any]:
+    return {MODEL: record.case.subject.name, HOST: record.host or UNKNOWN, **LATE_DEFAULTS, **record.case.axes}
+
+
+def _same(actual: Any, wanted: Any) -> bool:
+    if not isinstance(wanted, str):
+        return bool(actual == wanted)
+    import yaml
+
+    try:
+        return str(actual) == wanted or bool(actual == yaml.safe_load(wanted))
+    except yaml.YAMLError:
+        return False

@@ -1,0 +1,42 @@
+"""What a metric means: in one line below a table, and in full for `speechmeter show --explain METRIC`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from speechmeter.analysis.metric_names import find_metric, metric_named
+from speechmeter.core.metrics import Combination, Metric
+from speechmeter.core.types import Record
+from speechmeter.report.views import VIEWS
+
+_BETTER = {"lower": "lower is better", "higher": "higher is better", "neither": "neither direction is better"}
+_COMBINED: dict[Combination, str] = {
+    "typical": "the geometric mean over rounds of the median of each round, with a 95 % interval over rounds",
+    "divided": "the geometric mean over rounds of the median of each round, with a 95 % interval over rounds; the "
+    "stages of a call share the figure of the call, so that they add up to it",
+    "mean": "the arithmetic mean over all calls and rounds, so that the rows of a table add up",
+    "ratio": "one arithmetic mean divided by another, both over the same calls and rounds",
+}
+
+
+def definition_line(metric: Metric) -> str:
+    """`latency.v1 [s]: wall time of one call.`"""
+    return f"{metric.id} [{metric.unit}]: {metric.definition}."
+
+
+def explain(name: str, records: Sequence[Record] = ()) -> str:
+    """The full definition of a metric, or what a view such as `growth` shows, in lines.
+
+    `records` decide what `memory` means, and may hold a metric of a plug-in that is not installed. Raises InputError
+    for a name that is neither a metric nor a view.
+    """
+    view = next((one for one in VIEWS if one.name == name), None)
+    if view is not None and find_metric(name, records) is None:
+        return f"{name}: a table. {view.summary}"
+    metric = metric_named(name, records, also=[one.name for one in VIEWS])
+    unit = "without a unit" if metric.unit == "1" else f"in {metric.unit}"
+    lines = [f"{metric.title}: {metric.id}, {unit}, {_BETTER[metric.direction]}"]
+    lines += [f"In short: {metric.short}."] if metric.short else []
+    lines.append(f"Definition: {metric.formula}.")
+    made = "counted, the same in every round" if metric.exact else _COMBINED[metric.combined]
+    return "\n".join([*lines, f"A shown figure is {made}."])
