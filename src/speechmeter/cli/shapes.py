@@ -88,26 +88,25 @@ def _listed(source: Path, tokens: str, model: Path | None, format: str, root: Pa
 
 def _quantiles(shapes: Shapes) -> Table:
     from speechmeter.report.tables import Cell, Row, Table
-    from speechmeter.workloads.shapes import statistics
+    from speechmeter.workloads.shapes.table import PERCENTS, correlation, spreads
 
-    related = statistics.correlation(shapes)
+    related = correlation(shapes)
     told = f" · correlation {related:.4f}" if related is not None else ""
     beyond = int((shapes.rows[:, 1] > shapes.rows[:, 0]).sum())
     title = f"{len(shapes)} rows, {shapes.frames} frames{told} · rows with U > T: {beyond}"
     rows = []
-    for spread in statistics.spreads(shapes):
+    for spread in spreads(shapes):
         values = [f"{value:g}" if spread.name in "TU" else f"{value:.2f}" for value in spread.quantiles]
         sd = f"{spread.sd:.3f}" if spread.sd is not None else "–"
         words = (f"{spread.mean:.3f}", sd, *values)
         rows.append(Row(labels=(spread.name,), cells=tuple(Cell(word=word) for word in words)))
-    columns = ("mean", "sd", *(f"{percent} %" for percent in statistics.PERCENTS))
+    columns = ("mean", "sd", *(f"{percent} %" for percent in PERCENTS))
     return Table(title=title, metric=None, labels=("",), columns=columns, rows=tuple(rows))
 
 
 def _batches(shapes: Shapes, rules: list[Rule], first: int, steps: int | None) -> Table:
     from speechmeter.report.tables import Cell, Row, Table
-    from speechmeter.workloads.shapes.batching import grouped
-    from speechmeter.workloads.shapes.statistics import batch_facts
+    from speechmeter.workloads.shapes.batching import batch_facts, grouped
 
     columns = ("batches", "steps", "N", "max T", "max U", "padded cells", "largest", "true cells", "waste")
     rows = []
