@@ -13,7 +13,6 @@ from typing import Any, cast, get_args
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import StoreError
-from speechmeter.core.finding import FIND, MARGIN, MEMORY_GIB
 from speechmeter.core.quality import IMPORT, QUALITY
 from speechmeter.core.types import BATCHES, SAMPLED, SCHEMA, Record, Status
 
@@ -172,14 +171,14 @@ _CASE: Mapping[str, Kind] = {
 }  # fmt: skip
 _SPEC: Mapping[str, Kind] = {"plugin": _text, "name": _text, "source": _text, "options": _mapping}
 _PROTOCOL: Mapping[str, Kind] = {
-    "mode": _text, FIND: _text, MARGIN: _number, MEMORY_GIB: _maybe(_number), QUALITY: _quality,
+    "mode": _text, "find": _text, "margin": _number, "memory_gib": _maybe(_number), QUALITY: _quality,
     **dict.fromkeys(("seed", "samples", "min_samples", "warmup", "discard", "budget_s"), _number),
     **dict.fromkeys(("wait", "active", "repeat"), _number),
 }  # fmt: skip
 _NEEDED = {
     "repeats": ("samples", "discard"),
     "schedule": ("wait", "warmup", "active", "repeat"),
-    FIND: (MARGIN, MEMORY_GIB),
+    "find": ("margin", "memory_gib"),
 }
 """What the protocol of a mode of sampling, or of a trial of a search, must have."""
 _RECORD: Mapping[str, Kind] = {
@@ -212,7 +211,7 @@ def check_record(data: Mapping[str, Any]) -> None:
         _check(case[part], _SPEC, f"case.{part}.")
     protocol = case["protocol"]
     _check(protocol, _PROTOCOL, "case.protocol.")
-    needed = (*_NEEDED.get(protocol.get("mode", ""), ()), *(_NEEDED[FIND] if FIND in protocol else ()))
+    needed = (*_NEEDED.get(protocol.get("mode", ""), ()), *(_NEEDED["find"] if "find" in protocol else ()))
     if missing := [key for key in needed if key not in protocol]:
         raise ValueError(f"case.protocol.{missing[0]} is missing")
     for index, measurement in enumerate(data.get("measurements", ())):

@@ -25,7 +25,7 @@ class CascadeSubject:
 
     summary = "a chain of other models: `cascades:` in a plan"
     axes: tuple[Axis, ...] = ()
-    options = (Option(name="stages"),)
+    options = (Option(name="stages", kind=list, help="at least two models, each with a name and `load`"),)
     runs_code = False
     takes: tuple[str, ...] = ()
 

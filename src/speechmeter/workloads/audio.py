@@ -127,7 +127,7 @@ def _equal_items(case: Case, voice: Voice | None) -> Batch:
     samples = max(1, round(float(case.axes["seconds"]) * RATE))
     references: tuple[str, ...] = ()
     if voice is None:
-        data = _noise(np.random.default_rng(int(case.protocol.get("seed", 0))), (items, samples))
+        data = _noise(np.random.default_rng(case.protocol.seed), (items, samples))
     else:
         data = np.tile(np.resize(voice.data, samples), (items, 1))
         # the transcript is that of the whole, not of a cut; copies in a batch are not utterances of their own
@@ -149,7 +149,7 @@ def _random_cuts(case: Case, voice: Voice | None) -> Iterator[Batch]:
     import numpy as np
 
     options, size = case.workload.options, int(case.axes["batch"])
-    draw = np.random.default_rng(int(case.protocol.get("seed", 0)))
+    draw = np.random.default_rng(case.protocol.seed)
     least, most = (max(1, round(options[end] * RATE)) for end in ("shortest", "longest"))
     lengths = draw.integers(least, most + 1, size=options["count"])
     data = voice.data if voice is not None else _noise(draw, most)

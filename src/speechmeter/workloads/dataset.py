@@ -53,7 +53,10 @@ class DatasetWorkload:
 
     def feeds(self, case: Case) -> Fed:
         """Sound or features, as the first usable item is; the others must be the same."""
-        bands = first_bands(choice_of(case))
+        try:
+            bands = first_bands(choice_of(case))
+        except InputError:  # `check` reports what is wrong with the data
+            return Fed(kinds=(SOUND, FEATURES))
         return Fed(kinds=(SOUND,)) if bands is None else Fed(kinds=(FEATURES,), bands=bands)
 
     def batches(self, case: Case) -> Batches:
@@ -80,7 +83,7 @@ def choice_of(case: Case) -> Choice:
         root=Path(root) if root is not None else None,
         count=options.get("count"),
         how=options.get("pick", FIRST),
-        seed=int(case.protocol.get("seed", 0)),
+        seed=case.protocol.seed,
         taste=Taste(longest_s=float(options.get("longest", LONGEST_S)), channel=MIX if channel == NONE else channel),
     )
 

@@ -48,7 +48,7 @@ class FeatureWorkload:
         size, count = int(case.axes["batch"]), _count(case)
         bands = int(case.workload.options.get("bands", _BANDS))
         least, most = _bounds(case)
-        draw = np.random.default_rng(int(case.protocol.get("seed", 0)))
+        draw = np.random.default_rng(case.protocol.seed)
         lengths = [int(length) for length in draw.integers(least, most + 1, size=count)]
         for start in range(0, count, size):
             part = lengths[start : start + size]

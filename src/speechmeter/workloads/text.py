@@ -77,7 +77,7 @@ class TextWorkload:
 def _items(case: Case) -> Sequence[str | tuple[int, ...]]:
     options, length, batch = case.workload.options, case.axes.get("length"), int(case.axes["batch"])
     if "vocabulary" in options:
-        draw, count = random.Random(int(case.protocol.get("seed", 0))), int(options.get("count", batch))
+        draw, count = random.Random(case.protocol.seed), int(options.get("count", batch))
         ids = range(_FIRST_ID, options["vocabulary"])
         return [tuple(draw.randrange(ids.start, ids.stop) for _ in range(length or _IDS_LENGTH)) for _ in range(count)]
     if "ids" in options:

@@ -112,7 +112,7 @@ def _groups(case: Case) -> Groups:
     if options.get("file") is not None:
         shapes = file.read(Path(options["file"])).first(count)
     else:
-        shapes = generator.generate(count or generator.ROWS, int(case.protocol.get("seed", 0)))
+        shapes = generator.generate(count or generator.ROWS, case.protocol.seed)
     groups = grouped(shapes.counted_in(options.get("frames", SUBSAMPLED), int(case.axes["subsampling"])), rule)
     if not len(groups):
         raise _refused(f"{len(groups.shapes)} rows do not fill a batch of {rule.batch}", "lower batch, or add rows")
