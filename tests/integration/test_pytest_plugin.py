@@ -95,7 +95,9 @@ def no_two_tests_overlap(records):
     return len(list(itertools.groupby(in_time))) == len(set(in_time))
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "workers", [pytest.param([], id="alone"), pytest.param(["-n", "2"], id="xdist", marks=pytest.mark.campaign)]
+)
 def test_identical_passes_a_planted_slowdown_fails_and_what_cannot_be_told_is_skipped(project, workers):
     before = set(project.folder.glob("runs/*"))
     code, told = project(*workers, SLOWDOWN="4")
