@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from speechmeter.core.axes import Axes
+from speechmeter.core.protocol import Protocol, protocol_from_json
 from speechmeter.core.types import Case, Measurement, Record, Spec
 
 FAKES = Path(__file__).parent / "fakes"
@@ -143,6 +145,14 @@ PROTOCOL = {
 }
 
 
+def protocol_of(changes: Protocol | Mapping[str, Any]) -> Protocol:
+    """A protocol as it is, or the usual one with changes; another mode has its own fields alone."""
+    if not isinstance(changes, Mapping):
+        return changes
+    shared = PROTOCOL if "mode" not in changes else {key: PROTOCOL[key] for key in ("clock", "sync", "seed")}
+    return protocol_from_json({**shared, **changes})
+
+
 def make_case(name: str = "fake", **changes: Any) -> Case:
     """A case of a 1-second item; keyword arguments change axes, or `meters`, `protocol`, `workload`, `subject`."""
     axes = {
@@ -158,10 +168,10 @@ def make_case(name: str = "fake", **changes: Any) -> Case:
         "batch": 1,
     }
     meters = changes.pop("meters", ("latency",))
-    protocol = {**PROTOCOL, **changes.pop("protocol", {})}
+    protocol = protocol_of(changes.pop("protocol", {}))
     workload = changes.pop("workload", Spec(plugin="audio", name="noise", source="noise"))
     subject = changes.pop("subject", Spec(plugin="python", name=name, source="fakes.py:nothing"))
-    return Case(subject=subject, workload=workload, axes={**axes, **changes}, meters=meters, protocol=protocol)
+    return Case(subject=subject, workload=workload, axes=Axes({**axes, **changes}), meters=meters, protocol=protocol)
 
 
 def make_record(case: Case, *measurements: Measurement, round: int = 0, sequence: int = 0, **fields: Any) -> Record:

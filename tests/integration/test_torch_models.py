@@ -121,7 +121,7 @@ def test_log_mel_equals_a_direct_computation():
     import torch
 
     from speechmeter.subjects.mel import mel_bands
-    from speechmeter.subjects.zoo.log_mel import LogMel
+    from speechmeter.subjects.zoo.chain import LogMel
 
     wave = np.random.default_rng(0).standard_normal(4000).astype(np.float32)
     ours = LogMel()(torch.from_numpy(wave)[None])[0].numpy()

@@ -16,7 +16,8 @@ from speechmeter.core import plugins
 from speechmeter.core.device import Device
 from speechmeter.core.machine import available_cores, cpu_model, kib_field, read_text
 from speechmeter.launch.preflight import cuda_devices
-from speechmeter.meters.energy.sensors.sources import SOURCES, choose, domains_with
+from speechmeter.meters.energy.meter import SOURCES
+from speechmeter.meters.energy.sensors import choose, domains_of
 from speechmeter.meters.resident import HighWaterMark, probes
 
 _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
@@ -107,7 +108,7 @@ def _peak_memory() -> Finding:
 def _power(*, on_cuda: bool) -> Iterator[Finding]:
     """The sensors that the energy meter would read, and why a domain has none."""
     device = Device.parse("cuda:0" if on_cuda else "cpu")
-    domains = domains_with(device)
+    domains = domains_of(device)
     choice = choose(device, domains, SOURCES)
     for domain in domains:
         names = [sensor.name for sensor in choice.sensors if sensor.domain == domain]

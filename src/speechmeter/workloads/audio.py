@@ -131,7 +131,7 @@ def _equal_items(case: Case, voice: Voice | None) -> Batch:
     samples = max(1, round(float(case.axes["seconds"]) * RATE))
     references: tuple[str, ...] = ()
     if voice is None:
-        data = _noise(np.random.default_rng(int(case.protocol.get("seed", 0))), (items, samples))
+        data = _noise(np.random.default_rng(case.protocol.seed), (items, samples))
     else:
         data = np.tile(np.resize(voice.data, samples), (items, 1))
         # the transcript is that of the whole, not of a cut; copies in a batch are no utterances of their own
@@ -167,7 +167,7 @@ def _cuts(case: Case, voice: Voice | None) -> list[tuple[str, Any]]:
     import numpy as np
 
     options, name = case.workload.options, case.workload.name
-    draw = np.random.default_rng(int(case.protocol.get("seed", 0)))
+    draw = np.random.default_rng(case.protocol.seed)
     least, most = (max(1, round(options[end] * RATE)) for end in _ENDS)
     lengths = draw.integers(least, most + 1, size=options["count"])
     data = voice.data if voice is not None else _noise(draw, most)

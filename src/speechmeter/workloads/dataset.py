@@ -61,8 +61,11 @@ class DatasetWorkload:
 
     def feeds(self, case: Case) -> Fed:
         """What the first usable item is, which the others must be too: sound, or features of so many bands."""
-        _check_options(case.workload.options)
-        bands = first_bands(choice_of(case))
+        try:
+            _check_options(case.workload.options)
+            bands = first_bands(choice_of(case))
+        except InputError:  # `check` says what is wrong with the data
+            return Fed(kinds=(SOUND, FEATURES))
         return Fed(kinds=(SOUND,)) if bands is None else Fed(kinds=(FEATURES,), bands=bands)
 
     def batches(self, case: Case) -> Batches:
@@ -93,7 +96,7 @@ def choice_of(case: Case) -> Choice:
         root=Path(root) if root is not None else None,
         count=options.get("count"),
         how=options.get("pick", FIRST),
-        seed=int(case.protocol.get("seed", 0)),
+        seed=case.protocol.seed,
         taste=Taste(
             longest_s=float(options.get("longest", LONGEST_S)), channel=MIX if channel in (None, NONE) else channel
         ),

@@ -54,7 +54,7 @@ class FeatureWorkload:
         options, size = case.workload.options, int(case.axes["batch"])
         least, most = _bounds(options.get("frames", _FRAMES))
         bands, count = int(options.get("bands", _BANDS)), int(options.get("count", size))
-        draw = np.random.default_rng(int(case.protocol.get("seed", 0)))
+        draw = np.random.default_rng(case.protocol.seed)
         lengths = [int(length) for length in draw.integers(least, most + 1, size=count)]
         for start in range(0, count, size):
             part = lengths[start : start + size]

@@ -122,7 +122,7 @@ def _check_references(options: Mapping[str, Any], length: int | None) -> None:
 
 
 def _random_ids(options: Mapping[str, Any], length: int, case: Case) -> Sequence[tuple[int, ...]]:
-    draw = random.Random(int(case.protocol.get("seed", 0)))
+    draw = random.Random(case.protocol.seed)
     count = int(options.get("count", case.axes["batch"]))
     return [tuple(draw.randrange(_FIRST_ID, options["vocabulary"]) for _ in range(length)) for _ in range(count)]
 

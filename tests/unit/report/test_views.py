@@ -10,10 +10,9 @@ import pytest
 from speechmeter.core import plugins
 from speechmeter.report.charts.kinds import KINDS
 from speechmeter.report.page.sections import SECTIONS
-from speechmeter.report.views import BESIDE, CHARTS, TABLES, VIEWS, markdown_rows
+from speechmeter.report.views import BESIDE, CHARTS, TABLES, VIEWS
 
 DOCS = Path(__file__).parents[3] / "docs"
-RENEW = "python -c 'from speechmeter.report.views import markdown_rows; print(markdown_rows())'"
 
 
 def test_no_name_is_given_twice():
@@ -50,14 +49,6 @@ def test_help_of_show_lists_every_view(command):
 def test_help_of_plot_lists_every_chart(command):
     words = re.split(r"[\s,.]+", command("plot", "--help").out)
     assert set(CHARTS) <= set(words)
-
-
-def test_the_documentation_has_the_list_that_is_made_from_the_views():
-    found = re.search(
-        r"^\| `--metric` \|.*\n\|[-|]+\n((?:\|.*\n)+?)\| any other metric", (DOCS / "cli.md").read_text(), re.MULTILINE
-    )
-    assert found, "docs/cli.md has no table of views"
-    assert found.group(1).strip() == markdown_rows(), f"put these rows into the table of `show` in docs/cli.md: {RENEW}"
 
 
 def test_the_documentation_of_plot_has_every_kind():

@@ -43,7 +43,8 @@ class ConformerCtc(nn.Module):  # type: ignore[misc]
     def forward(self, frames: torch.Tensor, lengths: torch.Tensor | None = None) -> Scores:
         """Of a quarter of the frames."""
         states = self.subsampling(frames) * math.sqrt(_WIDTH)
-        lengths = None if lengths is None else _begun(lengths, states.shape[1])
+        if lengths is not None:  # how many of these frames, each on four of the input, begin inside an item
+            lengths = ((lengths + 3) // 4).clamp(max=states.shape[1])
         mask, distances = padding_mask(lengths, states), _distances(states)
         for layer in self.layers:
             states = layer(states, distances, mask)
@@ -58,7 +59,7 @@ class Subsampling(nn.Module):  # type: ignore[misc]
         self.convolutions = nn.Sequential(
             nn.Conv2d(1, _WIDTH, 3, stride=2), nn.ReLU(), nn.Conv2d(_WIDTH, _WIDTH, 3, stride=2), nn.ReLU()
         )
-        self.projection = nn.Linear(_WIDTH * _quarter(BANDS), _WIDTH)
+        self.projection = nn.Linear(_WIDTH * (((BANDS - 1) // 2 - 1) // 2), _WIDTH)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
         """(items, frames, bands) → (items, frames / 4, width)."""
@@ -144,15 +145,6 @@ def aligned(scores: torch.Tensor) -> torch.Tensor:
     *outer, frames, distances = scores.shape
     shifted = functional.pad(scores, (1, 0)).reshape(*outer, distances + 1, frames)
     return shifted[..., 1:, :].reshape(*outer, frames, distances)[..., :frames]
-
-
-def _quarter(length: int) -> int:
-    return ((length - 1) // 2 - 1) // 2
-
-
-def _begun(lengths: torch.Tensor, frames: int) -> torch.Tensor:
-    """How many of these frames, each on four of those before, begin inside an item of that length."""
-    return ((lengths + 3) // 4).clamp(max=frames)
 
 
 def greedy(scores: Scores) -> list[list[int]]:

@@ -127,7 +127,7 @@ def _shapes(case: Case) -> Shapes:
     options = case.workload.options
     if "file" in options:
         return file.read(Path(options["file"])).first(options.get("count"))
-    return generator.generate(options.get("count", generator.ROWS), int(case.protocol.get("seed", 0)))
+    return generator.generate(options.get("count", generator.ROWS), case.protocol.seed)
 
 
 def _check_options(case: Case) -> None:

@@ -8,10 +8,9 @@ pytest.importorskip("torch", reason="needs torch")
 
 import torch
 
-from speechmeter.subjects.zoo.apc import AutoregressivePredictor
 from speechmeter.subjects.zoo.conformer import BLANK, ConformerCtc, RelativeAttention, Scores, _distances, greedy
-from speechmeter.subjects.zoo.mockingjay import MaskedAcoustic
-from speechmeter.subjects.zoo.transformer import sinusoids, split_heads
+from speechmeter.subjects.zoo.recurrent import AutoregressivePredictor
+from speechmeter.subjects.zoo.transformer import MaskedAcoustic, sinusoids, split_heads
 
 
 @pytest.fixture(autouse=True)
