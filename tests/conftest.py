@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from speechmeter.core.axes import Axes
 from speechmeter.core.protocol import Protocol, protocol_from_json
 from speechmeter.core.types import Case, Measurement, Record, Spec
 
@@ -169,7 +170,7 @@ def make_case(name: str = "fake", **changes: Any) -> Case:
     protocol = protocol_of(changes.pop("protocol", {}))
     workload = changes.pop("workload", Spec(plugin="audio", name="noise", source="noise"))
     subject = changes.pop("subject", Spec(plugin="python", name=name, source="fakes.py:nothing"))
-    return Case(subject=subject, workload=workload, axes={**axes, **changes}, meters=meters, protocol=protocol)
+    return Case(subject=subject, workload=workload, axes=Axes({**axes, **changes}), meters=meters, protocol=protocol)
 
 
 def make_record(case: Case, *measurements: Measurement, round: int = 0, sequence: int = 0, **fields: Any) -> Record:

@@ -41,17 +41,17 @@ BAD = {
         "this machine has less memory than the limit of 99999 GiB",
     ),
     "no such audio": (["run", "--model", "python:fakes.py:nothing", "--audio", "no.wav"], "--audio: audio 'no.wav'"),
-    "resume what": (["run", "--resume"], "--resume: there is nothing to resume"),
+    "resume what": (["run", "--resume"], "--resume: the run to continue is not named"),
     "resume a typo": (["run", "--resume", "-o", "absent"], "absent: there is no such directory"),
     "retry what": (["run", "--model", "python:fakes.py:nothing", "--retry-failed"], "--retry-failed"),
     "inline cores": (
         ["run", "--model", "python:fakes.py:nothing", "--launcher", "inline", "--cores", "1"],
-        "--cores: inline cannot pin cores",
+        "--cores: the launcher inline measures in this process",
     ),
     "no such launcher": (["run", "--model", "python:fakes.py:nothing", "--launcher", "kubernetes"], "--launcher"),
     "show nothing": (["show", "absent"], "absent: there is no such directory"),
     "show a folder": (["show", "empty"], "empty: this is not a run directory"),
-    "compare's business": (["show", "empty", "--format", "xml"], "--format: there is no format 'xml'"),
+    "compare's business": (["show", "empty", "--format", "xml"], "--format: unknown format 'xml'"),
 }
 
 
@@ -176,14 +176,13 @@ def test_help_imports_nothing_heavy():
         assert command in done.stdout
 
 
-def test_show_imports_neither_torch_nor_pydantic(workshop, cli):
+def test_show_and_compare_import_neither_torch_nor_pydantic(workshop, cli):
     assert (
         cli("run", "--model", "python:fakes.py:nothing", "--quick", "--meters", "latency", "-o", "run").returncode == 0
     )
     code = (
-        "import sys; from pathlib import Path; from speechmeter.cli.show import show; "
-        "show(Path('run'), metric=None, format='json', statistic='geomean', sci=False, split=False, filter=None, "
-        "sort=None, limit=None, assume=[], at=[]); "
+        "import sys; from speechmeter.cli.main import app; "
+        "codes = [app(words, standalone_mode=False) for words in (['show', 'run'], ['compare', 'run', 'run'])]; "
         "print([m for m in ('torch', 'pydantic', 'duckdb') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=workshop)

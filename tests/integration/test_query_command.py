@@ -33,7 +33,7 @@ def test_without_a_query_the_columns_are_listed(cli):
     [
         ((EXAMPLE, "SELECT nope FROM records"), "nope"),
         ((EXAMPLE, "DROP TABLE records"), "one SELECT"),
-        (("SELECT 1 AS x",), "there is no run to ask"),
+        (("SELECT 1 AS x",), "no run is named"),
         (("absent", "SELECT 1 AS x"), "no such directory"),
         ((EXAMPLE, "SELECT 1 AS x", "--format", "tabel"), "did you mean 'table'"),
         ((EXAMPLE, "-o", "x.csv"), "there is no query to write"),

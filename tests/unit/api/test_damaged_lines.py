@@ -13,7 +13,7 @@ from speechmeter.api.comparing import compare, select
 from speechmeter.api.histories import history
 from speechmeter.api.runs import Options, load, run_study
 from speechmeter.cli.main import app
-from speechmeter.cli.saying import say_warnings
+from speechmeter.cli.printing import print_warnings
 from speechmeter.core import metrics
 from speechmeter.core.errors import SkippedLinesWarning, StoreError
 from speechmeter.core.types import Environment, Measurement
@@ -198,7 +198,7 @@ def test_a_baseline_that_is_written_anew_keeps_the_damaged_file(damaged, tmp_pat
 def test_the_command_prints_the_warning_once_on_standard_error(capsys, monkeypatch, damaged):
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     with warnings.catch_warnings():
-        say_warnings()
+        print_warnings()
         RunDir(damaged).records()
         RunDir(damaged).records()
         warnings.warn(SkippedLinesWarning("steer\x1b[2J"), stacklevel=1)

@@ -155,5 +155,5 @@ def test_a_full_disk_behind_a_redirection_is_named_in_one_line(command, words):
     assert done.code == 2
     assert done.err == (
         "speechmeter: the output: No space left on device; "
-        "check that it is there, that you may use it, and that the disk has room\n"
+        "check that it exists, that you may use it, and that the disk has room\n"
     )

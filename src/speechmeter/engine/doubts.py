@@ -1,8 +1,9 @@
-"""Subjects that answer from a cache: all timed calls have the same inputs, so their time is that of a look-up."""
+"""Why the figures of a subject may mislead: each warning names the cause and the way out."""
 
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -11,7 +12,7 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.other_content import other_content
-from speechmeter.core.types import Measurement
+from speechmeter.core.types import Case, Measurement
 from speechmeter.engine.session import LOAD, LoadedSession
 from speechmeter.meters.latency import StageClock
 
@@ -27,15 +28,39 @@ _ENOUGH_NS = 2_000_000_000
 """Calls of seconds are not slow by chance: then two inputs are enough."""
 
 
-def _new_inputs(data: Any) -> Iterator[Any]:
-    """Inputs of the same size, all different; short ones have only a few. They are kept: a cache may go by `id`."""
-    seen: dict[bytes, Any] = {}
-    for turn in range(1, _MOST_INPUTS + 1):
-        other = other_content(data, turn)
-        mark = None if other is None else sha256(pickle.dumps(other)).digest()
-        if mark is not None and mark not in seen:
-            seen[mark] = other
-            yield other
+def session_warnings(session: LoadedSession) -> list[str]:
+    """Warnings on a case that is loaded: items left out, unfinished results, decoding on noise, TF32."""
+    pinned = any(stage.pinned_tokens is not None for stage in session.stages)
+    is_text = session.first is not None and session.first.output.is_text and not pinned
+    left_out = session.batches.left_out
+    warnings = [left_out.line()] if left_out is not None and left_out.count else []
+    warnings += session.batches.warnings
+    if session.first is not None and session.first.unfinished:
+        warnings.append(
+            f"the model returned {session.first.unfinished}: its work is not done when the call returns, and is not "
+            "measured; return the finished result"
+        )
+    if (session.prepared.data_dependent or is_text) and session.case.workload.source == "noise":
+        warnings.append(
+            "decoding on noise: the cost depends on what is heard, so time and RTF mislead; "
+            "give real speech with --audio (`--audio sample` ships with the package)"
+        )
+    return [*warnings, *other_tf32(session.case)]
+
+
+def other_tf32(case: Case) -> list[str]:
+    """A warning where the model's own code switched TF32, so that the axis `tf32` of the record is not true."""
+    torch = sys.modules.get("torch")
+    if torch is None or not case.device.is_cuda:
+        return []
+    asked, used = case.axes.tf32, bool(torch.backends.cuda.matmul.allow_tf32)
+    if asked == used:
+        return []
+    words = {True: "on", False: "off"}
+    return [
+        f"the model's code switched TF32 {words[used]}, but the case says {words[asked]}; "
+        f"remove that from the model, or measure with --set tf32={str(used).lower()}"
+    ]
 
 
 def cache_warning(session: LoadedSession, found: Sequence[Measurement]) -> list[str]:
@@ -70,3 +95,14 @@ def cache_warning(session: LoadedSession, found: Sequence[Measurement]) -> list[
         f"answers come from a cache: an input that was seen before takes {usual_ns / 1e6:.3g} ms, a new one "
         f"{min(new_ns) / 1e6:.3g} ms; the figures are those of the cache: switch it off"
     ]
+
+
+def _new_inputs(data: Any) -> Iterator[Any]:
+    """Inputs of the same size, all different; short ones have only a few. They are kept: a cache may go by `id`."""
+    seen: dict[bytes, Any] = {}
+    for turn in range(1, _MOST_INPUTS + 1):
+        other = other_content(data, turn)
+        mark = None if other is None else sha256(pickle.dumps(other)).digest()
+        if mark is not None and mark not in seen:
+            seen[mark] = other
+            yield other
