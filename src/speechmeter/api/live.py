@@ -11,7 +11,7 @@ from typing import Any
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.metric_names import metric_named
 from speechmeter.core import plugins
-from speechmeter.core.axes import Axis, Option
+from speechmeter.core.axes import Axes, Axis, Option
 from speechmeter.core.device import Device
 from speechmeter.core.errors import InputError
 from speechmeter.core.machine import available_cores
@@ -81,7 +81,7 @@ def measure(
         )
     live = _Live(subject, inputs, audio_seconds)
     case = _case(live, name or _name(subject), tuple(meters), axes)
-    with _threads(case.axes["threads"]):
+    with _threads(case.axes.threads):
         outcome = measure_here(case, live, live, [plugins.meter(meter) for meter in meters], _WHY)
     return Result(
         record=Record(
@@ -155,13 +155,15 @@ def _case(live: _Live, name: str, meters: tuple[str, ...], axes: Mapping[str, An
     return Case(
         subject=Spec(plugin="live", name=name),
         workload=Spec(plugin="live", name="inputs"),
-        axes={
-            "device": str(tensor.device) if tensor is not None else "cpu",
-            "dtype": str(tensor.dtype).removeprefix("torch.") if tensor is not None else "unknown",
-            "threads": threads,
-            "cores": len(available_cores()),
-            "boundary": "+features",
-        },
+        axes=Axes(
+            {
+                "device": str(tensor.device) if tensor is not None else "cpu",
+                "dtype": str(tensor.dtype).removeprefix("torch.") if tensor is not None else "unknown",
+                "threads": threads,
+                "cores": len(available_cores()),
+                "boundary": "+features",
+            }
+        ),
         meters=meters,
         protocol=protocol_from_json(protocol),
     )

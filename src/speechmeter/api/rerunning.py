@@ -132,7 +132,7 @@ def _chosen(base: Selection, wanted: str) -> tuple[Record, ...]:
     case, group = fitting[0]
     if len(fitting) > 1:
         raise several_hosts(f"{case.id} was measured on", base, {group[0].case.axes[HOST] for _, group in fitting})
-    plain = replace(case, axes={name: value for name, value in case.axes.items() if name != VARIANT})
+    plain = case.without_axis(VARIANT)
     return tuple(replace(record, case=plain) for record in group)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from speechmeter.core import metrics, plugins
+from speechmeter.core.axes import Axes
 from speechmeter.core.errors import InputError, StoreError
 from speechmeter.core.protocol import protocol_from_json
 from speechmeter.core.quality import NORMALISERS, VERSIONS, normaliser_id
@@ -75,7 +76,7 @@ def _record(name: str, utterances: Sequence[Utterance], normaliser_id: str) -> R
     case = Case(
         subject=Spec(plugin="file", name=name, source=name),
         workload=Spec(plugin="file", name="utterances"),
-        axes={},
+        axes=Axes(),
         meters=("latency", "quality"),
         protocol=protocol_from_json({}),
     )

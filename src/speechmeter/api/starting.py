@@ -217,7 +217,7 @@ def sweep_of(study: Study, options: Options, machines: Machines | None) -> Sweep
 
 def _variants(case: Case) -> list[Case]:
     """The same case for the other interpreter and for this one, to be measured side by side."""
-    return [replace(case, axes={**case.axes, VARIANT: variant}) for variant in (BASELINE, THIS)]
+    return [case.with_axes(**{VARIANT: variant}) for variant in (BASELINE, THIS)]
 
 
 def check_options(study: Study, options: Options) -> None:
@@ -236,7 +236,7 @@ def check_options(study: Study, options: Options) -> None:
             key="baseline_python",
             fix="use `launcher: subprocess`",
         )
-    pinned = [case for case in study.cells.cases if case.axes["cores"] != len(available_cores())]
+    pinned = [case for case in study.cells.cases if case.axes.cores != len(available_cores())]
     if options.launcher == "inline" and pinned:
         raise DeviceError(
             "the launcher inline measures in this process, so it cannot limit the cores",

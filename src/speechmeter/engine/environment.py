@@ -79,7 +79,7 @@ def _state() -> dict[str, Any]:
 def _threads(case: Case) -> dict[str, Any]:
     torch = sys.modules.get("torch")
     return {
-        "asked": case.axes.get("threads"),
+        "asked": case.axes.threads,
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
         "torch": torch.get_num_threads() if torch is not None else None,
     }
