@@ -60,7 +60,7 @@ class ModulesMeter(Meter):
         if all(is_compiled(module) for module in roots.values()):
             return [Measurement.absent(metrics.TIME_MODULE, _COMPILED)]
         recording = recording_of(session, self.needs(session))
-        patterns = tuple(session.case.protocol.get("filter", ()))
+        patterns = session.case.protocol.filter
         return [
             *module_rows([recording], turns(session, recording)),
             *module_memory(lambda: session.call(session.batches[0]), roots, patterns, session.case.device),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from speechmeter.analysis.estimate import Estimate, estimate
-from speechmeter.analysis.frontier import Edge, edges
+from speechmeter.analysis.frontier import Edge, Size, edges
 from speechmeter.core import metrics
 from speechmeter.core.finding import target_of
 from speechmeter.core.metrics import Metric
@@ -75,7 +75,7 @@ def _at_edge(edge: Edge, metric: Metric) -> Estimate | None:
     return estimate(edge.largest, metric) if edge.largest else None
 
 
-def _tried(edge: Edge, figure: Estimate | None) -> Cell:
+def _tried(edge: Edge, figure: Size | None) -> Cell:
     return Cell(word=NOT_MEASURED, reason=edge.stop) if figure is None else Cell(estimate=figure)
 
 

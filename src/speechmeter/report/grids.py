@@ -181,7 +181,7 @@ def _content(case: Case) -> str:
 
 
 def _title(case: Case, varying: Sequence[str]) -> str:
-    parts = [case.subject.name, str(case.axes.get("device", ""))]
+    parts = [case.subject.name, case.axes.device]
     parts += [f"{name} {case.axes[name]}" for name in varying if case.axes.get(name) is not None]
     parts += [case.workload.name] if WORKLOAD in varying else []
     parts += [f"{case.workload.name} {_content(case)}".strip()] if _CONTENT in varying else []
@@ -297,7 +297,7 @@ def _with_ranges(texts: Sequence[str]) -> str:
 
 def protocol_note(case: Case, group: Group) -> str:
     """How the figures below a title were taken, in one line."""
-    axes, rule = case.axes, case.protocol
+    axes, rule = case.axes, case.protocol.to_json()
     measured = (sum(record.status == "ok" for record in records) for records in group)
     rounds = {count for count in measured if count} or {0}
     low, high = min(rounds), max(rounds)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.protocol import ScheduleProtocol
 from speechmeter.core.types import Record
 from speechmeter.report.grids import batching, varying_axes
 from speechmeter.report.lists import list_table, measured
@@ -75,7 +76,7 @@ def _time(group: Sequence[Record]) -> float | None:
 
 def _published(records: Sequence[Record]) -> bool:
     """Whether the original's schedule was kept; its figures are shown as it prints them."""
-    return any(record.case.protocol.get("mode") == "schedule" for record in records)
+    return any(isinstance(record.case.protocol, ScheduleProtocol) for record in records)
 
 
 def _as_published(group: Sequence[Record]) -> tuple[Cell, Cell]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from speechmeter.analysis.readings import placed_scopes
+from speechmeter.analysis.readings import costliest_operators
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
@@ -94,7 +94,7 @@ def operators_by_module(records: Sequence[Record]) -> list[Table]:
     shown = (metrics.TIME_OPERATOR, metrics.OPERATOR_SHARE)
     rows = []
     for case_id, group in by_case(records).items():
-        for scope in placed_scopes(group, _MOST):
+        for scope in costliest_operators(group, _MOST):
             operator, module = scope.operator_and_module()
             cells = tuple(cell_of(group, metric, scope) for metric in shown)
             rows.append(Row(labels=(labels[case_id], module, operator.path), cells=cells))

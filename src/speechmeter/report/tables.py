@@ -11,6 +11,7 @@ from speechmeter.analysis.intervals import Quantity
 from speechmeter.analysis.selecting import by_case as by_case  # noqa: PLC0414 - its users here move one by one
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.protocol import RepeatsProtocol, SteadyProtocol
 from speechmeter.core.scope import LOADING
 from speechmeter.core.types import Record
 from speechmeter.report.numbers import BYTES, bytes_unit, figure
@@ -122,8 +123,8 @@ def _why_not_measured(records: Sequence[Record], metric: Metric) -> str:
 
 def _asked(record: Record, metric: Metric) -> int | None:
     timed = (metrics.LATENCY.id, metrics.RTF.id, metrics.RTFX.id, metrics.THROUGHPUT.id)
-    asked = record.case.protocol.get("samples")
-    return int(asked) if metric.id in timed and asked is not None else None
+    protocol = record.case.protocol
+    return protocol.samples if metric.id in timed and isinstance(protocol, SteadyProtocol | RepeatsProtocol) else None
 
 
 def in_one_unit(cells: Sequence[Cell]) -> list[Cell]:

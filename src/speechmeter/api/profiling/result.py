@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechmeter.core import metrics
+from speechmeter.core.axes import Axes
 from speechmeter.core.device import Device
 from speechmeter.core.errors import InputError
 from speechmeter.core.machine import available_cores
 from speechmeter.core.memory_timeline import FILE, MemoryTimeline, write_timeline
 from speechmeter.core.outputs import TraceOptions
+from speechmeter.core.protocol import protocol_from_json
 from speechmeter.core.traces import FOLDER, SUFFIX, Trace
 from speechmeter.core.types import Case, Measurement, Record, Spec
 from speechmeter.report import choose, text
@@ -264,7 +266,7 @@ def _case(name: str, device: str, meters: Sequence[str]) -> Case:
     return Case(
         subject=Spec(plugin="live", name=name),
         workload=Spec(plugin="live", name="steps"),
-        axes={**axes, "boundary": "as it ran"},
+        axes=Axes({**axes, "boundary": "as it ran"}),
         meters=tuple(meters),
-        protocol={"mode": "profile"},
+        protocol=protocol_from_json({"mode": "profile"}),
     )

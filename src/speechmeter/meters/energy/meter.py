@@ -60,7 +60,7 @@ class EnergyMeter(Meter):
     def unavailable(self, case: Case) -> str | None:
         """None when any domain of the case can be measured; else the reasons of all sources in one line."""
         reasons: list[str] = []
-        if log := case.protocol.get("power_log"):
+        if log := case.protocol.power_log:
             try:
                 read_log(log)
                 return None
@@ -83,7 +83,7 @@ class EnergyMeter(Meter):
 
     def _choose(self, case: Case) -> Choice:
         """An external meter that the case names measures the whole system: no other sensor is asked for that."""
-        domains = [d for d in domains_of(case.device) if d != "system" or not case.protocol.get("power_log")]
+        domains = [d for d in domains_of(case.device) if d != "system" or not case.protocol.power_log]
         return choose(case.device, domains, self._sources)
 
     def _measure(self, session: Session, choice: Choice) -> list[Measurement]:
@@ -91,7 +91,7 @@ class EnergyMeter(Meter):
         offset_s = self._epoch() - self._clock()
         logs: list[Track] = []
         why_no_log = ""
-        if path := session.case.protocol.get("power_log"):
+        if path := session.case.protocol.power_log:
             try:
                 logs.append(LogTrack(path, epoch_s=lambda at_s: at_s + offset_s, sleep=self._sleep))
             except SensorError as error:

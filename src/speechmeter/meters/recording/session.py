@@ -9,8 +9,8 @@ from math import ceil
 from typing import Any, Protocol, runtime_checkable
 
 from speechmeter.core import plugins
+from speechmeter.core.protocol import Steps, in_turn
 from speechmeter.core.protocols import Session
-from speechmeter.core.schedules import Steps, in_turn
 from speechmeter.core.stages import step
 from speechmeter.core.types import SAMPLED, Batch, by_turns
 from speechmeter.meters.recording.label import CALL, STAGE
@@ -85,7 +85,7 @@ def _recorded(session: Session, needs: Needs, calls: _Calls) -> Recording:
         chosen_roots(session),
         needs,
         cuda=session.case.device.is_cuda,
-        patterns=tuple(session.case.protocol.get("filter", ())),
+        patterns=session.case.protocol.filter,
     )
     return replace(found, shortened=calls.shortened, sampled=calls.sampled)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from speechmeter.core import metrics
@@ -75,12 +75,12 @@ def _joined(versions: Sequence[str]) -> list[str]:
 def fed(groups: Groups) -> str:
     """The input: what it was, how long items were, and how they were batched."""
     cases = [group[0].case for group in groups]
-    seed = listed(sorted({str(case.protocol.get("seed", 0)) for case in cases}))
+    seed = listed(sorted({str(case.protocol.seed) for case in cases}))
     specs = {case.workload.name: case.workload for case in cases}
     what = listed((_source(spec, groups, seed) for spec in specs.values()), "or")
-    seconds = sorted({float(case.axes["seconds"]) for case in cases if case.axes.get("seconds") is not None})
+    seconds = sorted({case.axes.seconds for case in cases if case.axes.seconds is not None})
     rules = dict.fromkeys(batching(case) for case in cases)
-    sizes = sorted({case.axes["batch"] for case in cases if batching(case) == f"batch {case.axes.get('batch')}"})
+    sizes = sorted({size for case in cases if (size := case.axes.batch) and batching(case) == f"batch {size}"})
     others = [rule.replace("_", " ") for rule in rules if rule and not rule.startswith("batch ")]
     length = f"Items lasted {listed(f'{value:g}' for value in seconds)} s and" if seconds else "Items"
     batch = [f"fed in batches of {listed(map(str, sizes))}"] if sizes else []
@@ -128,7 +128,7 @@ def clock(groups: Groups) -> str:
             if m.metric == metrics.LATENCY.id and (scope := Scope.parse(m.scope)).kind == STAGE:
                 found[scope.path] = found.get(scope.path, False) or bool(m.notes.get("clocked", True))
     inside, outside = ([name for name, clocked in found.items() if clocked is wanted] for wanted in (True, False))
-    boundaries = sorted({str(group[0].case.axes.get("boundary", "+features")) for group in groups})
+    boundaries = sorted({group[0].case.axes.boundary for group in groups})
     what = listed((_CLOCKED.get(name, name) for name in boundaries), "or")
     if inside:
         what = f"the {'stage' if len(inside) == 1 else 'stages'} {listed(inside)}"
@@ -173,7 +173,7 @@ def randomness(groups: Groups) -> str:
         only_weights = "random weights" in note and "features" not in note
         weights = f"The weights of {of} were random: calls cost the same, and their output has no meaning."
         said.append(weights if only_weights else f"Of {of}: {note}.")
-    seeds = sorted({str(group[0].case.protocol["seed"]) for group in groups if "seed" in group[0].case.protocol})
+    seeds = sorted({str(p.seed) for group in groups if "seed" not in (p := group[0].case.protocol).absent})
     said += [f"Random numbers were seeded with {listed(seeds)}."] if seeds else []
     return " ".join(dict.fromkeys(said))
 
@@ -192,8 +192,8 @@ def other_figures(groups: Groups) -> str:
     energy = {metric.id for metric in _MEASURED["energy"][1]}
     sources = sorted({m.source for m in readings if m.values and m.source and m.metric in energy})
     said += [f"Energy was read from {listed(sources)}."] if sources else []
-    rules = [rule for group in groups if isinstance(rule := group[0].case.protocol.get(_QUALITY), Mapping)]
-    normalisers = listed(str(rule["normaliser"]) for rule in rules if rule.get("normaliser"))
+    rules = [rule for group in groups if (rule := group[0].case.protocol.quality) is not None]
+    normalisers = listed(rule.normaliser for rule in rules if rule.normaliser)
     said += [f"Texts were normalised by {normalisers} before they were scored."] if normalisers else []
     for words, those in _MEASURED.values():
         ids = {metric.id for metric in those}

@@ -8,6 +8,7 @@ from typing import Any
 
 from speechmeter.analysis.warnings import in_words, kind_of
 from speechmeter.core import metrics
+from speechmeter.core.protocol import Protocol, RepeatsProtocol, ScheduleProtocol, SearchProtocol, SteadyProtocol
 from speechmeter.core.types import FAILED, Record
 from speechmeter.report.grids import STATISTIC_WORDS
 from speechmeter.report.methods.study import timed
@@ -19,7 +20,7 @@ _INLINE = "inline"
 
 def samples(groups: Groups) -> str:
     """The rule by which calls were timed, and how many really were."""
-    searched = listed(str(group[0].case.protocol["find"]) for group in groups if group[0].case.protocol.get("find"))
+    searched = listed(p.find for group in groups if isinstance(p := group[0].case.protocol, SearchProtocol))
     if searched:
         return f"Cases are the trials of a search ({searched}): one that runs out of memory bounds what fits."
     latencies = (record.find(metrics.LATENCY.id) for group in groups for record in group)
@@ -31,16 +32,15 @@ def samples(groups: Groups) -> str:
     return f"In each round {rules}{', then ' if rules else ''}{had} {'was' if max(taken) == 1 else 'were'} timed."
 
 
-def _rule(protocol: Mapping[str, Any]) -> str:
-    mode = protocol.get("mode")
-    if mode == "repeats":
-        drop = protocol.get("discard")
+def _rule(protocol: Protocol) -> str:
+    if isinstance(protocol, RepeatsProtocol):
+        drop = protocol.discard
         return "" if not drop else "the first call was dropped" if drop == 1 else f"the first {drop} calls were dropped"
-    if mode == "schedule":
-        parts = ", ".join(f"{name} {protocol.get(name)}" for name in ("wait", "warmup", "active", "repeat"))
+    if isinstance(protocol, ScheduleProtocol):
+        parts = ", ".join(f"{name} {getattr(protocol, name)}" for name in ("wait", "warmup", "active", "repeat"))
         return f"calls followed a schedule ({parts})"
-    if mode == "steady":
-        return f"warm-up calls were made until their time was steady (at most {protocol.get('warmup')})"
+    if isinstance(protocol, SteadyProtocol):
+        return f"warm-up calls were made until their time was steady (at most {protocol.warmup})"
     return ""
 
 
@@ -73,7 +73,7 @@ def _processes(facts: Facts, *, single: bool) -> str:
         return ", in one process for all cases"
     threads = [one["threads"] if isinstance(one.get("threads"), Mapping) else {} for _, one in known]
     own = [
-        str(given.get("OMP_NUM_THREADS")) == str(record.case.axes.get("threads"))
+        str(given.get("OMP_NUM_THREADS")) == str(record.case.axes.threads)
         for (record, _), given in zip(known, threads, strict=True)
     ]
     return "" if not own or not all(own) else ", in a fresh process" if single else ", each in a fresh process"
@@ -101,7 +101,7 @@ def _machine(those: Facts) -> str:
     facts = {key: value for _, one in those for key, value in one.items() if value}
     if not facts:
         return "the records hold no facts about it"
-    cores = listed(str(record.case.axes["cores"]) for record, _ in those if record.case.axes.get("cores"))
+    cores = listed(str(record.case.axes.cores) for record, _ in those if record.case.axes.cores)
     total = facts.get("cores_total")
     used = f" with {total} cores" if str(total) == cores else f" with {cores} of {total} cores used" if cores else ""
     parts = [f"{facts.get('cpu', 'a processor of unknown type')}{used}"]

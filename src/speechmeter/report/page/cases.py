@@ -50,7 +50,7 @@ def case_data(source: Source, key: str, raw: Sequence[Metric], shared: Shared) -
         "label": source.labels[key],
         "command": command(case, len([record for record in group if record.status != "skipped"])),
         "axes": shared.place(dict(case.axes)),
-        "protocol": shared.place(dict(case.protocol)),
+        "protocol": shared.place(case.protocol.to_json()),
         "subject": shared.place(case.subject.to_json()),
         "workload": shared.place(case.workload.to_json()),
         "rounds": [_round(source, record, shared) for record in group],

@@ -11,16 +11,22 @@ from speechmeter.core.errors import NeedsValuesError, SubjectError
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import SHAPES, Choice, Installed, Prepared
 from speechmeter.core.types import Case
-from speechmeter.subjects.installed import installed
+from speechmeter.subjects.common import installed
 from speechmeter.subjects.python import check_source, load_factory
 
 if TYPE_CHECKING:
-    from speechmeter.subjects.train.task import Task
+    from speechmeter.subjects.train.step import Task
 
 CONFORMER = "conformer-transducer"
 BFLOAT16 = "bfloat16"
 _STATES = "states"
-_TABLES = (Option(name="rows"), Option(name="published"))
+_STATES_OPTION = Option(
+    name=_STATES, kind=int, default=5, minimum=2, help="label states a frame keeps in the pruned loss"
+)
+_TABLES = (
+    Option(name="rows", kind=dict, default={}, help="rows of the table, such as {attention: layers.*.self_attn}"),
+    Option(name="published", kind=dict, default={}, help="such as {name: V100, forward_ms: {embed: 168}}"),
+)
 _AXES = (
     Axis(name="amp", kind=str, default=NONE, choices=(NONE, BFLOAT16), help="autocast of forward and loss"),
     Axis(name="accumulate", kind=int, default=1, minimum=1, help="pieces of a batch whose gradients are added up"),
@@ -51,7 +57,7 @@ class TrainSubject:
         *_SIZES,
         Axis(name="loss", kind=str, default="pruned", choices=("pruned", "full"), help="transducer loss"),
     )
-    options = (Option(name=_STATES), *_TABLES)
+    options = (_STATES_OPTION, *_TABLES)
     runs_code = False
     takes = (SHAPES,)
 
@@ -71,9 +77,9 @@ class TrainSubject:
         check_tables(case.subject.options)
 
     def unavailable(self, case: Case) -> str | None:
-        """Shapes must be those of raw frames: the encoder itself subsamples them."""
+        """Shapes must be those of raw frames, because the encoder itself subsamples them."""
         if case.workload.options.get("frames") != "raw":
-            return "a training step is fed raw frames: add `frames: raw` to `shapes:`"
+            return "a training step needs raw frames: add `frames: raw` under `shapes:`"
         return None
 
     def prepare(self, case: Case, device: str) -> Prepared:
@@ -100,7 +106,7 @@ class TrainPythonSubject:
         check_tables(case.subject.options)
 
     def unavailable(self, case: Case) -> str | None:
-        """Only running it can tell."""
+        """Unknown before it runs."""
         return None
 
     def prepare(self, case: Case, device: str) -> Prepared:
@@ -110,56 +116,56 @@ class TrainPythonSubject:
 
 def _check_sizes(case: Case) -> None:
     width, heads, kernel = (case.axes[name] for name in ("width", "heads", "kernel"))
-    states = case.subject.options.get(_STATES, 2)
-    if not isinstance(states, int) or isinstance(states, bool) or states < 2:
-        raise SubjectError(f"{_STATES} takes a whole number from 2 on, not {states!r}", fix=f"mend {_STATES}")
     if width % (2 * heads):
-        raise SubjectError(f"a width of {width} cannot be split into {heads} even heads", fix="change width or heads")
+        raise SubjectError(
+            f"a width of {width} cannot be split into {heads} heads of even size", fix="change `width` or `heads`"
+        )
     if kernel % 2 == 0:
-        raise SubjectError(f"kernel {kernel} is even", fix="use an odd one, so that frames stay aligned")
+        raise SubjectError(f"a kernel of {kernel} is even, which would shift the frames", fix="use an odd `kernel`")
 
 
 def check_tables(options: Mapping[str, Any]) -> None:
     """`rows` maps a name to a pattern or several, `published` has milliseconds by row. Raises SubjectError."""
-    rows, published = options.get("rows", {}), options.get("published", {})
-    patterns = rows.values() if isinstance(rows, Mapping) else [None]
-    if not all(isinstance(one, str) or (isinstance(one, list | tuple) and all(map(_is_word, one))) for one in patterns):
+    patterns = [
+        pattern
+        for row in options.get("rows", {}).values()
+        for pattern in (row if isinstance(row, list | tuple) else [row])
+    ]
+    if not all(isinstance(pattern, str) for pattern in patterns):
         raise SubjectError(
             "rows maps the name of a row to a pattern of module paths, or to several",
-            fix="for example rows: {attention: encoder.layers.*.self_attn}",
+            key="rows",
+            fix="for example {attention: encoder.layers.*.self_attn}",
         )
-    times = published.get("forward_ms", {}) if isinstance(published, Mapping) else None
+    times = options.get("published", {}).get("forward_ms", {})
     if not isinstance(times, Mapping) or not all(isinstance(value, int | float) for value in times.values()):
         raise SubjectError(
-            "published maps `forward_ms` to milliseconds by row",
+            "forward_ms maps the name of a row to milliseconds",
+            key="published",
             fix="for example {name: V100, forward_ms: {embed: 168}}",
         )
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _conformer(case: Case) -> Task:
     from speechmeter.subjects.train.conformer import Size
     from speechmeter.subjects.train.transducer import ConformerTransducer
 
-    states = int(case.subject.options.get(_STATES, 5))
+    states = int(case.subject.options.get(_STATES, _STATES_OPTION.default))
     size = Size(**{axis.name: case.axes[axis.name] for axis in _SIZES})
     loss, checkpoint = str(case.axes["loss"]), str(case.axes["checkpoint"])
     return ConformerTransducer(size, loss=loss, states=states, checkpointing=checkpoint)
 
 
 def _users(case: Case) -> Task:
-    """A factory that is to checkpoint says so by an argument of that name: only the model knows what to keep."""
-    from speechmeter.subjects.train.task import as_task
+    """A factory that supports checkpointing has an argument of that name: only the model knows what to keep."""
+    from speechmeter.subjects.train.step import as_task
 
     factory, checkpoint = load_factory(case), str(case.axes["checkpoint"])
     takes = "checkpoint" in inspect.signature(factory).parameters
     if checkpoint != NONE and not takes:
         raise SubjectError(
-            f"{case.subject.source} takes no `checkpoint`, so {checkpoint} checkpointing cannot be asked of it",
-            fix="give the factory an argument `checkpoint`, or leave the axis at none",
+            f"{case.subject.source} has no argument checkpoint, which {checkpoint} checkpointing needs",
+            fix="add the argument to the factory, or use `checkpoint: none`",
         )
     return as_task(factory(checkpoint=checkpoint) if takes else factory(), case.subject.source)
 
@@ -169,12 +175,11 @@ def prepare_task(make: Any, case: Case, device: str, notes: tuple[str, ...] = ()
     import torch
 
     from speechmeter.subjects import torch_runtime as runtime
-    from speechmeter.subjects.train.compiling import compile_as_asked
-    from speechmeter.subjects.train.step import Recipe, step_stages
+    from speechmeter.subjects.train.step import Recipe, compile_as_asked, step_stages
 
     dtype = runtime.configure(case)
     if type(torch.zeros(2)) is not torch.Tensor:
-        raise NeedsValuesError("a training step goes back from the value of its loss")
+        raise NeedsValuesError("a training step needs the value of its loss for the backward pass")
     task = make(case)
     for module in task.modules.values():
         module.to(device=device, dtype=dtype).train()

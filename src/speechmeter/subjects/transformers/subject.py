@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from speechmeter.core import plugins, protocols
-from speechmeter.core.axes import Axis, Option
+from speechmeter.core.axes import BEAM, MAX_LEN_A, MAX_LEN_B, MAX_NEW_TOKENS, MIN_NEW_TOKENS, QUANTIZE, Axis, Option
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
-from speechmeter.subjects import generation
-from speechmeter.subjects.installed import installed
-from speechmeter.subjects.refusals import torch_quantizing
+from speechmeter.subjects.common import WEIGHTS, installed, torch_quantizing
 from speechmeter.subjects.transformers import catalogue
 from speechmeter.subjects.transformers.catalogue import FRAMES, HEADS, NEEDS_VOCODER, SOUND, TEXT
 from speechmeter.subjects.transformers.compiling import not_compiled
@@ -46,21 +44,21 @@ class TransformersSubject:
 
     summary = "speech and translation models of transformers: a hub id, a directory, a config.json, or an architecture"
     axes: tuple[Axis, ...] = (
-        generation.BEAM,
-        generation.MAX_LEN_A,
-        generation.MAX_LEN_B,
-        generation.MIN_NEW_TOKENS,
-        generation.MAX_NEW_TOKENS,
-        generation.QUANTIZE,
+        BEAM,
+        MAX_LEN_A,
+        MAX_LEN_B,
+        MIN_NEW_TOKENS,
+        MAX_NEW_TOKENS,
+        QUANTIZE,
     )
     options = (
-        Option(name="config"),
-        Option(name="head"),
-        Option(name="weights"),
-        Option(name="vocoder"),
-        Option(name="clusters"),
-        Option(name="generate"),
-        Option(name="stand_in_for"),
+        Option(name="config", kind=dict, default={}, help="changed configuration values, such as {hidden_size: 256}"),
+        Option(name="head", kind=str, choices=tuple(HEADS), help="what the model is used for; absent: its usual task"),
+        WEIGHTS,
+        Option(name="vocoder", kind=str, help="of a model that speaks in spectrograms: `random`, or a source of one"),
+        Option(name="clusters", kind=int, default=1000, minimum=1, help="units that the head `units` chooses from"),
+        Option(name="generate", kind=dict, default={}, help="for the library's generate(), such as {language: en}"),
+        Option(name="stand_in_for", kind=dict, default={}, help="files that this model replaces, such as {path: b.pt}"),
     )
     runs_code = False
     takes = (protocols.SOUND, protocols.TEXT, protocols.FEATURES)
@@ -79,8 +77,8 @@ class TransformersSubject:
         config = read_config(case.subject.source)
         if "model_type" in config:  # the hub's files are not looked at beforehand
             _check_use(case, str(config["model_type"]), head_of(case, config))
-        vocoder = case.subject.options.get("vocoder", "random")
-        if vocoder != "random":
+        vocoder = case.subject.options.get("vocoder")
+        if vocoder not in (None, "random"):
             read_config(vocoder)
 
     def unavailable(self, case: Case) -> str | None:
@@ -127,28 +125,14 @@ def _known_use(case: Case) -> tuple[str, str | None]:
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    for name, choices in (("head", HEADS), ("weights", ("auto", "random"))):
-        if name in options and options[name] not in choices:
-            raise SubjectError(
-                f"{name} takes one of {', '.join(choices)}, not {options[name]!r}",
-                fix=f"mend {name}",
-            )
-    for name in ("config", "generate"):
-        if not isinstance(options.get(name, {}), dict):
-            raise SubjectError(f"{name} takes a mapping of values", fix="for example config: {hidden_size: 256}")
     for key in options.get("generate", {}):
         if key in _SET_BY_AXES:
             axis = _SET_BY_AXES[key]
             fix = f"use the axis {axis}" if axis else "leave it out: nothing is sampled"
             raise SubjectError(f"generate: {key} cannot stand here", fix=fix)
-    clusters = options.get("clusters", 1)
-    if not isinstance(clusters, int) or isinstance(clusters, bool) or clusters < 1:
-        raise SubjectError(f"clusters takes a whole number from 1 on, not {clusters!r}", fix="for example 1000")
     original = options.get("stand_in_for", {})
-    if not isinstance(original, dict) or not all(isinstance(part, str) for part in (*original, *original.values())):
+    if not all(isinstance(part, str) for part in (*original, *original.values())):
         raise SubjectError("stand_in_for takes a mapping of names", fix="for example stand_in_for: {path: best.pt}")
-    if not isinstance(options.get("vocoder", ""), str):
-        raise SubjectError("vocoder takes a source or `random`", fix="for example vocoder: random")
 
 
 def _check_use(case: Case, model_type: str, head: str | None) -> None:

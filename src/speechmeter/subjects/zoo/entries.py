@@ -1,4 +1,4 @@
-"""The zoo's entry points: what a plan names by a bare word. Imports no torch until a model is prepared."""
+"""The subjects of the zoo: what a plan names by a bare word. Imports no torch until a model is prepared."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from speechmeter.core.axes import LATE_QUANTIZE, Axis, Option
-from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Case
-from speechmeter.subjects.installed import installed
-from speechmeter.subjects.refusals import torch_quantizing
+from speechmeter.subjects.common import check_no_source, installed, torch_quantizing
 
 if TYPE_CHECKING:
     from speechmeter.subjects.zoo.chain import Parts
@@ -27,11 +25,11 @@ class ZooSubject(ABC):
     runs_code = False
     takes = (SOUND,)
     shortest_s: ClassVar[float] = 0.0
-    """Shorter audio leaves not one frame."""
+    """Shorter audio gives no frame at all."""
 
     @abstractmethod
     def parts(self, options: Mapping[str, Any]) -> Parts:
-        """Build the model and what stands around it."""
+        """The model with what computes its input and reads its output."""
 
     @final
     def installed(self) -> Installed:
@@ -40,13 +38,10 @@ class ZooSubject(ABC):
 
     def check(self, case: Case) -> None:
         """It takes no source."""
-        if case.subject.source:
-            raise SubjectError(
-                f"{self.name} takes no source, not {case.subject.source!r}", fix=f"write `{self.name}` alone"
-            )
+        check_no_source(case)
 
     def unavailable(self, case: Case) -> str | None:
-        """Audio may be too short for its convolutions; int8 is for float32 weights on the CPU."""
+        """Audio may be too short for the convolutions; int8 is for float32 weights on the CPU."""
         if case.axes.get("seconds", self.shortest_s) < self.shortest_s:
             return f"{self.name} needs at least {self.shortest_s:g} s of audio"
         return torch_quantizing(case)
@@ -67,15 +62,14 @@ class LogMelSubject(ZooSubject):
     axes = ()  # it has no weights to quantise
 
     def unavailable(self, case: Case) -> str | None:
-        """The Fourier transform has no half-precision path on the CPU."""
+        """torch has no Fourier transform in half precision on the CPU."""
         if case.axes["dtype"] != "float32":
-            return "log-mel runs in float32 only: the Fourier transform is not to be had in half precision"
+            return "log-mel runs in float32 only: there is no Fourier transform in half precision on the CPU"
         return super().unavailable(case)
 
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """The front-end is the model."""
-        from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.log_mel import LogMel
+        from speechmeter.subjects.zoo.chain import LogMel, Parts
 
         return Parts.on_waveform(LogMel())
 
@@ -89,7 +83,7 @@ class MockingjaySubject(ZooSubject):
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On log-mel frames."""
         from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.mockingjay import mockingjay
+        from speechmeter.subjects.zoo.transformer import mockingjay
 
         return Parts.on_log_mel(mockingjay())
 
@@ -103,7 +97,7 @@ class TeraSubject(ZooSubject):
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On log-mel frames."""
         from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.mockingjay import tera
+        from speechmeter.subjects.zoo.transformer import tera
 
         return Parts.on_log_mel(tera())
 
@@ -117,7 +111,7 @@ class WaveEncoderSubject(ZooSubject):
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On the levelled waveform."""
         from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.wave_encoder import WaveEncoder
+        from speechmeter.subjects.zoo.transformer import WaveEncoder
 
         return Parts.on_waveform(WaveEncoder(), levelled=True)
 
@@ -144,8 +138,8 @@ class ApcSubject(ZooSubject):
 
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On log-mel frames."""
-        from speechmeter.subjects.zoo.apc import AutoregressivePredictor
         from speechmeter.subjects.zoo.chain import Parts
+        from speechmeter.subjects.zoo.recurrent import AutoregressivePredictor
 
         return Parts.on_log_mel(AutoregressivePredictor())
 
@@ -160,7 +154,7 @@ class CpcSubject(ZooSubject):
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On the waveform as it is."""
         from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.cpc import ContrastivePredictor
+        from speechmeter.subjects.zoo.recurrent import ContrastivePredictor
 
         return Parts.on_waveform(ContrastivePredictor())
 
@@ -170,15 +164,8 @@ class ConformerCtcSubject(ZooSubject):
 
     name = "conformer-ctc"
     summary = "built-in Conformer with CTC, 12 × 256 on log-mel, random weights; option vocabulary (500)"
-    options = (Option(name="vocabulary"),)
+    options = (Option(name="vocabulary", kind=int, default=500, minimum=2, help="tokens, the blank among them"),)
     shortest_s = 0.06
-
-    def check(self, case: Case) -> None:
-        """The vocabulary holds a blank and at least one token."""
-        super().check(case)
-        vocabulary = case.subject.options.get("vocabulary", 500)
-        if not isinstance(vocabulary, int) or isinstance(vocabulary, bool) or vocabulary < 2:
-            raise SubjectError(f"vocabulary takes a whole number from 2 on, not {vocabulary!r}", fix="mend vocabulary")
 
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On log-mel frames, decoded greedily."""

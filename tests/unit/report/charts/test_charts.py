@@ -13,7 +13,7 @@ pytest.importorskip("altair", reason="altair is not installed: pip install 'spee
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
-from speechmeter.core.finding import trial_protocol
+from speechmeter.core.protocol import SearchProtocol
 from speechmeter.core.types import Measurement
 from speechmeter.report.charts import (
     against_latency,
@@ -372,7 +372,7 @@ def test_the_frontier_reaches_from_what_fits_to_what_does_not_and_names_what_not
 
 
 def of_losses(names, vocabularies):
-    protocol = trial_protocol("max-batch", seed=0, margin=0.05, memory_gib=None)
+    protocol = SearchProtocol(find="max-batch")
     for name, vocabulary, batch in product(names, vocabularies, (8, 16)):
         case = make_case(name, batch=batch, vocabulary=vocabulary, protocol=protocol, seconds=None)
         fails = batch == 16 and vocabulary == 4096
@@ -389,7 +389,7 @@ def test_lines_that_differ_in_one_setting_are_a_series_and_what_is_only_a_lower_
 
 
 def test_a_line_that_ended_otherwise_is_named_below_the_chart():
-    protocol = trial_protocol("max-batch", seed=0, margin=0.05, memory_gib=None)
+    protocol = SearchProtocol(find="max-batch")
     ends = {("a", 8): "ok", ("a", 16): "crashed", ("b", 8): "error"}
     records = [
         make_record(make_case(name, batch=batch, protocol=protocol), status=s) for (name, batch), s in ends.items()
