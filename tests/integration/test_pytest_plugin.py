@@ -95,8 +95,10 @@ def no_two_tests_overlap(records):
     return len(list(itertools.groupby(in_time))) == len(set(in_time))
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
-def test_identical_passes_a_planted_slowdown_fails_and_what_cannot_be_printed_is_skipped(project, workers):
+@pytest.mark.parametrize(
+    "workers", [pytest.param([], id="alone"), pytest.param(["-n", "2"], id="xdist", marks=pytest.mark.campaign)]
+)
+def test_identical_passes_a_planted_slowdown_fails_and_what_is_undecided_is_skipped(project, workers):
     before = set(project.folder.glob("runs/*"))
     code, printed = project(*workers, SLOWDOWN="4")
     assert code == 1, printed

@@ -94,7 +94,7 @@ def test_large_numbers_are_numbers():
     ("path", "value", "said"),
     [
         ("measurements.0.values", [0.1, -0.1], "below 0"),
-        ("measurements.0.unit", "bytes", "unit is 'bytes', that of latency.v1 is 's'"),
+        ("measurements.0.unit", "bytes", "unit is 'bytes', but latency.v1 is in 's'"),
         ("measurements.0.scope", "", "scope is empty"),
         ("measurements.0.metric", "", "metric or scope is empty"),
         ("case.axes.batch", 10**40, "case.axes"),

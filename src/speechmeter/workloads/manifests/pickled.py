@@ -1,8 +1,8 @@
-"""Pickles of arrays, tensors and plain containers, read without running anything that the pickle asks for.
+"""The `.npy` lists of fairseq's benchmark: a pickled list of `{id, net_input: {src_tokens, src_lengths}}`.
 
-Every name in a pickle is looked up in a short table, and what stands there are stand-ins of ours: they keep bytes, a
-dtype and a shape, and check them before numpy sees them. numpy's own classes take a state that can make them read
-foreign memory, and torch's own loader of storages would run a pickle nested inside the bytes.
+Nothing that the pickle asks for is run. Every name in it is looked up in a short table of classes of ours, which keep
+bytes, a dtype and a shape, and check them before numpy sees them. numpy's own classes accept a state that can make them
+read foreign memory, and torch's own loader of storages would run a pickle nested inside the bytes.
 """
 
 from __future__ import annotations
@@ -10,17 +10,59 @@ from __future__ import annotations
 import pickle
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from math import prod
+from pathlib import Path
+from tokenize import TokenError
 from typing import Any, BinaryIO
 
 from speechmeter.core.errors import InputError
+from speechmeter.workloads.manifests.lines import unreadable
+from speechmeter.workloads.manifests.utterance import Refused, Utterance
 
-_NUMBERS = "biuf"
-"""Kinds of dtype that are admitted: truth values, whole and floating numbers."""
-_LEGACY = b"\x80"
-"""How torch's old format begins, the one that pickles of tensors hold; the other one is a zip file."""
+_LARGEST_FILE = 4 << 30
+"""Bytes. A pickle is one object, and is held as a whole."""
+_FORM = "a list of {id, net_input: {src_tokens, src_lengths}}"
+_NUMBERS = "biuf"  # kinds of dtype that are allowed: truth values, whole and floating numbers
+_LEGACY = b"\x80"  # how torch's old format begins, which pickles of tensors hold; the new one is a zip file
+
+
+def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
+    """An utterance for each item, its array not made yet. Raises InputError; nothing in the file is ever run."""
+    for index, item in enumerate(_items(path)):
+        fields = item if isinstance(item, Mapping) else {}
+        given, inputs, text = fields.get("id"), fields.get("net_input"), fields.get("text")
+        name = str(given) if isinstance(given, str | int) and not isinstance(given, bool) else f"item {index}"
+        array = inputs.get("src_tokens") if isinstance(inputs, Mapping) else None
+        if isinstance(array, Stored):
+            yield Utterance(id=name, array=array, text=text if isinstance(text, str) else None)
+        else:
+            yield Refused(id=name, reason="no array or tensor net_input.src_tokens")
+
+
+def _items(path: Path) -> list[Any]:
+    """The list in the file, read by numpy's own header and our own unpickler."""
+    from numpy.lib import format as npy
+
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise InputError(
+                f"{str(path)!r} holds more than {_LARGEST_FILE >> 30} GiB", key="data", fix="split the list"
+            )
+        with path.open("rb") as file:
+            version = npy.read_magic(file)
+            header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            _, _, dtype = header(file)
+            if not dtype.hasobject:
+                raise InputError(f"{str(path)!r} holds only numbers", key="data", fix=f"save {_FORM}")
+            found = load(file)
+    except (OSError, ValueError, EOFError, SyntaxError, TokenError) as error:  # numpy parses the header as Python
+        raise unreadable(path, error) from error
+    objects = found.raw if isinstance(found, _Array) else found
+    if not isinstance(objects, list):
+        raise InputError(f"{str(path)!r} does not hold a list", key="data", fix=f"save {_FORM}")
+    return objects
 
 
 def load(file: BinaryIO) -> Any:
@@ -41,12 +83,6 @@ class Stored(ABC):
     @abstractmethod
     def numpy(self) -> Any:
         """The array, of numbers alone. Raises ValueError when its parts do not fit together."""
-
-
-def as_list(found: Any) -> list[Any] | None:
-    """The objects of a list, or of an array of objects; None for anything else."""
-    objects = found.raw if isinstance(found, _Array) else found
-    return objects if isinstance(objects, list) else None
 
 
 class _Name:
@@ -109,9 +145,9 @@ class _Tensor(Stored):
         if not isinstance(self._storage, _Storage):
             raise ValueError("a tensor without a storage")
         flat = self._storage.numpy()
-        places = (*self._size, *self._stride, self._offset)
-        if not all(type(place) is int and place >= 0 for place in places) or len(self._size) != len(self._stride):
-            raise ValueError("a tensor whose shape is no shape")
+        numbers = (*self._size, *self._stride, self._offset)
+        if not all(type(number) is int and number >= 0 for number in numbers) or len(self._size) != len(self._stride):
+            raise ValueError("a tensor whose shape does not make sense")
         reach = sum((size - 1) * stride for size, stride in zip(self._size, self._stride, strict=True))
         if prod(self._size) > len(flat) or self._offset + reach >= max(1, len(flat)):
             raise ValueError("a tensor that reaches beyond its storage")
@@ -134,7 +170,7 @@ class _Storage:
             raise ValueError("a tensor whose storage is not torch's")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of a class that torch itself puts into such pickles
+                warnings.simplefilter("ignore")  # about a class that torch itself puts into such pickles
                 storage = torch.load(BytesIO(self._raw), map_location="cpu", weights_only=True)
                 tensor = torch.tensor([], dtype=storage.dtype).set_(storage.untyped())
                 return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
@@ -145,16 +181,8 @@ class _Storage:
 
 def _reconstruct(subtype: Any, shape: Any, _: Any) -> _Array:
     if not isinstance(subtype, _Name) or subtype.made is not _Array:
-        raise _refusal("it makes an array of a class that is not numpy's")
+        raise _refusal("it makes an array of a class that numpy does not have")
     return _Array(shape)
-
-
-def _from_buffer(raw: Any, dtype: Any, shape: Any, order: Any) -> _Array:
-    return _Array(shape, dtype, raw, order == "F")
-
-
-def _scalar(dtype: Any, raw: Any) -> _Array:
-    return _Array((), dtype, raw)
 
 
 def _latin1(text: Any, encoding: Any) -> bytes:
@@ -164,25 +192,21 @@ def _latin1(text: Any, encoding: Any) -> bytes:
     return text.encode("latin1")
 
 
-def _ordered(items: Any = ()) -> dict[Any, Any]:
-    return dict(items)
-
-
 _NUMPY: dict[tuple[str, str], Callable[..., Any]] = {
     (f"{package}.{module}", name): made
     for package in ("numpy.core", "numpy._core")
     for module, name, made in (
         ("multiarray", "_reconstruct", _reconstruct),
-        ("multiarray", "scalar", _scalar),
-        ("numeric", "_frombuffer", _from_buffer),
+        ("multiarray", "scalar", lambda dtype, raw: _Array((), dtype, raw)),
+        ("numeric", "_frombuffer", lambda raw, dtype, shape, order: _Array(shape, dtype, raw, order == "F")),
     )
 }
-_ADMITTED: dict[tuple[str, str], Callable[..., Any]] = {
+_ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     **_NUMPY,
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _Dtype,
     ("_codecs", "encode"): _latin1,
-    ("collections", "OrderedDict"): _ordered,
+    ("collections", "OrderedDict"): lambda items=(): dict(items),
     ("torch._utils", "_rebuild_tensor_v2"): _Tensor,
     ("torch.storage", "_load_from_bytes"): _Storage,
 }
@@ -194,7 +218,7 @@ class _Reader(pickle._Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in for a name of the table."""
-        made = _ADMITTED.get((module, name))
+        made = _ALLOWED.get((module, name))
         if made is None:
             raise _refusal(f"it asks for {module}.{name}, which is not an array, a tensor or a plain container")
         return _Name(made)
@@ -202,5 +226,5 @@ class _Reader(pickle._Unpickler):
 
 def _refusal(why: str) -> InputError:
     return InputError(
-        f"the pickle is refused: {why}", where="data", fix="save plain arrays or tensors; nothing in it was run"
+        f"the pickle is refused: {why}", key="data", fix="save plain arrays or tensors; nothing in the file was run"
     )
