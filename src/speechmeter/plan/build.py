@@ -26,8 +26,6 @@ SPECIAL_AUDIO = ("noise", "sample")
 
 TRACE = "trace"
 """The meter that `trace:` asks for."""
-WORKLOAD_PATHS = ("file", "ids", "lines", "manifest", "references", "root")
-"""Options of workloads that name files."""
 
 
 def build_plan(source: Source, *, trust: bool = False) -> Plan:
@@ -262,7 +260,8 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
     if plan.quality is not None and plan.quality.import_ is not None and not by_flag:
         changes[QUALITY] = plan.quality.model_copy(update={"import_": _rebase(plan.quality.import_, base)})
     given = plan.workload.model_extra or {}
-    in_file = [key for key in WORKLOAD_PATHS if not (source.place(("workload", key)) or "").startswith("--")]
+    named = [option.name for option in plugins.workload(plan.workload.name).options if Path in option.kinds]
+    in_file = [key for key in named if not (source.place(("workload", key)) or "").startswith("--")]
     paths = {key: _rebase(given[key], base) for key in in_file if isinstance(given.get(key), str)}
     if paths:
         changes["workload"] = plan.workload.model_copy(update=paths)
