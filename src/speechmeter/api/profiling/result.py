@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from speechmeter.core import metrics
 from speechmeter.core.axes import Axes
 from speechmeter.core.device import Device
-from speechmeter.core.errors import InputError
+from speechmeter.core.errors import InputError, for_python
 from speechmeter.core.machine import available_cores
 from speechmeter.core.memory_timeline import FILE, MemoryTimeline, write_timeline
 from speechmeter.core.outputs import TraceOptions
@@ -115,6 +115,7 @@ class Profile:
             warnings=(_COLD,) if self.cold else (),
         )
 
+    @for_python
     def table(self, metric: str | None = None, format: str = "markdown") -> str:
         """The tables that `speechmeter show` prints, as text: `modules`, `operators`, `split`, `timeline`, …
 
