@@ -54,7 +54,7 @@ def test_hyperpyyaml_is_imported_by_the_speechbrain_adapter_alone_which_needs_tr
         if (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hyperpyyaml"))
         or (isinstance(node, ast.Import) and any(alias.name.startswith("hyperpyyaml") for alias in node.names))
     }
-    assert importers == {"subjects/speechbrain_load.py"}
+    assert importers == {"subjects/speechbrain/loading.py"}
     from speechmeter.subjects.speechbrain import SpeechBrainSubject
 
     assert SpeechBrainSubject.runs_code
