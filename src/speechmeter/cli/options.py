@@ -9,7 +9,6 @@ import typer
 from typer.core import TyperCommand
 
 from speechmeter.core.errors import InputError
-from speechmeter.core.plugins import nearest
 
 TABLE_FORMATS = ("table", "markdown", "csv", "latex", "json")
 
@@ -41,6 +40,8 @@ def one_of(*choices: str) -> Callable[[typer.CallbackParam, str | None], str | N
 
     def check(param: typer.CallbackParam, value: str | None) -> str | None:
         if value is not None and value not in choices:
+            from speechmeter.core.plugins import nearest
+
             raise InputError(f"unknown {param.name} {value!r}", key=param.name, fix=nearest(value, list(choices)))
         return value
 
