@@ -51,4 +51,4 @@ def test_a_run_merged_with_itself_is_itself(workshop, cli):
     assert "12 duplicates left out" in merged.stdout
     assert cli("show", "both", "--format", "csv").stdout == cli("show", EXAMPLE, "--format", "csv").stdout
     again = cli("merge", EXAMPLE, "-o", "both")
-    assert (again.returncode, "stands here already" in again.stderr) == (2, True)
+    assert (again.returncode, "exists already" in again.stderr) == (2, True)

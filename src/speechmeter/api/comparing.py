@@ -29,8 +29,7 @@ from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError, command_line
 from speechmeter.core.hosts import HOST, hosts_apart
 from speechmeter.core.types import LEFT_OUT, VARIANT, Case, Record
-from speechmeter.store.planned import unfinished
-from speechmeter.store.run_dir import RunDir
+from speechmeter.store.run_dir import RunDir, unfinished
 
 _LOOSE = ("seconds", "batch", "device", "dtype")
 """Axes that tell cells apart; a difference in any other axis is a difference of protocol, and is named."""

@@ -12,14 +12,13 @@ from speechmeter.core.files import check_free, written_by_user
 from speechmeter.core.plugins import nearest
 from speechmeter.report.tables import Cell, Row, Table
 from speechmeter.workloads import selection
-from speechmeter.workloads.manifests.pick import FIRST, LONGEST, PICKS, RANDOM, SHORTEST
 from speechmeter.workloads.manifests.utterance import MIX
 from speechmeter.workloads.manifests.write import check_format, companions, write
-from speechmeter.workloads.selection import Choice, Selection, select
-from speechmeter.workloads.shapes import file, generator, statistics
-from speechmeter.workloads.shapes.batching import COLUMNS, PRESETS, Rule, grouped
+from speechmeter.workloads.selection import FIRST, LONGEST, PICKS, RANDOM, SHORTEST, Choice, Selection, select
+from speechmeter.workloads.shapes import file, generator
+from speechmeter.workloads.shapes.batching import COLUMNS, PRESETS, Rule, batch_facts, grouped
 from speechmeter.workloads.shapes.from_list import counted, from_list, pieces
-from speechmeter.workloads.shapes.table import FRAMES, SUBSAMPLED, Shapes
+from speechmeter.workloads.shapes.table import FRAMES, PERCENTS, SUBSAMPLED, Shapes, correlation, spreads
 from speechmeter.workloads.sound import Taste
 
 __all__ = ["select", "shapes", "subsets", "write_subset"]
@@ -73,7 +72,7 @@ def _named(output: Path, how: str) -> Path:
 def write_subset(found: Selection, choice: Choice, output: Path) -> list[Path]:
     """Write the chosen items as a list; the files that were written."""
     with written_by_user(output):
-        written = write(output, selection.entries(found, choice))
+        written = write(output, found, choice.taste)
         for stale in set(companions(output)) - set(written):
             stale.unlink(missing_ok=True)
     return list(written)
@@ -136,19 +135,19 @@ def shapes(
 
 
 def _quantiles(shapes: Shapes) -> Table:
-    related = statistics.correlation(shapes)
-    correlation = f" · correlation {related:.4f}" if related is not None else ""
+    related = correlation(shapes)
+    related_words = f" · correlation {related:.4f}" if related is not None else ""
     longer = int((shapes.rows[:, 1] > shapes.rows[:, 0]).sum())
     rows = []
-    for spread in statistics.spreads(shapes):
+    for spread in spreads(shapes):
         values = [f"{value:g}" if spread.name in "TU" else f"{value:.2f}" for value in spread.quantiles]
         sd = f"{spread.sd:.3f}" if spread.sd is not None else "–"
         rows.append(_row(spread.name, [f"{spread.mean:.3f}", sd, *values]))
     return Table(
-        title=f"{len(shapes)} rows, {shapes.frames} frames{correlation} · rows with U > T: {longer}",
+        title=f"{len(shapes)} rows, {shapes.frames} frames{related_words} · rows with U > T: {longer}",
         metric=None,
         labels=("",),
-        columns=("mean", "sd", *(f"{percent} %" for percent in statistics.PERCENTS)),
+        columns=("mean", "sd", *(f"{percent} %" for percent in PERCENTS)),
         rows=tuple(rows),
     )
 
@@ -161,7 +160,7 @@ def _batches(shapes: Shapes, rules: Sequence[Rule], first: int, steps: int | Non
         taken = groups.taken(first, steps)
         words = [f"{len(groups):,}", "none"]
         if len(taken):
-            facts = statistics.batch_facts(taken, first)
+            facts = batch_facts(taken, first)
             words = [
                 f"{len(groups):,}",
                 _range((first, first + len(taken) - 1)),

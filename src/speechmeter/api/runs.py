@@ -40,10 +40,9 @@ from speechmeter.report.failures import failure_lines
 from speechmeter.report.grids import summary
 from speechmeter.report.numbers import number
 from speechmeter.report.tables import Table, with_notes
+from speechmeter.store.lines import Skipped
 from speechmeter.store.merge import Merged, merge
-from speechmeter.store.planned import Planned, unfinished
-from speechmeter.store.run_dir import RunDir, RunWriter
-from speechmeter.store.skipped import Skipped
+from speechmeter.store.run_dir import Planned, RunDir, RunWriter, unfinished
 
 __all__ = ["Merged", "Options", "Run", "check_study", "load", "merge", "outcome", "run", "run_study"]
 

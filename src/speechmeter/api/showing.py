@@ -17,8 +17,7 @@ from speechmeter.report.explaining import explain
 from speechmeter.report.growth import read_at
 from speechmeter.report.methods.paragraph import WORD, methods, written
 from speechmeter.report.tables import Table, with_notes
-from speechmeter.store.planned import unfinished
-from speechmeter.store.run_dir import RunDir
+from speechmeter.store.run_dir import RunDir, unfinished
 
 
 @dataclass(frozen=True, kw_only=True)

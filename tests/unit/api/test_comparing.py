@@ -14,8 +14,7 @@ from speechmeter.core.errors import InputError
 from speechmeter.core.types import Environment, Measurement, Spec
 from speechmeter.report import choose
 from speechmeter.store.merge import merge
-from speechmeter.store.planned import Planned
-from speechmeter.store.run_dir import RunWriter
+from speechmeter.store.run_dir import Planned, RunWriter
 
 
 @pytest.mark.parametrize(("text", "value"), [("5%", 0.05), ("0.05", 0.05), (0.2, 0.2), ("150%", 1.5)])

@@ -134,7 +134,7 @@ def test_a_subset_in_no_format_is_refused_before_anything_is_read(command, monke
     done = command("data", "subset", "sounds", "--count", "1", "-o", "made.txt")
     assert (done.code, done.err) == (
         2,
-        "speechmeter: -o: 'made.txt' does not say a format; end it with one of .tsv, .jsonl, .npy\n",
+        "speechmeter: --output: the name 'made.txt' has no known ending; end it with .tsv or .jsonl or .npy\n",
     )
 
 

@@ -12,9 +12,8 @@ from speechmeter.core.drafts import draft_folder
 from speechmeter.core.errors import RunDirError, SpeechmeterError
 from speechmeter.core.types import Record
 from speechmeter.integrations.pytest.settings import Settings
-from speechmeter.store.gather import after
 from speechmeter.store.lines import write_lines
-from speechmeter.store.merge import merge
+from speechmeter.store.merge import after, merge
 from speechmeter.store.run_dir import RunDir, is_free, is_run
 
 
