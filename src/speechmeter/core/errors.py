@@ -24,13 +24,17 @@ by `command_line`. So no message holds a flag, and none is rewritten.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, ParamSpec, TypeVar
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_CANNOT_TELL, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
 
 Spell = Callable[[str, str], str]
 """How a key, with its value or with an empty text, is typed by whoever reads a message."""
@@ -50,6 +54,7 @@ def as_python(key: str, value: str) -> str:
     return f'`{outer}={{"{inner}": {plain}}}`' if inner else f"`{outer}={plain}`"
 
 
+_LINE_OF_FILE = re.compile(r":\d+$")
 _KEY = re.compile(r"`([a-z][a-z0-9_]*(?:\.[a-z_]+)*)(?:: ([^`]+))?`")
 
 
@@ -93,6 +98,7 @@ class SpeechmeterError(Exception):
         self.where = where.where if isinstance(where, Origin) else where
         self.key = key or (where.key if isinstance(where, Origin) else None)
         self.fix = " ".join(fix.split()) if fix else None
+        self.spell: Spell = as_plan
         super().__init__(reason)
 
     def message(self, spell: Spell = as_plan) -> str:
@@ -102,7 +108,22 @@ class SpeechmeterError(Exception):
         return f"{where}: {spelt(text, spell)}" if where else spelt(text, spell)
 
     def __str__(self) -> str:
-        return self.message()
+        return self.message(self.spell)
+
+
+def for_python(function: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+    """The function, whose errors print keys as arguments of a call in Python. A line of a plan keeps its keys."""
+
+    @functools.wraps(function)
+    def worded(*args: _Given.args, **kwargs: _Given.kwargs) -> _Made:
+        try:
+            return function(*args, **kwargs)
+        except SpeechmeterError as error:
+            if not (error.where and _LINE_OF_FILE.search(error.where)):
+                error.spell = as_python
+            raise
+
+    return worded
 
 
 class InputError(SpeechmeterError):

@@ -7,12 +7,14 @@ An upgrade takes a line's data at one schema and returns it at the next. History
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from math import isnan
 from typing import Any, cast, get_args
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import StoreError
+from speechmeter.core.metrics import Note
 from speechmeter.core.quality import IMPORT, QUALITY
 from speechmeter.core.types import BATCHES, SAMPLED, SCHEMA, Record, Status
 
@@ -105,10 +107,6 @@ def _wholes(value: Any) -> bool:
     return type(value) is list and all(map(_whole, value))
 
 
-def _counts(value: Any) -> bool:
-    return _number(value) or _numbers(value)
-
-
 def _scalar(value: Any) -> bool:
     return type(value) in _SCALARS and (type(value) not in _NUMBERS or _number(value))
 
@@ -127,7 +125,7 @@ def _axes(value: Any) -> bool:
     return all(type(one) is not int or -(2**63) <= one < 2**63 for one in value.values())
 
 
-def _apart(value: Any) -> bool:
+def _parts(value: Any) -> bool:
     return type(value) is dict and all(_mapping(part) and all(map(_numbers, part.values())) for part in value.values())
 
 
@@ -135,7 +133,7 @@ _NAMES = frozenset({"in", "module"})
 """What a part of a row has besides its values: the labels that hold it, and the module of a label."""
 
 
-def _by_labels(value: Any) -> bool:
+def _labels(value: Any) -> bool:
     return type(value) is list and all(
         type(part) is dict
         and _texts(part.get("in"))
@@ -145,7 +143,7 @@ def _by_labels(value: Any) -> bool:
     )
 
 
-def _held(value: Any) -> bool:
+def _rows(value: Any) -> bool:
     return type(value) is list and all(
         type(one) is list and len(one) == 3 and _text(one[0]) and _text(one[1]) and _number(one[2]) for one in value
     )
@@ -190,16 +188,26 @@ _MEASUREMENT: Mapping[str, Kind] = {
     "metric": _text, "unit": _text, "scope": _text, "values": _numbers, "source": _text, "notes": _mapping,
     "unavailable": _maybe(_text),
 }  # fmt: skip
-_NOTES: Mapping[str, Kind] = {
-    BATCHES: _whole, "notes": _texts, "utterances": _texts, "clocked": _flag, "calls": _counts, "class": _text,
-    "low": _maybe(_number), "high": _maybe(_number), "inside": _apart, "unknown": _mapping,
-    "no arithmetic by torch in": _texts, "attention": _texts, "left_out": _number, "shorter_than_us": _number,
-    "operators": _held, "forward": _numbers, "backward": _numbers, "recompute": _numbers, "phases": _texts,
-    "file": _text, "recorded": _texts, SAMPLED: _wholes, "labels": _by_labels, "shortened": _text,
+_NOTES: Mapping[Note, Kind] = {
+    Note.TEXT: _text, Note.TEXTS: _texts, Note.TEXT_EACH: _texts, Note.FLAG: _flag,
+    Note.WHOLE: _whole, Note.WHOLE_EACH: _wholes, Note.NUMBER: _number, Note.NUMBER_OR_NONE: _maybe(_number),
+    Note.NUMBERS: lambda value: _number(value) or _numbers(value), Note.NUMBER_EACH: _numbers,
+    Note.MAPPING: _mapping, Note.ROWS: _rows, Note.PARTS_EACH: _parts, Note.LABELS_EACH: _labels,
 }  # fmt: skip
-"""Notes that tables are made from; any other may hold anything."""
-_ONE_EACH = ("forward", "backward", "recompute", "phases", "utterances", SAMPLED)
-"""Notes with an entry for each value."""
+_EACH: Mapping[Note, Callable[[Any], Iterator[list[Any]]]] = {
+    **dict.fromkeys((Note.TEXT_EACH, Note.WHOLE_EACH, Note.NUMBER_EACH), lambda value: iter([value])),
+    Note.PARTS_EACH: lambda value: (own for part in value.values() for own in part.values()),
+    Note.LABELS_EACH: lambda value: (row[key] for row in value for key in row.keys() - _NAMES),
+}
+"""The lists of a note that must have one entry for each value."""
+
+
+@cache
+def _notes_of(metric_id: str) -> dict[str, tuple[Kind, Callable[[Any], Iterator[list[Any]]] | None, str]]:
+    """By the name of a note: its check, its lists with an entry for each value, and its kind in words."""
+    metric = metrics.find(metric_id)
+    declared = {**metrics.COMMON_NOTES, **(metric.notes if metric is not None else {})}
+    return {name: (_NOTES[kind], _EACH.get(kind), kind.value) for name, kind in declared.items()}
 
 
 def check_record(data: Mapping[str, Any]) -> None:
@@ -245,19 +253,17 @@ def _check_measurement(data: Any) -> None:
     notes = data.get("notes")
     if not notes or known is None:  # nothing of ours reads the notes of a plug-in's meter
         return
-    _check(notes, _NOTES, "notes.")
-    if data["metric"] == metrics.TIME_MODULE.id:
-        _check(notes, {"calls": _number}, "notes.")
-    count = len(data["values"])
+    declared, count = _notes_of(known.id), len(data["values"])
+    for key in declared.keys() & notes.keys():
+        kind, lists, words = declared[key]
+        if not kind(notes[key]):
+            raise ValueError(f"notes.{key} is {_short(notes[key])}, expected: {words}")
+        if count and lists is not None and any(len(own) != count for own in lists(notes[key])):
+            raise ValueError(f"notes.{key} does not have {count} entries in each list, one for each value")
     if count and not 1 <= notes.get(BATCHES, 1) <= count:
         raise ValueError(f"notes.{BATCHES} is {notes[BATCHES]}, but there are {count} values")
     if SAMPLED in notes and set(notes[SAMPLED]) != set(range(notes.get(BATCHES, 1))):
         raise ValueError(f"notes.{SAMPLED} does not name each of {notes.get(BATCHES, 1)} batches")
-    if count and any(key in notes and len(notes[key]) != count for key in _ONE_EACH):
-        raise ValueError(f"a list in notes does not have {count} entries, one for each value")
-    held = ({key: one[key] for key in one.keys() - _NAMES} for one in notes.get("labels", ()))
-    if any(len(own) != count for part in (*notes.get("inside", {}).values(), *held) for own in part.values()):
-        raise ValueError(f"a list in notes.inside or notes.labels does not have {count} entries, one for each value")
 
 
 def _short(value: Any) -> str:

@@ -14,9 +14,13 @@ from speechmeter.store.schema import record_from_line
 
 
 def line():
-    notes = {"batches": 2, "notes": ["a"], "inside": {"x": {"forward": [1.0, 2.0]}}, "anything": {"else": [None]}}
-    data = make_record(make_case(), Measurement.of(metrics.LATENCY, [0.5, 0.6], notes=notes)).to_json()
-    return json.loads(json.dumps(data))
+    notes = {"batches": 2, "notes": ["a"], "anything": {"else": [None]}}
+    rows = {"inside": {"x": {"forward": [1.0, 2.0]}}, "forward": [1.0, 2.0], "calls": 23.0}
+    made = (
+        Measurement.of(metrics.LATENCY, [0.5, 0.6], notes=notes),
+        Measurement.of(metrics.TIME_MODULE, [0.5, 0.6], scope="module:m", notes=rows),
+    )
+    return json.loads(json.dumps(make_record(make_case(), *made).to_json()))
 
 
 def changed(path, value):
@@ -47,12 +51,12 @@ def test_a_record_of_ours_is_read():
         ("measurements.0.values", [10**400]), ("measurements.0.values", [1e308, 1e308, float("inf")]),
         ("measurements.0.metric", 1), ("measurements.0.scope", None), ("measurements.0.notes", []),
         ("measurements.0.notes.batches", 0), ("measurements.0.notes.batches", 3), ("measurements.0.notes.notes", "a"),
-        ("measurements.0.notes.inside", {"x": {"forward": [1.0]}}), ("measurements.0.notes.forward", [1.0]),
+        ("measurements.1.notes.inside", {"x": {"forward": [1.0]}}), ("measurements.1.notes.forward", [1.0]),
         ("measurements.0.notes.sampled", [0]), ("measurements.0.notes.sampled", [0, 0]),
         ("measurements.0.notes.sampled", [0, 2]), ("measurements.0.notes.sampled", [0.0, 1.0]),
-        ("measurements.0.notes.labels", {}), ("measurements.0.notes.labels", [{"forward": [1.0, 2.0]}]),
-        ("measurements.0.notes.labels", [{"in": ["x"], "forward": [1.0]}]),
-        ("measurements.0.notes.labels", [{"in": ["x"], "module": 3}]),
+        ("measurements.1.notes.labels", {}), ("measurements.1.notes.labels", [{"forward": [1.0, 2.0]}]),
+        ("measurements.1.notes.labels", [{"in": ["x"], "forward": [1.0]}]),
+        ("measurements.1.notes.labels", [{"in": ["x"], "module": 3}]),
     ],
 )  # fmt: skip
 def test_what_has_another_shape_is_refused_and_named(path, value):
@@ -64,16 +68,25 @@ def test_what_has_another_shape_is_refused_and_named(path, value):
 
 def test_batches_out_of_turn_and_labels_around_a_row_are_read():
     data = changed("measurements.0.notes.sampled", [1, 0])
-    data["measurements"][0]["notes"]["labels"] = [{"in": []}, {"in": ["x"], "module": "m", "forward": [1.0, 2.0]}]
+    data["measurements"][1]["notes"]["labels"] = [{"in": []}, {"in": ["x"], "module": "m", "forward": [1.0, 2.0]}]
     assert record_from_line(data).find("latency.v1").notes["sampled"] == [1, 0]
 
 
 def test_a_count_is_one_number_for_a_module_and_may_be_several_elsewhere():
-    data = changed("measurements.0.notes.calls", [23.0, 23.0])
-    assert record_from_line(data).find("latency.v1").notes["calls"] == [23.0, 23.0]
-    data["measurements"][0]["metric"] = metrics.TIME_MODULE.id
+    data = line()
+    data["measurements"][1] |= {
+        "metric": metrics.FLOPS.id,
+        "unit": metrics.FLOPS.unit,
+        "notes": {"calls": [23.0, 23.0]},
+    }
+    assert record_from_line(data).measurements[1].notes["calls"] == [23.0, 23.0]
     with pytest.raises(StoreError, match="calls"):
-        record_from_line(data)
+        record_from_line(changed("measurements.1.notes.calls", [23.0, 23.0]))
+
+
+def test_a_note_that_the_metric_does_not_declare_may_be_anything():
+    data = changed("measurements.0.notes.inside", "not of a module")
+    assert record_from_line(data).find("latency.v1").notes["inside"] == "not of a module"
 
 
 def test_notes_of_a_meter_that_is_not_ours_and_options_of_a_model_may_hold_anything():

@@ -62,7 +62,7 @@ def test_what_cannot_be_meant_is_refused(name, options, said):
     ("name", "axes", "said"),
     [
         ("ours-pruned", {"part": "loss"}, "no loss alone"),
-        ("ours", {"part": "loss", "keep": "original"}, "about the step"),
+        ("ours", {"part": "loss", "keep": "original"}, "is for `part: step`"),
         ("ours", {"compile": True}, "torch.compile"),
         ("ours", {}, None),
         ("ours", {"dtype": "bfloat16", "device": "cuda:0"}, None),

@@ -1,9 +1,12 @@
-"""perf events on a simulated kernel whose threads do known arithmetic, and page faults on the real one."""
+"""perf events: their encodings, a simulated kernel whose threads do known arithmetic, page faults on the real one."""
 
+import ctypes
 import errno
 import mmap
 import os
+import platform
 import struct
+from pathlib import Path
 from threading import Event as Signal
 from threading import Thread
 
@@ -11,8 +14,7 @@ import pytest
 from simulated_counters import SimulatedKernel
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.hardware.events import INTEL, Event
-from speechmeter.meters.hardware.perf import PerfBackend, Sample, scaled, why_refused
+from speechmeter.meters.hardware_flops.perf import INTEL, Event, PerfBackend, Sample, events_of, scaled, why_refused
 
 SCALAR, DOUBLE_128, _, _, SINGLE_512 = (event.config for event in INTEL)
 
@@ -86,7 +88,7 @@ def test_scaling_by_hand():
 
 def test_a_thread_that_was_never_on_a_counter_matters_only_if_it_ran():
     assert scaled([Sample(100, 10_000, 10_000), Sample(0, 50, 0)]).flops == 100
-    with pytest.raises(SensorError, match="other programs hold the counters"):
+    with pytest.raises(SensorError, match="other programs use the counters"):
         scaled([Sample(100, 10_000, 10_000), Sample(0, 5000, 0)])
 
 
@@ -135,8 +137,8 @@ def test_a_refusal_closes_what_was_open():
 @pytest.mark.parametrize(
     ("number", "paranoid", "reason"),
     [
-        (errno.EACCES, "3", "the kernel refuses (perf_event_paranoid 3): sysctl kernel.perf_event_paranoid=2"),
-        (errno.EPERM, "4", "the kernel refuses (perf_event_paranoid 4): sysctl kernel.perf_event_paranoid=2"),
+        (errno.EACCES, "3", "perf_event_paranoid is 3): run `sysctl kernel.perf_event_paranoid=2`"),
+        (errno.EPERM, "4", "perf_event_paranoid is 4): run `sysctl kernel.perf_event_paranoid=2`"),
         (errno.EPERM, "-1", "container"),
         (errno.EPERM, None, "container"),
         (errno.ENOENT, "2", "no such event on this processor (a virtual machine hides counters)"),
@@ -152,7 +154,7 @@ def test_every_refusal_has_its_reason(number, paranoid, reason):
 
 @pytest.mark.parametrize("machine", ["Darwin arm64", "Linux aarch64"])
 def test_other_systems_are_refused_before_any_call(machine):
-    with pytest.raises(SensorError, match=f"not for {machine}"):
+    with pytest.raises(SensorError, match=f"not on {machine}"):
         PerfBackend(kernel=SimulatedKernel(refuses=errno.EFAULT), machine=machine).open()
 
 
@@ -168,6 +170,17 @@ def touch_pages():
             block[page * mmap.PAGESIZE] = 1
 
 
+def why_this_kernel_refuses():
+    """The reason for what the system call itself answers to the same event; fails where it does not refuse."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        return f"works on Linux on x86-64 only, not on {platform.system()} {platform.machine()}"
+    libc = ctypes.CDLL(None, use_errno=True)
+    event = struct.pack("=IIQ48x", 1, 64, 2)  # type software, size of the first version, config page faults
+    assert libc.syscall(298, event, 0, -1, -1, 0) < 0
+    paranoid = Path("/proc/sys/kernel/perf_event_paranoid")
+    return why_refused(ctypes.get_errno(), paranoid.read_text().strip() if paranoid.exists() else None)
+
+
 def test_the_real_kernel_counts_old_and_new_threads_or_says_why_not():
     """Two threads, one started before the counters are opened and one after, touch 700 fresh pages each."""
     go = Signal()
@@ -177,7 +190,7 @@ def test_the_real_kernel_counts_old_and_new_threads_or_says_why_not():
         counter = PerfBackend(events=lambda: (PAGE_FAULTS,)).open()
     except SensorError as error:
         go.set()
-        assert len(str(error)) > 20
+        assert str(error) == why_this_kernel_refuses()
         return
 
     def work():
@@ -195,3 +208,39 @@ def test_the_real_kernel_counts_old_and_new_threads_or_says_why_not():
     for descriptor in descriptors:
         with pytest.raises(OSError):
             os.fstat(descriptor)
+
+
+# Lanes of the bits in the kernel's tables (tools/perf/pmu-events/arch/x86), written down once more here.
+INTEL_LANES = {
+    0x01: 1,  # SCALAR_DOUBLE
+    0x02: 1,  # SCALAR_SINGLE
+    0x04: 128 // 64,
+    0x08: 128 // 32,
+    0x10: 256 // 64,
+    0x20: 256 // 32,
+    0x40: 512 // 64,
+    0x80: 512 // 32,
+}
+
+
+@pytest.mark.parametrize(("umask", "lanes"), INTEL_LANES.items())
+def test_every_width_and_precision_of_intel_is_in_one_event_with_its_lanes(umask, lanes):
+    found = [event for event in events_of({"vendor_id": "GenuineIntel"}) if event.umask & umask]
+    assert [event.lanes for event in found] == [lanes]
+    assert found[0].config & 0xFF == 0xC7
+    assert found[0].config >> 8 == found[0].umask
+
+
+@pytest.mark.parametrize(("family", "config"), [("23", 0xFF03), ("25", 0x0F03), ("26", 0x0F03)])
+def test_zen_counts_lanes_itself(family, config):
+    (event,) = events_of({"vendor_id": "AuthenticAMD", "cpu family": family})
+    assert (event.config, event.lanes) == (config, 1)
+
+
+@pytest.mark.parametrize(
+    "cpuinfo",
+    [{}, {"vendor_id": "AuthenticAMD", "cpu family": "21"}, {"vendor_id": "HygonGenuine", "cpu family": "24"}],
+)
+def test_other_processors_are_refused_with_what_is_known(cpuinfo):
+    with pytest.raises(SensorError, match=r"no floating-point event is known.*Intel since Broadwell, AMD Zen"):
+        events_of(cpuinfo)

@@ -1,6 +1,6 @@
 """The stages of SpeechBrain's interfaces. Imports torch and SpeechBrain, so only `prepare` imports this.
 
-An interface's method is cut where its parts can be told apart; put together again they compute what the method does.
+An interface's method is split into its parts where that is possible; together they compute what the method does.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import torch
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Case, Stage
 from speechmeter.subjects import torch_runtime as runtime
-from speechmeter.subjects.speechbrain_load import Loaded, load
+from speechmeter.subjects.common import RATE
+from speechmeter.subjects.speechbrain.loading import Loaded, load
 
-_RATE = 16_000
 _THRESHOLD = 0.25
 """Cosine similarity from which SpeechBrain says "the same speaker"."""
 Heard = tuple[torch.Tensor, torch.Tensor]
@@ -31,8 +31,13 @@ def prepare_chain(case: Case, device: str) -> Prepared:
     """copy → the interface's stages; in front a conversion, not clocked, for models of another sample rate."""
     runtime.configure(case)
     loaded = load(case, device)
-    rate = int(getattr(loaded.model.hparams, "sample_rate", None) or _RATE)
-    stages = [*_resampling(rate), Stage(name="copy", fn=_copy(device)), *_CHAINS[loaded.kind](loaded)]
+    rate = int(getattr(loaded.model.hparams, "sample_rate", None) or RATE)
+
+    def copy(batch: Batch) -> Heard:
+        waves = torch.from_numpy(batch.data).to(device)
+        return waves, torch.tensor(batch.lengths, dtype=torch.float32).div(batch.data.shape[1]).to(device)
+
+    stages = [*_resampling(rate), Stage(name="copy", fn=copy), *_CHAINS[loaded.kind](loaded)]
     searches = any(stage.name == "search" for stage in stages)
     return Prepared(
         stages=tuple(stages),
@@ -44,23 +49,15 @@ def prepare_chain(case: Case, device: str) -> Prepared:
 
 
 def _resampling(rate: int) -> list[Stage]:
-    if rate == _RATE:
+    if rate == RATE:
         return []
 
     def resample(batch: Batch) -> Batch:
-        waves = [soxr.resample(wave, _RATE, rate) for wave in batch.data]
-        lengths = tuple(min(round(length * rate / _RATE), len(waves[0])) for length in batch.lengths)
+        waves = [soxr.resample(wave, RATE, rate) for wave in batch.data]
+        lengths = tuple(min(round(length * rate / RATE), len(waves[0])) for length in batch.lengths)
         return replace(batch, data=np.stack(waves), lengths=lengths)
 
     return [Stage(name="resample", fn=resample, clocked=False)]
-
-
-def _copy(device: str) -> Callable[[Batch], Heard]:
-    def copy(batch: Batch) -> Heard:
-        waves = torch.from_numpy(batch.data).to(device)
-        return waves, torch.tensor(batch.lengths, dtype=torch.float32).div(batch.data.shape[1]).to(device)
-
-    return copy
 
 
 def _stage(name: str, fn: Callable[[Any], Any], loaded: Loaded, *modules: str) -> Stage:
@@ -83,8 +80,7 @@ def _classifier(loaded: Loaded) -> list[Stage]:
     labels: Any = getattr(loaded.model.hparams, "label_encoder", None)
 
     def model(heard: Heard) -> torch.Tensor:
-        scores: torch.Tensor = mods.classifier(mods.embedding_model(*heard)).squeeze(1)
-        return scores
+        return mods.classifier(mods.embedding_model(*heard)).squeeze(1)
 
     def decode(scores: torch.Tensor) -> list[Any]:
         best = scores.argmax(dim=-1)
@@ -102,12 +98,10 @@ def _speaker(loaded: Loaded) -> list[Stage]:
     mods = loaded.model.mods
 
     def model(heard: Heard) -> torch.Tensor:
-        embeddings: torch.Tensor = mods.embedding_model(*heard)
-        return embeddings
+        return mods.embedding_model(*heard)
 
     def decode(embeddings: torch.Tensor) -> torch.Tensor:
-        score = loaded.model.similarity(embeddings, embeddings.roll(1, dims=0))
-        return torch.gt(score, _THRESHOLD)
+        return torch.gt(loaded.model.similarity(embeddings, embeddings.roll(1, dims=0)), _THRESHOLD)
 
     return [
         _features(loaded),
@@ -219,9 +213,9 @@ def _understanding(loaded: Loaded) -> list[Stage]:
 
 
 def _searching(loaded: Loaded, encoder: Stage, search: Callable[[Heard], list[list[int]]], name: str) -> list[Stage]:
-    """The search runs the decoder network, so it is part of what `model` bounds; `decode` turns tokens into text."""
+    """The search runs the decoder network, so the boundary `model` includes it; `decode` turns tokens into text."""
     decode = functools.partial(_texts, tokenizer=loaded.model.tokenizer)
-    searching = replace(_stage("search", search, loaded, name), tokens=_tokens)
+    searching = replace(_stage("search", search, loaded, name), tokens=lambda hypotheses: sum(map(len, hypotheses)))
     return [encoder, searching, _stage("decode", decode, loaded)]
 
 
@@ -239,7 +233,7 @@ _CHAINS: Mapping[str, Callable[[Loaded], list[Stage]]] = {
 
 
 def _texts(sequences: Sequence[Any], tokenizer: Any) -> list[Any]:
-    """One text an item; token ids where there is no tokenizer to read them."""
+    """One text an item; token ids where there is no tokenizer."""
     if _empty(tokenizer):
         return [list(map(int, ids)) for ids in sequences]
     if hasattr(tokenizer, "decode_ndim"):  # SpeechBrain's own text encoders
@@ -248,14 +242,10 @@ def _texts(sequences: Sequence[Any], tokenizer: Any) -> list[Any]:
 
 
 def _empty(labels: Any) -> bool:
-    """Whether a tokenizer or label encoder is not there or was never filled."""
+    """Whether a tokenizer or label encoder is missing or was never filled."""
     if hasattr(labels, "get_piece_size"):
         return bool(labels.get_piece_size() == 0)
     return labels is None or not getattr(labels, "ind2lab", True)
-
-
-def _tokens(hypotheses: Sequence[Any]) -> int:
-    return sum(map(len, hypotheses))
 
 
 def _beam_of_ctc(loaded: Loaded) -> bool:
@@ -264,12 +254,12 @@ def _beam_of_ctc(loaded: Loaded) -> bool:
 
 def _notes(loaded: Loaded, rate: int) -> list[str]:
     notes = [f"speechbrain {version('speechbrain')}, {loaded.kind}", *loaded.notes]
-    if rate != _RATE:
-        notes.append(f"input converted from {_RATE} to {rate} Hz outside the clock")
+    if rate != RATE:
+        notes.append(f"input converted from {RATE} to {rate} Hz outside the clock")
     if hasattr(loaded.model, "tokenizer") and _empty(loaded.model.tokenizer):
         notes.append("no tokenizer files: output is token ids")
     if loaded.kind == "SpeakerRecognition":
-        notes.append("each item is compared with its neighbour in the batch: one embedding an item")
+        notes.append("each item is compared with the next one in the batch: one embedding an item")
     if loaded.kind == "SNREstimator":
-        notes.append("the estimated sources it judges are halves of the input, made outside the clock")
+        notes.append("the sources that it rates are halves of the input, made outside the clock")
     return notes

@@ -15,8 +15,9 @@ from speechmeter.core.device import Device
 from speechmeter.core.types import Case
 from speechmeter.subjects import torch_runtime as runtime
 from speechmeter.subjects import torchaudio_stand_in as stand_in
+from speechmeter.subjects.common import SYNTHETIC
 from speechmeter.subjects.hub import snapshot
-from speechmeter.subjects.speechbrain import (
+from speechmeter.subjects.speechbrain.sources import (
     HYPERPARAMS,
     hyperparams_file,
     interface_type,
@@ -24,7 +25,7 @@ from speechmeter.subjects.speechbrain import (
     recogniser_directory,
 )
 
-_PLACES = {
+_MODULES = {
     "EncoderASR": "ASR",
     "EncoderDecoderASR": "ASR",
     "EndToEndSLU": "SLU",
@@ -38,7 +39,6 @@ _PLACES = {
 _NAMING_TORCHAUDIO = ("nnet.CNN", "nnet.loss.stoi_loss", "augment.time_domain", "processing.vocal_features")
 """Modules that hyperparams.yaml may name and that import torchaudio: with a stand-in they are imported beforehand."""
 _SEARCHERS = {"EncoderDecoderASR": "decoder", "EndToEndSLU": "beam_searcher"}
-_SYNTHETIC = "synthetic: random weights, same cost, no meaning"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Loaded:
 
 
 def load(case: Case, device: str) -> Loaded:
-    """Build and fill the interface that the case names; SubjectError when the file or its type is not to be had."""
+    """Build and fill the interface that the case names; SubjectError when the file or its type is missing."""
     logging.getLogger("speechbrain").setLevel(logging.ERROR)
     source = case.subject.source
     downloaded = must_be_downloaded(source) and snapshot(source, HYPERPARAMS).downloaded
@@ -65,16 +65,25 @@ def load(case: Case, device: str) -> Loaded:
     if kind == "EndToEndSLU":
         directory = recogniser_directory(file, str(hparams["asr_model_source"]))
         recogniser, absent = _hyperparams(hyperparams_file(directory), {}, random=random)
-        missing += [f"asr_{name}" for name in absent if name == "encoder"]  # the rest of it is not called
+        missing += [f"asr_{name}" for name in absent if name == "encoder"]  # its other parts are not called
     modules = {name: module for name, module in hparams["modules"].items() if module is not None}
     pinned = _pin_length(modules.get(_SEARCHERS.get(kind, "")), missing)
-    run_opts = _run_opts(case, device, [name for name in modules if name != _SEARCHERS.get(kind)])
+    parsed = Device.parse(device)  # SpeechBrain reads the index from the device's name, and compiles by module
+    run_opts: dict[str, Any] = {"device": f"cuda:{parsed.index or 0}" if parsed.is_cuda else device}
+    if case.axes.get("compile"):
+        networks = [name for name in modules if name != _SEARCHERS.get(kind)]
+        run_opts |= {"compile": True, "compile_module_keys": networks}
     if recogniser is None:
         model = cls(modules=hparams["modules"], hparams=hparams, run_opts=run_opts)
     else:
         model = _understanding(cls, hparams, recogniser, run_opts)
         modules["asr_encoder"] = recogniser["modules"]["encoder"]
-    notes = [*([stand_in.NOTE] if covered else []), *_weight_notes(missing, modules), *([pinned] if pinned else [])]
+    notes = [stand_in.NOTE] if covered else []
+    if missing:
+        weighty = [name for name, module in modules.items() if any(True for _ in module.parameters())]
+        notes.append(SYNTHETIC if len(set(missing)) >= len(weighty) else f"{SYNTHETIC}: in {', '.join(missing)}")
+    if pinned:
+        notes.append(pinned)
     if downloaded:
         notes.append("downloaded from the hub while loading: the load time of this round includes it")
     return Loaded(kind=kind, model=model, modules=modules, pinned=bool(pinned), notes=tuple(notes))
@@ -82,10 +91,10 @@ def load(case: Case, device: str) -> Loaded:
 
 def _import(kind: str) -> tuple[Any, bool]:
     with runtime.tf32_kept(), stand_in.torchaudio_or_stand_in() as covered:
-        place = importlib.import_module(f"speechbrain.inference.{_PLACES[kind]}")
+        module = importlib.import_module(f"speechbrain.inference.{_MODULES[kind]}")
         for name in _NAMING_TORCHAUDIO if covered else ():
             importlib.import_module(f"speechbrain.{name}")
-    return getattr(place, kind), covered
+    return getattr(module, kind), covered
 
 
 def _hyperparams(file: Path, overrides: Mapping[str, Any], *, random: bool) -> tuple[dict[str, Any], list[str]]:
@@ -104,7 +113,7 @@ def _hyperparams(file: Path, overrides: Mapping[str, Any], *, random: bool) -> t
 
 
 def _checkpoints(pretrainer: Any, directory: Path, *, random: bool) -> dict[str, str]:
-    """The files that are here: by the name that the pretrainer gives, or where it says. Nothing is fetched."""
+    """The files that exist: by the name that the pretrainer gives, or where it says. Nothing is downloaded."""
     found = {}
     for name, part in pretrainer.loadables.items():
         if random and isinstance(part, torch.nn.Module):
@@ -131,7 +140,7 @@ def _fill(pretrainer: Any, found: Mapping[str, str]) -> None:
 
 
 def _unfilled(modules: Mapping[str, Any], pretrainer: Any, filled: set[int]) -> list[str]:
-    """Names of modules that have weights and got none: neither themselves, nor what they hold, nor what holds them."""
+    """Names of modules with weights that no checkpoint filled, neither their own nor one of a part or of an owner."""
     holders = [part for part in (pretrainer.loadables.values() if pretrainer else ()) if id(part) in filled]
     owned = {id(p) for part in holders if isinstance(part, torch.nn.Module) for p in part.parameters()}
     return [
@@ -142,7 +151,7 @@ def _unfilled(modules: Mapping[str, Any], pretrainer: Any, filled: set[int]) -> 
 
 
 def _give_statistics(hparams: Mapping[str, Any]) -> None:
-    """A normaliser that never saw statistics cannot be called: mean 0 and deviation 1 cost the same."""
+    """A normaliser without statistics cannot be called: mean 0 and deviation 1 cost the same."""
     from speechbrain.processing.features import InputNormalization
 
     held = [*hparams.values(), *hparams["modules"].values()]
@@ -152,7 +161,7 @@ def _give_statistics(hparams: Mapping[str, Any]) -> None:
 
 
 def _pin_length(searcher: Any, missing: list[str]) -> str:
-    """Where random weights would stop means nothing: let the search run to its longest. The note; empty if none."""
+    """Random weights would stop at random: let the search run to its longest. Returns the note, empty if none."""
     from speechbrain.decoders.seq2seq import S2SBeamSearcher, S2SGreedySearcher
 
     if not missing or not isinstance(searcher, S2SBeamSearcher | S2SGreedySearcher):
@@ -164,15 +173,8 @@ def _pin_length(searcher: Any, missing: list[str]) -> str:
     return f"decode length pinned to max_decode_ratio: {searcher.max_decode_ratio:g} × the encoder's frames"
 
 
-def _run_opts(case: Case, device: str, networks: list[str]) -> dict[str, Any]:
-    """SpeechBrain's own run options. It reads the index from the device's name, and compiles module by module."""
-    parsed = Device.parse(device)
-    options: dict[str, Any] = {"device": f"cuda:{parsed.index or 0}" if parsed.is_cuda else device}
-    return {**options, "compile": True, "compile_module_keys": networks} if case.axes.get("compile") else options
-
-
 def _understanding(cls: Any, hparams: dict[str, Any], recogniser: dict[str, Any], run_opts: dict[str, Any]) -> Any:
-    """An EndToEndSLU whose recogniser is built by us: its own constructor would have it fetched."""
+    """An EndToEndSLU with a recogniser that we build: its own constructor would download one."""
     from speechbrain.inference.ASR import EncoderDecoderASR
     from speechbrain.inference.interfaces import Pretrained
 
@@ -184,11 +186,3 @@ def _understanding(cls: Any, hparams: dict[str, Any], recogniser: dict[str, Any]
             self.asr_model = EncoderDecoderASR(modules=recogniser["modules"], hparams=recogniser, run_opts=device)
 
     return LocalSLU()
-
-
-def _weight_notes(missing: list[str], modules: Mapping[str, Any]) -> list[str]:
-    weighty = [name for name, module in modules.items() if any(True for _ in module.parameters())]
-    if not missing:
-        return []
-    whole = len(set(missing)) >= len(weighty)
-    return [_SYNTHETIC if whole else f"{_SYNTHETIC}: in {', '.join(missing)}"]

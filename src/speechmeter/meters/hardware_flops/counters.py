@@ -1,4 +1,4 @@
-"""What every back-end answers, and how the first that counts right is chosen."""
+"""What every back-end to the processor's counters answers, and the choice of the first that counts correctly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from speechmeter.core.errors import SensorError
 
 _TASKS = Path("/proc/self/task")
 HIDDEN = "no such event on this processor (a virtual machine hides counters)"
-"""What back-ends say of an event that cannot be opened."""
+"""The reason for an event that cannot be opened."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Counter(Protocol):
     """Open counters on every thread of this process."""
 
     def count(self, work: Callable[[], object]) -> Counted:
-        """Do the work and return what all threads did meanwhile; SensorError when that cannot be told."""
+        """Do the work and return what all threads did meanwhile; SensorError when that is not known."""
         ...
 
     def close(self) -> None:
@@ -47,7 +47,7 @@ class Backend(Protocol):
         ...
 
     def open(self) -> Counter:
-        """Open counters on the threads there are now; SensorError with the reason and the way out when it cannot."""
+        """Open counters on the threads there are now; SensorError with the reason and what to do when it cannot."""
         ...
 
 
@@ -65,20 +65,16 @@ def choose(backends: Sequence[Backend], check: Callable[[Counter], None]) -> Cho
     reasons: list[str] = []
     for backend in backends:
         try:
-            return Choice(name=backend.name, counter=_checked(backend, check))
+            counter = backend.open()
+            try:
+                check(counter)
+            except BaseException:
+                counter.close()
+                raise
+            return Choice(name=backend.name, counter=counter)
         except SensorError as error:
             reasons.append(f"{backend.name}: {error}")
     return Choice(reason="; ".join(reasons))
-
-
-def _checked(backend: Backend, check: Callable[[Counter], None]) -> Counter:
-    counter = backend.open()
-    try:
-        check(counter)
-    except BaseException:
-        counter.close()
-        raise
-    return counter
 
 
 def threads() -> frozenset[int]:

@@ -2,7 +2,8 @@
 
 A counter follows one thread, and with `inherit` those it starts later. The threads of a math library are there before
 a meter is asked, so counters are opened on every thread of the process and summed. Groups of events cannot be read
-together with `inherit` on most kernels, so each event stands alone and is scaled on its own.
+together with `inherit` on most kernels, so each event is opened and scaled on its own. The encodings of events are
+those of the kernel's pmu-events tables.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ import errno
 import os
 import platform
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from speechmeter.core.errors import SensorError
-from speechmeter.core.machine import read_text
-from speechmeter.meters.hardware.base import HIDDEN, Counted, threads
-from speechmeter.meters.hardware.events import Event, events_here
+from speechmeter.core.machine import proc_fields, read_text
+from speechmeter.meters.hardware_flops.counters import HIDDEN, Counted, threads
 
 _SYSCALL_X86_64 = 298
 _CLOSE_ON_EXEC = 1 << 3
@@ -36,6 +38,70 @@ _ENOUGH = 2
 """perf_event_paranoid up to this lets a process count itself outside the kernel."""
 _UNSEEN_AT_MOST = 0.02
 _TRIES = 5
+
+RAW = 4
+"""The kernel's type of events that are given by the processor's own numbers."""
+_EFFICIENCY_CORES = Path("/sys/bus/event_source/devices/cpu_atom")
+_ZEN_FAMILY = 0x17
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One event: each count stands for `lanes` operations."""
+
+    name: str
+    code: int
+    umask: int
+    lanes: int
+    type: int = RAW
+
+    @property
+    def config(self) -> int:
+        """The value that the kernel takes."""
+        return self.code | self.umask << 8
+
+
+def _intel(name: str, umask: int, lanes: int) -> Event:
+    return Event(name=f"FP_ARITH_INST_RETIRED.{name}", code=0xC7, umask=umask, lanes=lanes)
+
+
+INTEL = (
+    _intel("SCALAR", 0x01 | 0x02, 1),
+    _intel("128B_PACKED_DOUBLE", 0x04, 2),
+    _intel("4_FLOPS", 0x08 | 0x10, 4),
+    _intel("8_FLOPS", 0x20 | 0x40, 8),
+    _intel("512B_PACKED_SINGLE", 0x80, 16),
+)
+"""Since Broadwell. A fused multiply-add counts twice. Masks of the same number of lanes are joined (128-bit single and
+256-bit double, 256-bit single and 512-bit double), as Intel does: five events for eight, on four to eight counters."""
+
+
+def _amd(umask: int) -> tuple[Event, ...]:
+    return (Event(name="RETIRED_SSE_AVX_FLOPS", code=0x03, umask=umask, lanes=1),)
+
+
+AMD_ZEN_1_2 = _amd(0xFF)
+"""The processor counts lanes itself, and a multiply-add twice. Zen 1 has separate bits for double precision."""
+AMD_ZEN_3_ON = _amd(0x0F)
+"""Add, multiply, divide, multiply-add; bfloat16 has a bit of its own, left out."""
+
+
+def events_here() -> tuple[Event, ...]:
+    """Events of this machine's processor; SensorError where none are known."""
+    if _EFFICIENCY_CORES.exists():
+        raise SensorError("this processor mixes two kinds of cores, whose counters differ")
+    return events_of(proc_fields("/proc/cpuinfo"))
+
+
+def events_of(cpuinfo: Mapping[str, str]) -> tuple[Event, ...]:
+    """Events by the fields of /proc/cpuinfo; SensorError for a processor of which none are known."""
+    vendor = cpuinfo.get("vendor_id", "")
+    if vendor == "GenuineIntel":
+        return INTEL
+    family = int(cpuinfo.get("cpu family", "0"))
+    if vendor == "AuthenticAMD" and family >= _ZEN_FAMILY:
+        return AMD_ZEN_1_2 if family == _ZEN_FAMILY else AMD_ZEN_3_ON
+    raise SensorError("no floating-point event is known for this processor (known: Intel since Broadwell, AMD Zen)")
 
 
 class Kernel(Protocol):
@@ -91,7 +157,7 @@ class Sample(NamedTuple):
 
     @classmethod
     def unpacked(cls, data: bytes) -> Sample:
-        """From the kernel's bytes. SensorError when there are none: the event was put off its counter for good."""
+        """From the kernel's bytes. SensorError when there are none: the event lost its counter for good."""
         if len(data) != _SAMPLE.size:
             raise SensorError("the kernel took the counter away")
         return cls(*_SAMPLE.unpack(data))
@@ -121,7 +187,7 @@ def scaled(threads: Iterable[Sample]) -> Counted:
         else:
             unseen_ns += sample.enabled_ns
     if unseen_ns > _UNSEEN_AT_MOST * enabled_ns:
-        raise SensorError("other programs hold the counters, or the call is too short for events to take turns")
+        raise SensorError("other programs use the counters, or the call is too short for all events to get a turn")
     return Counted(flops=count, share=running_ns / enabled_ns if enabled_ns else 1.0)
 
 
@@ -173,7 +239,7 @@ class PerfBackend:
     def open(self) -> PerfCounter:
         """Counters on every thread. If threads start meanwhile, again: it is unknown who inherited what."""
         if self._machine != "Linux x86_64":
-            raise SensorError(f"written for Linux on x86-64, not for {self._machine}")
+            raise SensorError(f"works on Linux on x86-64 only, not on {self._machine}")
         events = self._events()
         for _ in range(_TRIES):
             before = self._kernel.threads()
@@ -188,7 +254,8 @@ class PerfBackend:
         try:
             for event, descriptors in opened:
                 for tid in tids:
-                    self._open_into(descriptors, event, tid)
+                    with suppress(ProcessLookupError):  # the thread has ended since it was listed
+                        descriptors.append(self._kernel.open(attributes_of(event), tid))
         except OSError as error:
             for _, descriptors in opened:
                 for descriptor in descriptors:
@@ -196,29 +263,20 @@ class PerfBackend:
             raise SensorError(why_refused(error.errno or 0, read_text(_PARANOID))) from error
         return PerfCounter(kernel=self._kernel, descriptors=[(event, tuple(found)) for event, found in opened])
 
-    def _open_into(self, descriptors: list[int], event: Event, tid: int) -> None:
-        try:
-            descriptors.append(self._kernel.open(attributes_of(event), tid))
-        except ProcessLookupError:
-            return  # the thread has ended since it was listed
-
 
 def why_refused(number: int, paranoid: str | None) -> str:
-    """What an error number of `perf_event_open` means here, and the way out."""
+    """What an error number of `perf_event_open` means here, and what to do."""
     if number in (errno.EACCES, errno.EPERM):
-        return _why_forbidden(paranoid)
+        level = int(paranoid) if paranoid and paranoid.lstrip("-").isdigit() else None
+        if level is not None and level > _ENOUGH:
+            command = f"sysctl kernel.perf_event_paranoid={_ENOUGH}"
+            return f"the kernel refuses (perf_event_paranoid is {level}): run `{command}`"
+        return "the kernel refuses (a container forbids perf_event_open): start the container with --cap-add PERFMON"
     if number in (errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP):
         return HIDDEN
     known = {
         errno.ENOSYS: "this kernel has no perf_event_open",
-        errno.EBUSY: "another program holds the counters for itself",
-        errno.EMFILE: "a counter a thread and event is more than the limit of open files: ulimit -n 8192",
+        errno.EBUSY: "another program uses the counters exclusively",
+        errno.EMFILE: "too many open files, one for each thread and event: run `ulimit -n 8192` first",
     }
     return known.get(number) or f"perf_event_open: {os.strerror(number)}"
-
-
-def _why_forbidden(paranoid: str | None) -> str:
-    level = int(paranoid) if paranoid and paranoid.lstrip("-").isdigit() else None
-    if level is not None and level > _ENOUGH:
-        return f"the kernel refuses (perf_event_paranoid {level}): sysctl kernel.perf_event_paranoid={_ENOUGH}"
-    return "the kernel refuses (a container forbids perf_event_open): start the container with --cap-add PERFMON"

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.hardware.base import HIDDEN, Counted, threads
+from speechmeter.meters.hardware_flops.counters import HIDDEN, Counted, threads
 
 _PROCESSOR = 0
 """PAPI's component of processor counters."""
@@ -30,7 +30,7 @@ class Papi:
 
 
 def load() -> Papi:
-    """Import and initialise PAPI; SensorError when it is not there or does not work."""
+    """Import and initialise PAPI; SensorError when it is not installed or does not work."""
     try:
         low, events = import_module("pypapi.papi_low"), import_module("pypapi.events")
         papi = Papi(

@@ -6,8 +6,8 @@ from importlib.util import find_spec
 import pytest
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.hardware import papi as papi_backend
-from speechmeter.meters.hardware.papi import Papi, PapiBackend
+from speechmeter.meters.hardware_flops import papi as papi_backend
+from speechmeter.meters.hardware_flops.papi import Papi, PapiBackend
 
 
 class PapiError(Exception):

@@ -1,8 +1,4 @@
-"""SpeechBrain's inference interfaces: a directory with `hyperparams.yaml`, such a file, or a model of the hub.
-
-Checkpoints that the file names are taken from the directory; what is not there keeps its random weights: same cost, no
-meaning, and the record says so. Without tokenizer files the output is token ids.
-"""
+"""What a source of the SpeechBrain subject names: its file, its interface and their parts. Needs no heavy package."""
 
 from __future__ import annotations
 
@@ -14,14 +10,11 @@ from typing import Any
 
 import yaml
 
-from speechmeter.core.axes import Axis, Option
 from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError, SubjectError
 from speechmeter.core.plugins import nearest
-from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Case
-from speechmeter.subjects.common import WEIGHTS, installed
-from speechmeter.subjects.hub import ask_hub, cached_file, may_be_hub_id
+from speechmeter.subjects.hub import cached_file, may_be_hub_id
 
 TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -41,46 +34,6 @@ HYPERPARAMS = "hyperparams.yaml"
 """The file that a directory of a model has."""
 
 
-class SpeechBrainSubject:
-    """`speechbrain:DIR`: copy → features → model → decode, with the stages that the interface lets be told apart."""
-
-    summary = "SpeechBrain interfaces: a directory with hyperparams.yaml, which names code, or a hub id"
-    axes: tuple[Axis, ...] = ()
-    options = (
-        Option(name="type", kind=str, help="the interface; absent: as the file says"),
-        Option(name="overrides", kind=dict, default={}, help="changed hyperparameters, such as {num_spks: 2}"),
-        WEIGHTS,
-    )
-    runs_code = True
-    takes = (SOUND,)
-
-    def installed(self) -> Installed:
-        """Needs speechbrain and torch; torchaudio is not needed, although speechbrain asks for it."""
-        return installed("speechbrain", "torch", "hyperpyyaml", extra="speechbrain")
-
-    def check(self, case: Case) -> None:
-        """File, type and modules must be there; the file is read as YAML, and nothing it names is built.
-
-        A model that is on the hub and not yet in the local cache is only asked for; it is downloaded when it is loaded.
-        """
-        if must_be_downloaded(case.subject.source):
-            ask_hub("speechbrain", case.subject.source)
-        else:
-            _check_file(case)
-
-    def unavailable(self, case: Case) -> str | None:
-        """The interfaces turn what they hear into float32."""
-        if case.axes["dtype"] != "float32":
-            return "SpeechBrain's interfaces run in float32 only: they convert their input to it"
-        return None
-
-    def prepare(self, case: Case, device: str) -> Prepared:
-        """Build what hyperparams.yaml names, load the checkpoints that are here, wrap the interface."""
-        from speechmeter.subjects.speechbrain_chain import prepare_chain
-
-        return prepare_chain(case, device)
-
-
 def must_be_downloaded(source: str) -> bool:
     """Whether a source can only be a model of the hub, and the local cache does not have it."""
     return not Path(source).exists() and may_be_hub_id(source) and cached_file(source, HYPERPARAMS) is None
@@ -97,7 +50,7 @@ def hyperparams_file(source: str) -> Path:
         return file
     cached = cached_file(source, HYPERPARAMS) if may_be_hub_id(source) and not path.exists() else None
     if cached is None:
-        raise SubjectError(f"{source!r} holds no {HYPERPARAMS}", fix="name a directory of a SpeechBrain model")
+        raise SubjectError(f"{source!r} contains no {HYPERPARAMS}", fix="name a directory of a SpeechBrain model")
     return cached
 
 
@@ -107,11 +60,11 @@ def interface_type(case: Case) -> str:
     found = case.subject.options.get("type") or _scalar(_nodes(file), "type") or _published_type(file.parent)
     if not found:
         raise SubjectError(
-            f"nothing says which interface {str(file)!r} is for",
+            f"{str(file)!r} does not name its interface",
             fix=f"add `type` to the model or to the file: {', '.join(TYPES)}",
         )
     if found not in TYPES:
-        raise SubjectError(f"there is no interface {found!r}", fix=nearest(str(found), list(TYPES)))
+        raise SubjectError(f"there is no interface {found!r}", key="type", fix=nearest(str(found), list(TYPES)))
     return str(found)
 
 
@@ -121,24 +74,25 @@ def recogniser_directory(file: Path, named: str) -> str:
         if (path / HYPERPARAMS).is_file():
             return str(path)
     raise SubjectError(
-        f"{str(file)!r} builds on the recogniser {named!r}, which is no local directory with {HYPERPARAMS}",
+        f"{str(file)!r} needs the recogniser {named!r}, which is not a local directory with {HYPERPARAMS}",
         fix="put it there, or set asr_model_source to its folder",
     )
 
 
-def _check_file(case: Case) -> None:
+def check_file(case: Case) -> None:
+    """Raise SubjectError where file, interface or modules are missing. Nothing that the file names is built."""
     file = hyperparams_file(case.subject.source)
     kind, nodes = interface_type(case), _nodes(file)
     if "modules" not in nodes:
-        raise SubjectError(f"{str(file)!r} has no `modules`", fix="name the file that is meant for inference")
+        raise SubjectError(f"{str(file)!r} has no modules section", fix="name the file for inference")
     modules = nodes["modules"]
     if isinstance(modules, yaml.MappingNode):
         there = {key.value for key, _ in modules.value}
         missing = [name for name in TYPES[kind] if name not in there]
         if missing:
             raise SubjectError(
-                f"{str(file)!r} lacks what {kind} looks for under `modules`: {', '.join(missing)}",
-                fix="choose another type, or add them",
+                f"{str(file)!r} has no {', '.join(missing)} in its modules section, which {kind} needs",
+                fix="use another `type`, or add them",
             )
     recogniser = case.subject.options.get("overrides", {}).get("asr_model_source") or _scalar(nodes, "asr_model_source")
     if kind == "EndToEndSLU" and recogniser:
@@ -152,7 +106,7 @@ def _nodes(file: Path) -> dict[str, yaml.Node]:
     except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
         raise SubjectError(f"{str(file)!r} is not YAML: {error}", fix="correct the file") from error
     if not isinstance(tree, yaml.MappingNode):
-        raise SubjectError(f"{str(file)!r} holds no mapping", fix="name a hyperparams.yaml")
+        raise SubjectError(f"{str(file)!r} does not contain a mapping", fix="name a hyperparams.yaml")
     return {str(key.value): value for key, value in tree.value}
 
 

@@ -10,10 +10,8 @@ from speechmeter.core import metrics
 from speechmeter.core.protocols import Installed, Meter, Prepared
 from speechmeter.core.types import Batch, Stage
 from speechmeter.engine.measure import measure
-from speechmeter.meters.hardware import known_work
-from speechmeter.meters.hardware.events import INTEL
-from speechmeter.meters.hardware.perf import PerfBackend
-from speechmeter.meters.hardware_flops import HardwareFlopsMeter
+from speechmeter.meters.hardware_flops.meter import KNOWN_FLOPS, HardwareFlopsMeter, check_known_work
+from speechmeter.meters.hardware_flops.perf import INTEL, PerfBackend
 
 
 class Worker:
@@ -140,7 +138,7 @@ def test_a_counter_that_fails_midway_makes_the_figure_unavailable_and_nothing_el
 
 @pytest.mark.parametrize(("share_of_truth", "reason"), [(0, "reads 0 after"), (0.5, "after"), (2, "after")])
 def test_a_counter_that_misses_known_work_is_broken_and_closed(share_of_truth, reason):
-    counts = iter([0, share_of_truth * known_work.KNOWN_FLOPS])
+    counts = iter([0, share_of_truth * KNOWN_FLOPS])
     backend = SimulatedBackend(flops=lambda: next(counts))
     why = HardwareFlopsMeter(backends=(backend,)).unavailable(make_case())
     assert why.startswith("simulated: the counter")
@@ -151,9 +149,9 @@ def test_a_counter_that_misses_known_work_is_broken_and_closed(share_of_truth, r
 def test_known_work_is_as_much_as_it_claims(monkeypatch):
     elements = []
     monkeypatch.setattr("numpy.multiply", lambda a, b, out: elements.append(a.size))
-    counts = iter([0, known_work.KNOWN_FLOPS])
-    known_work.check(SimulatedBackend(flops=lambda: next(counts)))
-    assert sum(elements) == known_work.KNOWN_FLOPS
+    counts = iter([0, KNOWN_FLOPS])
+    check_known_work(SimulatedBackend(flops=lambda: next(counts)))
+    assert sum(elements) == KNOWN_FLOPS
 
 
 def test_a_dead_counter_of_the_kernel_is_found_out():
@@ -181,7 +179,7 @@ class Multiplies(Worker):
 
 
 def test_this_machine_gives_a_reason_for_each_backend_or_the_true_count():
-    found = figure(Multiplies(0), *HardwareFlopsMeter()._backends, check=known_work.check)
+    found = figure(Multiplies(0), *HardwareFlopsMeter()._backends, check=check_known_work)
     if found.unavailable is None:
         assert list(found.values) == pytest.approx([2**21] * 3, rel=0.2)
     else:
