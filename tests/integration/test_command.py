@@ -22,7 +22,7 @@ BAD = {
     "no factory": (["run", "--model", "python:fakes.py"], "names no factory"),
     "no such model": (["run", "--model", "transformers:wav2vec3"], "did you mean 'wav2vec2'?"),
     "no such directory": (["run", "--model", "transformers:./nowhere"], "no such directory"),
-    "empty directory": (["run", "--model", "transformers:empty"], "holds no config.json"),
+    "empty directory": (["run", "--model", "transformers:empty"], "contains no config.json"),
     "hub when offline": (["run", "--model", "transformers:some/model", "--offline"], "not in the local cache"),
     "no CUDA": (
         ["run", "--model", "python:fakes.py:nothing", "--device", "cuda"],

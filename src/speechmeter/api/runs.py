@@ -24,7 +24,7 @@ from speechmeter.api.starting import (
     sweep_of,
 )
 from speechmeter.core import metrics
-from speechmeter.core.errors import InputError, InterruptedRun, StoppedRun
+from speechmeter.core.errors import InputError, InterruptedRun, StoppedRun, for_python
 from speechmeter.core.hosts import as_stored, hosts_apart
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import FAILED, LEFT_OUT, VARIANT, Record
@@ -93,6 +93,7 @@ class Run:
         """Lines on what an example costs on average: of cascades, and of datasets with one utterance a call."""
         return example_lines(self.records)
 
+    @for_python
     def estimates(self, metric: str = "latency", **axes: Any) -> list[tuple[Mapping[str, Any], Estimate]]:
         """(axes with the model's name, figure) of every case that has the metric and matches the given axes.
 
@@ -108,6 +109,7 @@ class Run:
                 found.append(({MODEL: group[0].case.subject.name, **group[0].case.axes}, made))
         return found
 
+    @for_python
     def table(self, metric: str | None = None, format: str = "markdown", *, sci: bool = False) -> str:
         """The tables that `speechmeter show` prints, as text. Raises InputError for an unknown format."""
         return text.formatted(self.tables(metric), format, sci=sci)
@@ -117,6 +119,7 @@ class Run:
         return with_notes(choose.tables(self.records, metric), [f"warning: {one.note}" for one in self.skipped])
 
 
+@for_python
 def load(path: str | Path) -> Run:
     """Read a run directory, machines told apart by the axis `host` where it holds records of several.
 
@@ -127,6 +130,7 @@ def load(path: str | Path) -> Run:
     return Run(path=store.path, records=tuple(hosts_apart(store.records())), skipped=store.skipped)
 
 
+@for_python
 def run(
     plan: str | Path | Mapping[str, Any],
     *,
