@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import typer
@@ -33,6 +34,11 @@ class Command(TyperCommand):
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+def option_group(title: str) -> Callable[..., Any]:
+    """`typer.Option`, for options that `--help` lists under this title."""
+    return partial(typer.Option, rich_help_panel=title)
 
 
 def one_of(*choices: str) -> Callable[[typer.CallbackParam, str | None], str | None]:
