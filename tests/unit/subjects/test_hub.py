@@ -62,7 +62,7 @@ def test_what_the_cache_holds_is_checked_as_a_folder_is(home):
 
 def test_a_model_that_is_nowhere_is_refused_offline_with_the_way_out(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(SubjectError, match="not in the local cache, and --offline forbids the hub"):
+    with pytest.raises(SubjectError, match="not in the local cache, and `offline` is set"):
         SpeechBrainSubject().check(case())
 
 
