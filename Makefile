@@ -28,8 +28,9 @@ lint: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(VENV)/ready
+docs: $(VENV)/ready  ## this documentation; its tables are made from the code
 	$(INSTALL) --editable '.[docs]'
+	$(BIN)/python docs/tables.py
 	$(BIN)/mkdocs build --strict
 
 pictures: $(VENV)/ready  ## those of README and docs, from examples/runs; the page's own needs chromium

@@ -24,8 +24,9 @@ from torch.profiler import ProfilerActivity, profile
 from speechmeter.analysis.estimate import over_rounds
 from speechmeter.core.stages import run_chain
 from speechmeter.core.types import Batch
-from speechmeter.meters.modules.attribution import attribute
-from speechmeter.meters.modules.ranges import module_ranges
+from speechmeter.meters.recording.attribution import attribute
+from speechmeter.meters.recording.events import events_of
+from speechmeter.meters.recording.profiler import module_ranges
 from speechmeter.subjects.train.conformer import Size
 from speechmeter.subjects.train.step import Recipe, step_stages
 from speechmeter.subjects.train.transducer import ConformerTransducer
@@ -82,7 +83,7 @@ def _ways(task: ConformerTransducer, device: str) -> dict[str, Callable[[], Any]
     @contextmanager
     def modules() -> Iterator[Callable[[], Any]]:
         with profile(activities=activities) as profiled, module_ranges(task.modules):
-            yield lambda: attribute(profiled)
+            yield lambda: attribute(events_of(profiled))
 
     @contextmanager
     def original() -> Iterator[Callable[[], Any]]:

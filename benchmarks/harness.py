@@ -30,6 +30,7 @@ import torch.utils.benchmark
 
 import speechmeter
 from speechmeter.core import metrics
+from speechmeter.core.protocol import RepeatsProtocol
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Case, Record, Spec, Stage
 from speechmeter.engine.schedule import collect
@@ -84,7 +85,7 @@ def bare_pair(samples: int) -> Collection:
 def our_loop(samples: int) -> Collection:
     """Drive the clock as the engine does, with a sync that does nothing."""
     clock = StageClock([Stage(name="empty", fn=empty)], no_sync)
-    protocol = {"mode": "repeats", "discard": 0, "samples": samples}
+    protocol = RepeatsProtocol(discard=0, samples=samples)
     start = perf_counter_ns()
     collect(clock.sample, [BATCH], protocol, 0)
     wall_ns = perf_counter_ns() - start
@@ -104,7 +105,7 @@ def our_session(samples: int) -> Collection:
 def _session(samples: int) -> LoadedSession:
     stages = (Stage(name="empty", fn=empty),)
     spec = Spec(plugin="none", name="empty")
-    protocol = {"mode": "repeats", "discard": 0, "samples": samples}
+    protocol = RepeatsProtocol(discard=0, samples=samples)
     return LoadedSession(
         case=Case(subject=spec, workload=spec, axes={}, meters=("latency",), protocol=protocol),
         prepared=Prepared(stages=stages, sync=no_sync),

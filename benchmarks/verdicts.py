@@ -34,12 +34,14 @@ from speechmeter.analysis.intervals import t_quantile
 from speechmeter.analysis.rate_intervals import rate_interval
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import metrics
+from speechmeter.core.protocol import OtherProtocol
 from speechmeter.core.types import Case, Pilot, Spec
 
 SD, EFFECT, CELLS = 0.07, 0.05, 60
 ADAPTIVE = Rounds(least=5, most=20, precision=0.05)
 SPEC = Spec(plugin="simulated", name="simulated")
-CASES = [Case(subject=SPEC, workload=SPEC, axes={"batch": n}, meters=(), protocol={}) for n in range(CELLS)]
+NONE = OtherProtocol()
+CASES = [Case(subject=SPEC, workload=SPEC, axes={"batch": n}, meters=(), protocol=NONE) for n in range(CELLS)]
 
 Noise = Callable[[np.random.Generator, int], np.ndarray]
 BROKEN = " **broken**"

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from speechmeter.core.protocol import Protocol, protocol_from_json
 from speechmeter.core.types import Case, Measurement, Record, Spec
 
 FAKES = Path(__file__).parent / "fakes"
@@ -142,6 +143,14 @@ PROTOCOL = {
 }
 
 
+def protocol_of(changes: Protocol | Mapping[str, Any]) -> Protocol:
+    """A protocol as it is, or the usual one with changes; another mode has its own fields alone."""
+    if not isinstance(changes, Mapping):
+        return changes
+    shared = PROTOCOL if "mode" not in changes else {key: PROTOCOL[key] for key in ("clock", "sync", "seed")}
+    return protocol_from_json({**shared, **changes})
+
+
 def make_case(name: str = "fake", **changes: Any) -> Case:
     """A case of a 1-second item; keyword arguments change axes, or `meters`, `protocol`, `workload`, `subject`."""
     axes = {
@@ -157,7 +166,7 @@ def make_case(name: str = "fake", **changes: Any) -> Case:
         "batch": 1,
     }
     meters = changes.pop("meters", ("latency",))
-    protocol = {**PROTOCOL, **changes.pop("protocol", {})}
+    protocol = protocol_of(changes.pop("protocol", {}))
     workload = changes.pop("workload", Spec(plugin="audio", name="noise", source="noise"))
     subject = changes.pop("subject", Spec(plugin="python", name=name, source="fakes.py:nothing"))
     return Case(subject=subject, workload=workload, axes={**axes, **changes}, meters=meters, protocol=protocol)

@@ -32,6 +32,7 @@ class FaultySubject:
     summary = "misbehaves on command: faulty:KIND@PHASE"
     axes = ()
     options = ()
+    takes = ()
     runs_code = False
 
     def installed(self):

@@ -26,7 +26,7 @@ from speechmeter.core.types import Spec
 from speechmeter.launch.preflight import preflight
 from speechmeter.plan.study import study_from_file
 from speechmeter.report.choose import tables
-from speechmeter.report.grids import summary
+from speechmeter.report.lines import summary
 from speechmeter.report.page.build import build_page
 from speechmeter.report.sources import read_sources
 from speechmeter.report.terminal import draw as draw_tables
@@ -64,7 +64,7 @@ def plan(folder: Path, draw: random.Random) -> None:
     study = study_from_file(path, trust=False)
     study.plan_text()
     if len(study.cells.cases) <= MOST_CASES:
-        preflight(study.cells.cases, study.plan.limits.value(), place=study.place)
+        preflight(study.cells.cases, study.plan.limits.value(), origin=study.place)
 
 
 # Records

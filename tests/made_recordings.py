@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from speechmeter.core.traces import STEP
-from speechmeter.meters.modules.events import USER_SCOPE, Allocation, CpuEvent, Events, Kernel
-from speechmeter.meters.modules.names import CALL, MODULE
-from speechmeter.meters.recording.needs import Needs
-from speechmeter.meters.recording.recording import Recording
+from speechmeter.meters.recording.events import USER_SCOPE, Allocation, CpuEvent, Events, Kernel
+from speechmeter.meters.recording.label import CALL, MODULE
+from speechmeter.meters.recording.recording import Needs, Recording
 
 MAIN = 1
 

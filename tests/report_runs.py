@@ -11,8 +11,8 @@ from pathlib import Path
 from conftest import make_case, make_record
 
 from speechmeter.core import metrics
-from speechmeter.core.finding import trial_protocol
 from speechmeter.core.memory_timeline import FILE, Held, MemoryTimeline, write_timeline
+from speechmeter.core.protocol import SearchProtocol
 from speechmeter.core.types import Environment, Measurement, Record, Spec
 
 HOSTILE = ("<script>alert(1)</script>", "x" * 300, "语音识别模型 · 基础")
@@ -159,7 +159,7 @@ def timeline(device: str = "cuda:0") -> MemoryTimeline:
 
 def search() -> list[Record]:
     """What fits of two models at three lengths, one of which never fails and one of which nothing fits at 30 s."""
-    protocol = trial_protocol("max-batch", seed=0, margin=0.05, memory_gib=None)
+    protocol = SearchProtocol(find="max-batch")
     room = {"base": 7000.0, "large": 500.0}
     made = []
     for (name, most), seconds, batch in product(room.items(), (1.0, 10.0, 30.0), (64, 256)):

@@ -33,7 +33,7 @@ BREAKAGES = {
         "parameters._elements = lambda weights: true_elements(weights) + 1\n"
     ),
     "operators": (
-        "from speechmeter.meters import operators\noperators._counted_above = lambda node, kinds: 'aten::elsewhere'\n"
+        "from speechmeter.meters.operators import meter\nmeter._credited = lambda node, kinds: 'aten::elsewhere'\n"
     ),
     "peaks": (
         "from speechmeter.meters import peaks\n"

@@ -6,8 +6,8 @@ from speechmeter import __version__
 from speechmeter.core import metrics
 from speechmeter.core.types import Environment, Measurement
 from speechmeter.engine.measure import Outcome
+from speechmeter.launch.child import outcome_to_json
 from speechmeter.launch.cluster import Lost, Node
-from speechmeter.launch.job import outcome_to_json
 
 GIB = 2**30
 
@@ -52,13 +52,13 @@ class SimulatedCluster:
     def submit(self, lane, setting, order):
         assert lane.number not in [number for number, *_ in self._running], "one measurement per device at a time"
         self._reserve(lane)
-        self.begun.append((lane.member.host, order["case"]["subject"]["name"], order["case"]["axes"]["seconds"]))
+        self.begun.append((lane.machine.host, order["case"]["subject"]["name"], order["case"]["axes"]["seconds"]))
         self._running.append((lane.number, lane, order))
 
     def _reserve(self, lane):
         self.held[lane.number] = lane
-        node = lane.member.node
-        held = [other for other in self.held.values() if other.member.node.id == node.id]
+        node = lane.machine.node
+        held = [other for other in self.held.values() if other.machine.node.id == node.id]
         assert sum(other.gpus for other in held) <= node.gpus
         cores = [core for other in held if other.gpus for core in other.cores]
         assert len(cores) == len(set(cores)), "GPUs of one machine share no cores"
@@ -68,10 +68,10 @@ class SimulatedCluster:
         number, lane, order = self._running.pop(0)
         if self.coming:
             self._nodes.append(self.coming.pop())
-        happens = self._losses.get(lane.member.host, [])
+        happens = self._losses.get(lane.machine.host, [])
         what = happens.pop(0) if happens else ""
         if what == "node":
-            self._nodes = [one for one in self._nodes if one.id != lane.member.node.id]
+            self._nodes = [one for one in self._nodes if one.id != lane.machine.node.id]
         if what:
             del self.held[number]
             return [(number, Lost(reason=f"the {what} died"))]
@@ -83,11 +83,11 @@ class SimulatedCluster:
         outcome = Outcome(
             status="ok",
             measurements=(Measurement.of(metrics.LATENCY, [value]),),
-            environment=Environment(facts={"host": lane.member.host}),
+            environment=Environment(facts={"host": lane.machine.host}),
         )
         return {
             "outcome": outcome_to_json(outcome),
-            "host": lane.member.host,
+            "host": lane.machine.host,
             "started": "",
             "wall_s": 1.0,
             "git": "",

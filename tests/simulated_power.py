@@ -8,8 +8,7 @@ from speechmeter.core.errors import SensorError
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Stage
 from speechmeter.meters.energy.meter import EnergyMeter
-from speechmeter.meters.energy.sensors.base import Found, Reading
-from speechmeter.meters.energy.sensors.sources import Source
+from speechmeter.meters.energy.sensors import Found, Reading, Source
 
 STEP_S = 0.001
 EPOCH_S = 1_760_000_000.0

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from speechmeter.core.errors import SpeechmeterError
     from speechmeter.core.protocols import Prepared
     from speechmeter.core.types import Stage
-    from speechmeter.meters.modules.label import label
+    from speechmeter.meters.recording.label import label
 
 _HOMES = {
     "measure": "speechmeter.api.live",
@@ -52,7 +52,7 @@ _HOMES = {
     "SpeechmeterError": "speechmeter.core.errors",
     "Prepared": "speechmeter.core.protocols",
     "Stage": "speechmeter.core.types",
-    "label": "speechmeter.meters.modules.label",
+    "label": "speechmeter.meters.recording.label",
 }
 
 

@@ -8,16 +8,17 @@ import pytest
 
 PACKAGE = """
 from types import MappingProxyType
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.metrics import Metric
-from speechmeter.core.protocols import ORDINARY, Installed, Phase, Prepared
+from speechmeter.core.protocols import ORDINARY, Fed, Installed, Phase, Prepared
 from speechmeter.core.types import Batch, Measurement, Stage
 
 
 class Echo:
     summary = "says what it hears"
     axes = (Axis(name="volume", kind=int, default=1, help="how loud", minimum=1),)
-    options = ("room",)
+    options = (Option(name="room", kind=str, help="for example hall"),)
+    takes = ()
     runs_code = False
 
     def installed(self):
@@ -35,10 +36,13 @@ class Echo:
 
 class Tones:
     axes = (Axis(name="pitch", kind=int, default=440, help="Hz", minimum=1),)
-    options = ("colour",)
+    options = (Option(name="colour"),)
 
     def check(self, case):
         return None
+
+    def feeds(self, case):
+        return Fed()
 
     def batches(self, case):
         yield Batch(data=case.axes["pitch"], items=1, audio_s=1.0)

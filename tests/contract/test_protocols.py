@@ -7,10 +7,10 @@ import pytest
 from conftest import make_case
 
 from speechmeter.core.metrics import Metric
-from speechmeter.core.protocols import ORDINARY, Installed, Meter, Phase, Prepared, Subject, Workload
+from speechmeter.core.protocols import ORDINARY, Fed, Installed, Meter, Phase, Prepared, Subject, Workload
 from speechmeter.core.types import Batch, Measurement, Spec, Stage
 from speechmeter.engine.measure import measure
-from speechmeter.launch.places import measure_here
+from speechmeter.launch.executors import measure_here
 from speechmeter.meters.latency import LatencyMeter
 
 SLACK_S = 0.003
@@ -26,6 +26,9 @@ class Feed:
     def check(self, case):
         return None
 
+    def feeds(self, case):
+        return Fed()
+
     def batches(self, case):
         yield Batch(**{"data": 1, "items": 1, **self._fields})
 
@@ -36,6 +39,7 @@ class Fixed:
     summary = "fixed"
     axes = ()
     options = ()
+    takes = ()
     runs_code = False
 
     def __init__(self, *stages, **fields):

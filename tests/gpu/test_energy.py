@@ -12,12 +12,12 @@ from speechmeter.core.device import Device  # noqa: E402
 from speechmeter.core.protocols import Prepared  # noqa: E402
 from speechmeter.core.types import Batch, Stage  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
+from speechmeter.meters.energy.libraries import find_nvml  # noqa: E402
 from speechmeter.meters.energy.meter import EnergyMeter  # noqa: E402
-from speechmeter.meters.energy.sensors import nvml  # noqa: E402
 from speechmeter.subjects.torch_runtime import sync_for  # noqa: E402
 
-if nvml.find(Device.parse("cuda")).reason:
-    pytest.skip(nvml.find(Device.parse("cuda")).reason, allow_module_level=True)
+if find_nvml(Device.parse("cuda")).reason:
+    pytest.skip(find_nvml(Device.parse("cuda")).reason, allow_module_level=True)
 
 
 class Multiplies:

@@ -16,10 +16,11 @@ from torch.profiler import ProfilerActivity, profile, record_function  # noqa: E
 
 from speechmeter.core.types import Batch, Spec  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
-from speechmeter.meters.modules.attribution import attribute  # noqa: E402
-from speechmeter.meters.modules.meter import ModulesMeter  # noqa: E402
-from speechmeter.meters.modules.names import CALL  # noqa: E402
-from speechmeter.meters.modules.ranges import OPEN, module_ranges  # noqa: E402
+from speechmeter.meters.modules import ModulesMeter  # noqa: E402
+from speechmeter.meters.recording.attribution import attribute  # noqa: E402
+from speechmeter.meters.recording.events import events_of  # noqa: E402
+from speechmeter.meters.recording.label import CALL  # noqa: E402
+from speechmeter.meters.recording.profiler import OPEN, module_ranges  # noqa: E402
 from speechmeter.subjects.train.subject import TrainSubject  # noqa: E402
 
 SIZE = 2048
@@ -73,9 +74,9 @@ def test_busy_time_of_repeated_matmuls_is_that_of_so_many_products():
                 model(value).sum().backward()
                 torch.cuda.synchronize()
     seconds: Counter[tuple[str, str]] = Counter()
-    for call in attribute(profiled):
+    for call in attribute(events_of(profiled)):
         for row in call.rows:
-            seconds[row.place.module, row.direction] += row.gpu_s / 10
+            seconds[row.owner.module, row.direction] += row.gpu_s / 10
     product_s = one_product_s()
     for path, count in (("m.left", 4), ("m.right", 8), ("m.shared", 4)):
         assert seconds[path, "forward"] == pytest.approx(count * product_s, rel=0.05), path
@@ -102,11 +103,11 @@ def test_labels_hold_the_kernels_of_the_modules_inside_them_and_of_the_backward_
     step()
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled, module_ranges({"m": model}):
         marked()
-    (call,) = attribute(profiled)
+    (call,) = attribute(events_of(profiled))
     whole = {way: sum(r.gpu_s for r in call.rows if r.direction == way) for way in ("forward", "backward")}
     held = Counter()
     for row in call.rows:
-        for name in row.place.labels:
+        for name in row.owner.labels:
             held[name, row.direction] += row.gpu_s
     assert whole["backward"] > whole["forward"] > 0
     assert held["forward", "backward"] >= 0.99 * whole["backward"]  # of its operators

@@ -14,13 +14,13 @@ from speechmeter.analysis.traces import trace_diff  # noqa: E402
 from speechmeter.core.protocols import Prepared  # noqa: E402
 from speechmeter.core.types import Batch, Stage  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
-from speechmeter.meters.modules.meter import ModulesMeter  # noqa: E402
-from speechmeter.meters.operators import OperatorsMeter  # noqa: E402
-from speechmeter.meters.recording.needs import Needs  # noqa: E402
+from speechmeter.meters.modules import ModulesMeter  # noqa: E402
+from speechmeter.meters.operators.meter import OperatorsMeter  # noqa: E402
 from speechmeter.meters.recording.profiler import recorded  # noqa: E402
+from speechmeter.meters.recording.recording import Needs  # noqa: E402
 from speechmeter.meters.split import SplitMeter  # noqa: E402
-from speechmeter.meters.timeline.meter import TimelineMeter  # noqa: E402
-from speechmeter.meters.traces.stacks import gpu_stacks  # noqa: E402
+from speechmeter.meters.timeline import TimelineMeter  # noqa: E402
+from speechmeter.meters.trace import gpu_stacks  # noqa: E402
 from speechmeter.subjects.torch_runtime import sync_for  # noqa: E402
 
 WIDTH = 1024

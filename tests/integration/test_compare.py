@@ -133,9 +133,9 @@ def test_another_interpreter_is_measured_side_by_side(spin, cli):
     assert cli(*args, "--resume").returncode == 0
     refused = cli(*args[:-4], "--baseline-python", "/no/python", "-o", "refused")
     assert refused.returncode == 2
-    assert "--baseline-python: /no/python cannot be started" in refused.stderr
+    assert "--baseline-python: cannot start /no/python" in refused.stderr
     empty = cli(*args[:-4], "--baseline-python", "/bin/false", "-o", "refused")
-    assert "has no Speechmeter" in empty.stderr
+    assert "cannot import Speechmeter" in empty.stderr
     assert not (spin / "refused").exists()
 
 

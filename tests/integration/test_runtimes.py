@@ -105,7 +105,7 @@ def test_a_sherpa_onnx_recogniser_with_random_weights(cli, workshop):
     args = ["--seconds", "1", "--batch", "2", "--quick", "--meters", "latency,parameters", "-o", "run"]
     refused = cli("run", "--model", "sherpa-onnx:empty", *args)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "'empty' holds no .onnx file" in refused.stderr
+    assert "'empty' contains no .onnx file" in refused.stderr
     done = cli("run", "--model", "sherpa-onnx:ctc", *args)
     assert done.returncode == 0, done.stderr
     (record,) = records(workshop)

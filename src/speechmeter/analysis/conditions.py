@@ -11,6 +11,7 @@ from speechmeter.analysis.compare import Verdict, verdict
 from speechmeter.analysis.estimate import Estimate
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.protocol import differences
 from speechmeter.core.types import BATCHES, CONTENT_HASHES, Case, Record
 
 MIN_EFFECT = 0.05
@@ -26,10 +27,7 @@ def case_differences(base: Case, new: Case, ignored: Sequence[str]) -> list[str]
         for name in dict.fromkeys([*base.axes, *new.axes])
         if name not in ignored
     ]
-    pairs += [
-        (name, base.protocol.get(name), new.protocol.get(name))
-        for name in dict.fromkeys([*base.protocol, *new.protocol])
-    ]
+    pairs += differences(base.protocol, new.protocol)
     pairs.append(("workload", base.workload.to_json(), new.workload.to_json()))
     return [f"{name}: {old!r} in BASE, {fresh!r} in NEW" for name, old, fresh in pairs if old != fresh]
 
@@ -136,7 +134,7 @@ def _key_without_machine(case: Case) -> str:
     axes = {name: value for name, value in case.axes.items() if name not in _OF_THE_MACHINE}
     subject = [case.subject.plugin, case.subject.name, dict(case.subject.options)]
     workload = [case.workload.plugin, case.workload.name, dict(case.workload.options)]
-    return json.dumps([subject, workload, axes, dict(case.protocol)], sort_keys=True)
+    return json.dumps([subject, workload, axes, case.protocol.to_json()], sort_keys=True)
 
 
 NOISE = "noise"
@@ -195,4 +193,4 @@ def _is_noise(case: Case) -> bool:
 def _key_without_content(case: Case) -> str:
     """Everything about a case but what was fed."""
     options = {name: value for name, value in case.workload.options.items() if name not in CONTENT_HASHES}
-    return json.dumps([case.subject.to_json(), dict(case.axes), dict(case.protocol), options], sort_keys=True)
+    return json.dumps([case.subject.to_json(), dict(case.axes), case.protocol.to_json(), options], sort_keys=True)

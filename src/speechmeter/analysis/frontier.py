@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from speechmeter.analysis.estimate import Estimate
 from speechmeter.core import metrics
-from speechmeter.core.finding import MARGIN, MEMORY_GIB, TARGETS, USUAL_MARGIN, Target, target_of
+from speechmeter.core.finding import TARGETS, Target, target_of
 from speechmeter.core.metrics import Metric
+from speechmeter.core.protocol import USUAL_MARGIN, SearchProtocol
 from speechmeter.core.types import Case, Record
 
 _DOUBLINGS = 3
@@ -133,13 +134,17 @@ class Edge:
     @property
     def limit(self) -> str:
         """What memory there was."""
-        gib = self.case.protocol.get(MEMORY_GIB)
+        gib = protocol.memory_gib if isinstance(protocol := self.case.protocol, SearchProtocol) else None
         return f"a limit of {gib:g} GiB" if gib is not None else "the memory of the device"
 
     @property
     def margin(self) -> float:
         """The share that `safe` stays below what fits."""
-        return float(self.case.protocol.get(MARGIN, USUAL_MARGIN))
+        return _margin(self.case)
+
+
+def _margin(case: Case) -> float:
+    return case.protocol.margin if isinstance(case.protocol, SearchProtocol) else USUAL_MARGIN
 
 
 def edges(cases: Sequence[Group]) -> list[Edge]:
@@ -164,7 +169,7 @@ def _edge(groups: Sequence[Group]) -> Edge:
     statuses = {size: _status(group) for size, group in by_size.items()}
     tried = {size: status == "ok" for size, status in statuses.items() if status in ("ok", "oom")}
     fits, fails = largest_and_smallest(tried)
-    margin = float(case.protocol.get(MARGIN, USUAL_MARGIN))
+    margin = _margin(case)
     other = _ended(statuses, fits, fails)
     ended = "" if other is None else f"{target.axis} {target.value(other):,} ended otherwise: {statuses[other]}"
     return Edge(

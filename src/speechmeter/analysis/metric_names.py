@@ -1,28 +1,40 @@
-"""The metrics of records: the one that a user means by a word, and every figure that a case has."""
+"""The metrics of records: the one that a user means by a word, and every figure that a case has.
+
+Every command and every function that takes a metric's name asks here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from speechmeter.analysis import scores
 from speechmeter.analysis.derived import lacking
 from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.module_tree import tree
+from speechmeter.analysis.modules import time_metric
 from speechmeter.analysis.quality import best_score
 from speechmeter.analysis.readings import part_names, placed_scopes
 from speechmeter.analysis.selecting import by_case
 from speechmeter.core import metrics
-from speechmeter.core.errors import InputError
+from speechmeter.core.errors import InputError, command_line
 from speechmeter.core.metrics import Metric
 from speechmeter.core.plugins import nearest
-from speechmeter.core.scope import PART, STAGE, Scope
+from speechmeter.core.scope import EVERYTHING, PART, STAGE, Scope
 from speechmeter.core.types import Record
 
-MEMORY, MODULES, METHODS = "memory", "modules", "methods"
+MEMORY, ENERGY, QUALITY = "memory", "energy", "quality"
+_BY_RECORDS = (MEMORY, ENERGY, QUALITY)
+"""Words that mean one metric of several, chosen by the records."""
+MODULES, METHODS = "modules", "methods"
 TABLES = (
     "summary", "stages", "cold-start", MODULES, "operators", "operators-by-module", "coverage", "utilisation",
     "cascades", "relations", "utterances", "losses", "split", "trace", "timeline", "frontier", "growth", "inputs",
 )  # fmt: skip
-"""Words of `speechmeter show --metric` that are tables of many metrics, and no metric of their own."""
+"""Words of `speechmeter show --metric` that are tables of many metrics, and not a metric themselves."""
+_NO_FIGURES = {metrics.PHASE.id} | {count.id for rule in scores.RULES.values() for count in rule.counts}
+"""Readings that are only the raw matter of figures."""
+_MOST_OPERATORS = 50
+"""So many operators in one module have a figure: the costliest."""
 
 
 def metric_named(
@@ -31,6 +43,7 @@ def metric_named(
     *,
     among: Sequence[Record] = (),
     where: str | None = None,
+    key: str | None = None,
     also: Collection[str] = (),
 ) -> Metric:
     """The metric of this name for the rounds of one case.
@@ -43,17 +56,23 @@ def metric_named(
     if found is not None:
         return found
     if name in (*TABLES, METHODS) and name not in also:
-        fix = f"speechmeter show RUN --metric {name}"
-        fix += f", or between two runs: speechmeter compare BASE NEW --metric {name}" if name == MODULES else ""
+        fix = f"use {command_line('show', 'RUN', metric=name)}"
+        if name == MODULES:
+            fix += f", or {command_line('compare', 'BASE', 'NEW', metric=name)} to compare two runs"
         what = "text about a run" if name == METHODS else "a table of several metrics"
-        raise InputError(f"{name} is {what}, not one metric", where=where, fix=fix)
-    raise no_metric(name, metric_names([*records, *among]), where=where, also=also)
+        raise InputError(f"{name} is {what}, not one metric", where=where, key=key, fix=fix)
+    raise no_metric(name, metric_names([*records, *among]), where=where, key=key, also=also)
 
 
 def find_metric(name: str, records: Sequence[Record] = (), among: Sequence[Record] = ()) -> Metric | None:
     """As `metric_named`; None for a word that means no metric."""
-    if name in _BY_DEVICE:
-        return _BY_DEVICE[name](records)
+    if name == MEMORY:
+        return memory_metric(records)
+    if name == ENERGY:  # of the whole system where only that was read
+        own = metrics.ENERGY_GPU if _on_cuda(records) else metrics.ENERGY_CPU
+        return next((metric for metric in (own, metrics.ENERGY_SYSTEM) if _has_values(records, metric)), own)
+    if name == QUALITY:
+        return best_score(list(by_case(records).values())) or metrics.WER
     known = metrics.find(name)
     if known is not None:
         return known
@@ -61,27 +80,48 @@ def find_metric(name: str, records: Sequence[Record] = (), among: Sequence[Recor
     return next((definition(m.metric, m.unit) for m in held if name in (m.metric, _bare(m.metric))), None)
 
 
-def no_metric(name: str, names: Sequence[str], *, where: str | None = None, also: Collection[str] = ()) -> InputError:
-    """What to raise for a word that means no metric: the nearest of those that do, or all of them."""
-    return InputError(f"there is no metric {name!r}", where=where, fix=nearest(name, sorted({*names, *also})))
+def no_metric(
+    name: str, names: Sequence[str], *, where: str | None = None, key: str | None = None, also: Collection[str] = ()
+) -> InputError:
+    """What to raise for a word that means no metric: it proposes the nearest of those that do, or all of them."""
+    return InputError(f"there is no metric {name!r}", where=where, key=key, fix=nearest(name, sorted({*names, *also})))
 
 
 def metric_names(records: Sequence[Record] = ()) -> list[str]:
     """Names of the metrics that these records hold or that follow from them; without records, of all metrics."""
     if not records:
-        return sorted({*_BY_DEVICE, *(metric.name for metric in metrics.known())})
+        return sorted({*_BY_RECORDS, *(metric.name for metric in metrics.known())})
     measured = {_bare(m.metric) for record in records for m in record.measurements}
     derived = {metric.name for metric in metrics.known() if not lacking(records, metric)}
     found = {*measured, *derived} - {metrics.PHASE.name}
-    return sorted({*found, *(word for word in _BY_DEVICE if _BY_DEVICE[word](records).name in found)})
+    meant = {word: find_metric(word, records) for word in _BY_RECORDS}
+    return sorted({*found, *(word for word, metric in meant.items() if metric is not None and metric.name in found)})
 
 
-def _bare(metric_id: str) -> str:
-    return metric_id.rpartition(".")[0] or metric_id
+def compared_metrics(
+    name: str, base: Sequence[Record], new: Sequence[Record], *, key: str | None = None
+) -> list[tuple[Metric, str]]:
+    """The (metric, scope) pairs in which two cases are compared by a word.
+
+    `modules` is every module and label that either side has. `memory` is that of the whole process and its growth
+    during a call, which a total of libraries and weights would hide. Raises InputError as `metric_named` does, and for
+    `modules` where neither side has times of modules.
+    """
+    if name == MEMORY and all(memory_metric(side) == metrics.MEMORY_CPU_TOTAL for side in (base, new)):
+        return [(metrics.MEMORY_CPU_TOTAL, "total"), (metrics.MEMORY_CPU_PEAK, "total")]
+    if name == MEMORY and metrics.MEMORY_CPU_PEAK in map(memory_metric, (base, new)):
+        return [(metrics.MEMORY_CPU_PEAK, "total")]  # one side is older, and has no total
+    if name != MODULES:
+        return [(metric_named(name, base, among=new, key=key, also=[MODULES]), "total")]
+    lines = dict.fromkeys(line.scope for side in (base, new) for line in tree(side))
+    if not lines:
+        raise InputError("neither run has times of modules", key=key, fix="measure both with `meters: modules`")
+    return [(time_metric(base), scope) for scope in (EVERYTHING, *lines)]
 
 
-def _on_cuda(records: Sequence[Record]) -> bool:
-    return bool(records) and records[0].case.device.is_cuda
+def is_in_family(metric: Metric, word: str) -> bool:
+    """Whether a word of a chart means a metric: `rtf` one alone; `memory` and `energy` all of their family."""
+    return metric.name == word or metric.name.startswith(f"{word}_")
 
 
 def memory_metric(records: Sequence[Record] = ()) -> Metric:
@@ -92,74 +132,51 @@ def memory_metric(records: Sequence[Record] = ()) -> Metric:
     return metrics.MEMORY_CPU_PEAK if only_growth else metrics.MEMORY_CPU_TOTAL
 
 
-def _energy(records: Sequence[Record]) -> Metric:
-    """That of the case's device; of the whole system where only that was read."""
-    own = metrics.ENERGY_GPU if _on_cuda(records) else metrics.ENERGY_CPU
-    read = (metric for metric in (own, metrics.ENERGY_SYSTEM) if _has_values(records, metric))
-    return next(read, own)
-
-
-def _has_values(records: Sequence[Record], metric: Metric) -> bool:
-    return any((m := record.find(metric.id)) is not None and m.values for record in records)
-
-
-def _quality(records: Sequence[Record]) -> Metric:
-    """The first of WER, CER, BLEU and chrF that some case has."""
-    return best_score(list(by_case(records).values())) or metrics.WER
-
-
-_BY_DEVICE: Mapping[str, Callable[[Sequence[Record]], Metric]] = {
-    MEMORY: memory_metric,
-    "energy": _energy,
-    "quality": _quality,
-}
-"""Words that mean one metric of several, chosen by the records."""
-
-
-_NO_FIGURES = {metrics.PHASE.id} | {count.id for rule in scores.RULES.values() for count in rule.counts}
-"""Readings that are the raw matter of figures, and none themselves."""
-
-_MOST_PLACED = 50
-"""So many operators in one module have a figure: the costliest."""
+def definition(metric_id: str, unit: str) -> Metric:
+    """The registered definition; a plain one for a metric of a plug-in that is not installed."""
+    known = metrics.find(metric_id)
+    if known is not None:
+        return known
+    return Metric(id=metric_id, unit=unit, direction="neither", title=_bare(metric_id), formula="see its plug-in")
 
 
 class Figures:
-    """Figures of cases, one after another; what follows from what is worked out once for all that hold the same."""
+    """All figures of cases, one case after another; what follows from what is worked out once for all alike."""
 
     def __init__(self) -> None:
         self._derived: dict[frozenset[str], list[Metric]] = {}
 
     def of(self, records: Sequence[Record]) -> Iterator[tuple[str, Estimate]]:
         """(scope, figure) of everything that the rounds of one case hold, and of what follows from it."""
+        held = frozenset(m.metric for record in records for m in record.measurements)
         scopes: dict[Metric, dict[str, None]] = {}
         for m in (m for record in records for m in record.measurements if m.values and m.metric not in _NO_FIGURES):
             scopes.setdefault(definition(m.metric, m.unit), {})[m.scope] = None
         if metrics.TIME_OPERATOR in scopes:
-            scopes[metrics.TIME_OPERATOR] |= dict.fromkeys(placed_scopes(records, _MOST_PLACED))
+            scopes[metrics.TIME_OPERATOR] |= dict.fromkeys(placed_scopes(records, _MOST_OPERATORS))
         wider = dict.fromkeys(
             ["total", *(s for found in scopes.values() for s in found if Scope.parse(s).kind == STAGE)]
             + [Scope.of(PART, name) for name in part_names(records)]
         )
-        for metric in self._follow(records):
+        if held not in self._derived:
+            others = [metric for metric in metrics.known() if metric.id not in held]
+            self._derived[held] = [metric for metric in others if not lacking(records, metric)]
+        for metric in self._derived[held]:
             scopes.setdefault(metric, wider)
-        for metric, places in scopes.items():
-            for scope in places:
+        for metric, asked in scopes.items():
+            for scope in asked:
                 found = estimate(records, metric, scope)
                 if found is not None:
                     yield str(scope), found
 
-    def _follow(self, records: Sequence[Record]) -> list[Metric]:
-        held = frozenset(m.metric for record in records for m in record.measurements)
-        if held not in self._derived:
-            others = [metric for metric in metrics.known() if metric.id not in held]
-            self._derived[held] = [metric for metric in others if not lacking(records, metric)]
-        return self._derived[held]
+
+def _bare(metric_id: str) -> str:
+    return metric_id.rpartition(".")[0] or metric_id
 
 
-def definition(metric_id: str, unit: str) -> Metric:
-    """The registered definition; a plain one for a metric of a plug-in that is not here."""
-    known = metrics.find(metric_id)
-    if known is not None:
-        return known
-    name = metric_id.rpartition(".")[0] or metric_id
-    return Metric(id=metric_id, unit=unit, direction="neither", title=name, formula="see its plug-in")
+def _on_cuda(records: Sequence[Record]) -> bool:
+    return bool(records) and records[0].case.device.is_cuda
+
+
+def _has_values(records: Sequence[Record], metric: Metric) -> bool:
+    return any((m := record.find(metric.id)) is not None and m.values for record in records)

@@ -21,18 +21,13 @@ from speechmeter.analysis.conditions import (
 )
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.family import Family, alone, together
-from speechmeter.analysis.metric_names import MEMORY, MODULES, memory_metric, metric_named
-from speechmeter.analysis.module_tree import tree
-from speechmeter.analysis.modules import time_metric
+from speechmeter.analysis.metric_names import compared_metrics
 from speechmeter.analysis.selecting import MODEL, by_case, parse
 from speechmeter.analysis.selecting import select as select_records
 from speechmeter.api.earlier_runs import EarlierRuns
-from speechmeter.core import metrics
 from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError
 from speechmeter.core.hosts import HOST, hosts_apart
-from speechmeter.core.metrics import Metric
-from speechmeter.core.scope import EVERYTHING
 from speechmeter.core.types import LEFT_OUT, VARIANT, Case, Record
 from speechmeter.store.planned import unfinished
 from speechmeter.store.run_dir import RunDir
@@ -126,7 +121,7 @@ def compare(
                     old, fresh, metric, min_effect, together=beside, scope=scope,
                     between=None if between is None else between.spread(old, metric, scope),
                 )
-                for metric, scope in _asked(name, old, fresh)
+                for metric, scope in compared_metrics(name, old, fresh, key="metric")
             ]  # fmt: skip
     if not verdicts:
         raise InputError("BASE and NEW have no cell in common", where=str(new.path), fix="compare runs of one plan")
@@ -147,7 +142,7 @@ def _lost(groups: Iterable[tuple[Record, ...]], thresholds: Mapping[str, float])
         missing(group, metric, min_effect)
         for group in groups
         for name, min_effect in thresholds.items()
-        for metric, _ in _asked(name, group, group)[:1]
+        for metric, _ in compared_metrics(name, group, group, key="metric")[:1]
         if estimate(group, metric) is not None
     ]
 
@@ -258,7 +253,7 @@ def _key(case: Case, ignored: set[str], alike: tuple[str, ...]) -> str:
     names = sorted(name for name in case.axes if name not in ignored and ("axes" in alike or name in _LOOSE))
     model = "" if MODEL in ignored else case.subject.name
     workload = case.workload.to_json() if "workload" in alike else {}
-    protocol = dict(case.protocol) if "protocol" in alike else {}
+    protocol = case.protocol.to_json() if "protocol" in alike else {}
     return json.dumps([model, [(name, case.axes[name]) for name in names], workload, protocol], sort_keys=True)
 
 
@@ -296,20 +291,3 @@ def _refuse(differences: Sequence[str], old: Sequence[Record], allowed: bool) ->
             f"{old[0].case.label}: BASE and NEW were not measured alike: {'; '.join(differences[:3])}",
             fix="measure both alike, or add --allow-different",
         )
-
-
-def _asked(name: str, old: Sequence[Record], fresh: Sequence[Record]) -> list[tuple[Metric, str]]:
-    """The metrics and scopes that a word means: `modules` is every module and label that either side has.
-
-    `memory` is the whole process and its growth during a call, which a total of libraries and weights would hide.
-    """
-    if name == MEMORY and all(memory_metric(side) == metrics.MEMORY_CPU_TOTAL for side in (old, fresh)):
-        return [(metrics.MEMORY_CPU_TOTAL, "total"), (metrics.MEMORY_CPU_PEAK, "total")]
-    if name == MEMORY and metrics.MEMORY_CPU_PEAK in map(memory_metric, (old, fresh)):
-        return [(metrics.MEMORY_CPU_PEAK, "total")]  # one side is older, and has no total
-    if name != MODULES:
-        return [(metric_named(name, old, among=fresh, where="--metric", also=[MODULES]), "total")]
-    lines = dict.fromkeys(line.scope for side in (old, fresh) for line in tree(side))
-    if not lines:
-        raise InputError("neither run has times of modules", where="--metric modules", fix="run the meter `modules`")
-    return [(time_metric(old), scope) for scope in (EVERYTHING, *lines)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from speechmeter.launch.muster import Crew, Wishes, muster
+from speechmeter.launch.cluster import Machines, Requirements, find_machines
 from speechmeter.plan.study import Study
 
 Launcher = Literal["subprocess", "inline", "ray"]
@@ -14,7 +14,7 @@ LAUNCHERS: tuple[Launcher, ...] = ("subprocess", "inline", "ray")
 
 
 @contextmanager
-def crew_for(study: Study, launcher: Launcher, address: str | None, *, offline: bool) -> Iterator[Crew | None]:
+def crew_for(study: Study, launcher: Launcher, address: str | None, *, offline: bool) -> Iterator[Machines | None]:
     """The machines of a cluster, all of them asked about every case; None where this machine measures.
 
     Raises InputError without a cluster, and for a case that fits none of its machines.
@@ -25,14 +25,14 @@ def crew_for(study: Study, launcher: Launcher, address: str | None, *, offline: 
     from speechmeter.launch import ray
 
     plan = study.plan
-    wishes = Wishes(
+    requirements = Requirements(
         cases=study.cells.cases,
         limits=plan.limits.value(),
         kinds={str(device): kind for device, kind in plan.kind.items()},
         offline=offline,
         speech=plan.speech_files(),
         trace=plan.trace_options(),
-        place=study.place,
+        origin=study.place,
     )
     with ray.opened(address) as cluster:
-        yield muster(cluster, wishes)
+        yield find_machines(cluster, requirements)

@@ -187,7 +187,7 @@ def _machine_names(machines: Collection[_Machine]) -> dict[_Machine, str]:
 
 def _series(groups: Sequence[_Group], name: str, machine: str, min_effect: float, notes: list[str]) -> Iterator[Series]:
     case = groups[-1].case
-    metric = metric_named(name, groups[-1].records, where="--metric")
+    metric = metric_named(name, groups[-1].records, key="metric")
     points = list(_points(groups, metric, notes))
     measured = {point.run for point in points}
     failed = [group for group in groups if group.failure and group.run not in measured]

@@ -11,13 +11,14 @@ from typing import Any
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.metric_names import metric_named
 from speechmeter.core import plugins
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.device import Device
 from speechmeter.core.errors import InputError
 from speechmeter.core.machine import available_cores
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocol import protocol_from_json
+from speechmeter.core.protocols import Fed, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Record, Spec, Stage
-from speechmeter.launch.places import measure_here
+from speechmeter.launch.executors import measure_here
 from speechmeter.report import choose, text
 
 _PROTOCOL = {"warmup": 30, "samples": 10, "min_samples": 2, "budget_s": 20.0}
@@ -103,8 +104,9 @@ class _Live:
 
     summary = "an object of the running program"
     axes: tuple[Axis, ...] = ()
-    options: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
     runs_code = False
+    takes: tuple[str, ...] = ()
 
     def __init__(self, call: Callable[..., Any], inputs: Any, audio_s: float | None) -> None:
         self._call = call
@@ -122,6 +124,9 @@ class _Live:
 
     def unavailable(self, case: Case) -> str | None:
         return None
+
+    def feeds(self, case: Case) -> Fed:
+        return Fed()
 
     def batches(self, case: Case) -> Iterator[Batch]:
         yield Batch(data=self._inputs, items=1, audio_s=self._audio_s)
@@ -157,7 +162,7 @@ def _case(live: _Live, name: str, meters: tuple[str, ...], axes: Mapping[str, An
             "boundary": "+features",
         },
         meters=meters,
-        protocol=protocol,
+        protocol=protocol_from_json(protocol),
     )
 
 

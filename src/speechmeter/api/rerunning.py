@@ -18,16 +18,15 @@ from speechmeter.api.comparing import Comparison, Selection, compare, select, se
 from speechmeter.api.runs import stops_in
 from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import DeviceError, InputError, RunDirError, SubjectError
-from speechmeter.core.finding import MEMORY_GIB
 from speechmeter.core.hosts import HOST, as_stored
 from speechmeter.core.outputs import Keep
-from speechmeter.core.quality import IMPORT, QUALITY
+from speechmeter.core.protocol import SearchProtocol
+from speechmeter.core.quality import Quality
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Limits, Record, Spec
-from speechmeter.launch.agenda import Sweep
-from speechmeter.launch.booking import Watcher
-from speechmeter.launch.places import SubprocessPlace, all_exact
+from speechmeter.launch.executors import SubprocessExecutor, all_exact
 from speechmeter.launch.preflight import preflight
-from speechmeter.launch.sweep import run_sweep
+from speechmeter.launch.recorder import Watcher, run_sweep
+from speechmeter.launch.schedule import Sweep
 from speechmeter.plan.build import plugin_of
 from speechmeter.plan.expand import content_hashes
 from speechmeter.plan.schema import LimitsEntry
@@ -88,17 +87,17 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
     thresholds = dict.fromkeys(_held(group, how.metrics), how.min_effect)
     _check_trust(case.subject, base.path, how.trust)
     _check_input(case.workload.source, case.workload.options)
-    scores = case.protocol.get(QUALITY, {})
-    _check_input(str(scores.get(IMPORT, "")), scores)
+    scores = case.protocol.quality or Quality()
+    _check_input(scores.import_ or "", scores.extra)
     limits = _limits(case, base.path)
     _check_machine(case, limits, base.path)
     output = _free_output(how.output, case)
     with stops_in(output), RunWriter(output) as store:
         # the plan that is stored is only a note: the case itself is in every record
         store.begin(f"# {case.id} of {base.path.resolve().name}, measured again: {case.label}\n")
-        place = SubprocessPlace(limits, Keep(folder=store.artifacts_path.resolve()))
+        executor = SubprocessExecutor(limits, Keep(folder=store.artifacts_path.resolve()))
         rounds = _rounds(case, group, how)
-        run_sweep(Sweep(cases=[case], rounds=Rounds(least=rounds, most=rounds)), place, store, watch)
+        run_sweep(Sweep(cases=[case], rounds=Rounds(least=rounds, most=rounds)), executor, store, watch)
     fresh = select(str(output))
     found = compare(
         replace(base, groups=(group,), filters={}), fresh, thresholds, allow_different=True, every_cell=True
@@ -201,7 +200,7 @@ def _held(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
 def _has(group: Sequence[Record], name: str) -> bool:
     if name == MODULES:
         return bool(tree(group))
-    return estimate(group, metric_named(name, group, where="--metric", also=[MODULES])) is not None
+    return estimate(group, metric_named(name, group, key="metric", also=[MODULES])) is not None
 
 
 def _choices(group: Sequence[Record]) -> str:
@@ -229,7 +228,8 @@ def _limits(case: Case, run: Path) -> Limits:
         told = LimitsEntry.model_validate(parse_plan(read_text(stored), stored.name).data.get("limits", {}))
     except (InputError, ValidationError):
         told = LimitsEntry()
-    return replace(told.value(), memory_gib=case.protocol.get(MEMORY_GIB, told.memory_gib), run_s=None)
+    memory_gib = case.protocol.memory_gib if isinstance(case.protocol, SearchProtocol) else told.memory_gib
+    return replace(told.value(), memory_gib=memory_gib, run_s=None)
 
 
 def _differences(base: Selection, group: Sequence[Record], fresh: Selection) -> Iterator[str]:

@@ -22,15 +22,14 @@ from speechmeter.core.hosts import as_stored, hosts_apart
 from speechmeter.core.machine import available_cores, host_name
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import BASELINE, CONTENT_HASHES, FAILED, LEFT_OUT, VARIANT, Case, Record, Skip
-from speechmeter.launch.agenda import Sweep, pending
-from speechmeter.launch.booking import Event, Watcher
-from speechmeter.launch.muster import Crew
+from speechmeter.launch.cluster import Machines
+from speechmeter.launch.cluster_run import run_on_cluster
+from speechmeter.launch.executors import THIS, Executor, InlineExecutor, SubprocessExecutor, all_exact
 from speechmeter.launch.offline import offline
-from speechmeter.launch.places import THIS, InlinePlace, Place, SubprocessPlace, all_exact
 from speechmeter.launch.preflight import check_baseline, preflight
+from speechmeter.launch.recorder import Event, Watcher, run_sweep
+from speechmeter.launch.schedule import Sweep, pending
 from speechmeter.launch.search import run_search
-from speechmeter.launch.spread import run_spread
-from speechmeter.launch.sweep import run_sweep
 from speechmeter.plan.study import Study, study_from_file, study_from_python, study_of_run
 from speechmeter.report import choose, text
 from speechmeter.report.tables import Table, with_notes
@@ -165,14 +164,14 @@ def run_study(study: Study, options: Options, watch: Watcher = lambda event: Non
 
 
 @contextmanager
-def _crew(study: Study, options: Options) -> Iterator[Crew | None]:
+def _crew(study: Study, options: Options) -> Iterator[Machines | None]:
     """The machines of a cluster, None for this one; while it lasts the network is left alone where that is asked."""
     here = options.offline and options.launcher != "ray"  # a driver needs its cluster
     with offline(here), crew_for(study, options.launcher, options.address, offline=options.offline) as crew:
         yield crew
 
 
-def _run(study: Study, options: Options, crew: Crew | None, watch: Watcher) -> Run:
+def _run(study: Study, options: Options, crew: Machines | None, watch: Watcher) -> Run:
     sweep = _sweep(study, options, crew)
     output = options.output or default_output(study)
     with stops_in(output), RunWriter(output) as store:
@@ -180,11 +179,11 @@ def _run(study: Study, options: Options, crew: Crew | None, watch: Watcher) -> R
             store.clear()
         store.begin(study.plan_text(), _planned(sweep) if study.plan.find is None else None)
         if crew is not None:
-            run_spread(sweep, crew, store, watch)
+            run_on_cluster(sweep, crew, store, watch)
         elif study.plan.find is not None:
-            run_search(search_of(study, sweep), _place(options, study, store), store, watch)
+            run_search(search_of(study, sweep), _executor(options, study, store), store, watch)
         else:
-            run_sweep(sweep, _place(options, study, store), store, _different_code(store, options, watch))
+            run_sweep(sweep, _executor(options, study, store), store, _different_code(store, options, watch))
         made = load(output)
         written = [store.write_table(f"{word}.md", _as_file(made, word)) for word in study.plan.markdown]
         return replace(made, written=tuple(written))
@@ -248,12 +247,12 @@ def check_study(study: Study, options: Options) -> Sweep:
         return _sweep(study, options, crew)
 
 
-def _sweep(study: Study, options: Options, crew: Crew | None) -> Sweep:
+def _sweep(study: Study, options: Options, crew: Machines | None) -> Sweep:
     unavailable: Sequence[Skip]
     if crew is not None:
         unavailable = crew.absent
     else:
-        unavailable = preflight(study.cells.cases, study.plan.limits.value(), place=study.place)
+        unavailable = preflight(study.cells.cases, study.plan.limits.value(), origin=study.place)
     if options.baseline_path is not None:
         check_baseline(options.baseline_path)
         unavailable = [replace(skip, case=case) for skip in unavailable for case in _variants(skip.case)]
@@ -416,10 +415,10 @@ def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     return "this machine gives other cores or audio"
 
 
-def _place(options: Options, study: Study, store: RunWriter) -> Place:
+def _executor(options: Options, study: Study, store: RunWriter) -> Executor:
     artifacts = Keep(
         folder=store.artifacts_path.resolve(), speech=study.plan.speech_files(), trace=study.plan.trace_options()
     )
     if options.launcher == "inline":
-        return InlinePlace(artifacts)
-    return SubprocessPlace(study.plan.limits.value(), artifacts, options.baseline_path)
+        return InlineExecutor(artifacts)
+    return SubprocessExecutor(study.plan.limits.value(), artifacts, options.baseline_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from speechmeter.core.errors import DeviceError, InputError
 from speechmeter.core.finding import TARGETS
-from speechmeter.launch.agenda import Sweep
+from speechmeter.launch.schedule import Sweep
 from speechmeter.launch.search import Search
 from speechmeter.plan.study import Study
 

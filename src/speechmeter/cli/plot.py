@@ -14,7 +14,7 @@ def plot(
     runs: list[str] = typer.Argument(..., metavar="RUN…", help="A run, or some of it: RUN@model=a,batch=1."),
     kind: str = typer.Option(
         ...,
-        help=f"{', '.join(CHARTS[:-1])} or {CHARTS[-1]}. "
+        help=f"{', '.join(list(CHARTS)[:-1])} or {list(CHARTS)[-1]}. "
         "With a colon, one of its figures: scaling:batch, scaling:memory, parameters:flops, grid:rtf.",
     ),
     output: Path = typer.Option(
@@ -26,7 +26,7 @@ def plot(
     """Draw a figure for a paper: latency over input size (scaling), latency over parameters, and others."""
     from speechmeter.core.files import check_free, write_whole, written_by_user
     from speechmeter.core.printable import one_line
-    from speechmeter.report.extra import check_installed
+    from speechmeter.report.charts import check_installed
     from speechmeter.report.plot import check_kind, check_name, encoded, figures_of
     from speechmeter.report.sources import read_sources
 

@@ -17,7 +17,7 @@ from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
 from speechmeter.core.printable import one_line
 from speechmeter.core.types import Record
-from speechmeter.launch.booking import Event
+from speechmeter.launch.recorder import Event
 from speechmeter.report.numbers import number
 
 _BAR = 24

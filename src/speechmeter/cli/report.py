@@ -18,7 +18,7 @@ def report(
 ) -> None:
     """Write a page with tables and charts that needs nothing but a browser: no network, no server."""
     from speechmeter.core.files import check_free
-    from speechmeter.report.extra import check_installed
+    from speechmeter.report.charts import check_installed
 
     gc.disable()  # a command this short frees nothing by it
     check_free(output, force=force)

@@ -51,7 +51,7 @@ def rerun(
 def _print(made: Rerun, min_effect: str, format: str) -> None:
     from speechmeter.cli.console import console_for
     from speechmeter.report.comparison import comparison_json, comparison_table
-    from speechmeter.report.rerunning import environment_notes, ratios
+    from speechmeter.report.lines import environment_notes, ratios
     from speechmeter.report.terminal import draw
     from speechmeter.report.text import markdown
 

@@ -171,9 +171,7 @@ def _measure(study: Study, options: Options) -> Run:
 
 def _show(made: Run) -> None:
     from speechmeter.cli.console import console_for
-    from speechmeter.report.examples import example_lines
-    from speechmeter.report.failures import failure_lines
-    from speechmeter.report.grids import summary
+    from speechmeter.report.lines import example_lines, failure_lines, summary
     from speechmeter.report.terminal import draw
 
     for line in failure_lines(made.records):
@@ -191,7 +189,7 @@ def _show(made: Run) -> None:
 def _write_report(made: Run) -> None:
     """The tour ends with its page; a machine without the extra is told how to get one."""
     from speechmeter.cli.report import write_report
-    from speechmeter.report.extra import missing
+    from speechmeter.report.charts import missing
 
     if missing():
         say("speechmeter: no page was written: pip install 'speechmeter[report]'", err=True)
@@ -205,7 +203,7 @@ def _list_cases(study: Study, options: Options) -> None:
     from speechmeter.api.runs import check_study, left_to_do
     from speechmeter.api.searching import search_lines, search_of
     from speechmeter.cli.progress import duration
-    from speechmeter.launch.forecast import earlier_walls, forecast
+    from speechmeter.launch.schedule import earlier_walls, forecast
     from speechmeter.report.numbers import counted
 
     sweep = check_study(study, options)

@@ -51,18 +51,16 @@ def show(
     from speechmeter.core.errors import InputError
     from speechmeter.core.hosts import hosts_apart
     from speechmeter.core.plugins import nearest
-    from speechmeter.report.absent import refuse_absent
-    from speechmeter.report.choose import tables
+    from speechmeter.report.choose import refuse_absent, tables
     from speechmeter.report.growth import read_at
     from speechmeter.report.methods.paragraph import WORD, methods, written
     from speechmeter.report.tables import with_notes
-    from speechmeter.report.text import FORMATS
+    from speechmeter.report.text import FORMATS, check_format
     from speechmeter.store.planned import unfinished
     from speechmeter.store.run_dir import RunDir
 
     gc.disable()  # a command this short frees nothing by it, and a third of its time would go there
-    if format != "table" and format not in FORMATS:
-        raise InputError(f"there is no format {format!r}", where="--format", fix=nearest(format, ["table", *FORMATS]))
+    check_format(format)
     if statistic not in STATISTICS:
         raise InputError(
             f"there is no statistic {statistic!r}", where="--stat", fix=nearest(statistic, list(STATISTICS))
@@ -75,12 +73,6 @@ def show(
         say(written(methods(stored, store.environments(), statistic), format))
         return
     records = hosts_apart(stored)
-    if assume and metric not in (None, "energy"):
-        raise InputError("rates are for the energy table", where="--assume", fix="--metric energy, or none")
-    if filter is not None and metric != "modules":
-        raise InputError("a pattern is for the modules", where="--filter", fix="add --metric modules")
-    if at and metric != "growth":
-        raise InputError("sizes are for the table of growth", where="--at", fix="add --metric growth")
     found = tables(
         records,
         metric,

@@ -40,9 +40,9 @@ def diff(
     from speechmeter.core.errors import InputError
     from speechmeter.core.plugins import nearest
     from speechmeter.core.traces import find_traces, read_trace
+    from speechmeter.report.profiles import CHANGED, diff_table
     from speechmeter.report.terminal import draw
     from speechmeter.report.text import FORMATS
-    from speechmeter.report.traces import CHANGED, diff_table
 
     if format != "table" and format not in FORMATS:
         raise InputError(f"there is no format {format!r}", where="--format", fix=nearest(format, ["table", *FORMATS]))

@@ -1,10 +1,11 @@
-"""The axes a plan may sweep: a declared set. Plug-ins declare more."""
+"""The axes that a plan may sweep and the options that it may set: a declared set. Plug-ins declare more."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 BOUNDARIES = ("model", "+decode", "+features", "+copy", "+load")
@@ -12,36 +13,42 @@ BOUNDARIES = ("model", "+decode", "+features", "+copy", "+load")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Axis:
-    """One thing that can be varied. `kind` is int, float, bool or str; `default` is used when a plan does not set it.
+class Option:
+    """A value that a plug-in takes: a key of its entry in a plan. The plan is refused where `check` finds it wrong.
 
-    A `late` axis came to a subject after runs without it existed: a case has it only where it differs from its default,
-    so that the ids of those runs stay what they are.
+    `kind` is int, float, bool, str, list, dict or `Path` (a path, which starts from the folder of the plan), or several
+    of these; `object` takes anything. `default` is used where the plan does not say; `choices` are all it may be.
     """
 
     name: str
-    kind: type
-    default: Any
-    help: str
+    kind: type | tuple[type, ...] = object
+    default: Any = None
+    help: str = ""
     choices: tuple[Any, ...] = ()
     minimum: float | None = None
     above: float | None = None
-    late: bool = False
+
+    @property
+    def kinds(self) -> tuple[type, ...]:
+        """All kinds of values that it takes."""
+        return self.kind if isinstance(self.kind, tuple) else (self.kind,)
 
     def check(self, value: Any) -> str | None:
-        """Why `value` is not on this axis; None when it is."""
+        """Why `value` cannot be used; None when it can."""
+        if object in self.kinds:
+            return None
         if value is None:
             return None if self.default is None else f"{self.name} needs a value"
-        accepted = (int, float) if self.kind is float else (self.kind,)
-        if not isinstance(value, accepted) or isinstance(value, bool) is not (self.kind is bool):
-            return f"{self.name} takes {_KINDS[self.kind]}, not {value!r}"
         if self.choices and value not in self.choices:
             return f"{self.name} takes one of {', '.join(map(str, self.choices))}, not {value!r}"
-        return self._out_of_range(value) if self.kind in (int, float) else None
+        if not any(_is_a(value, kind) for kind in self.kinds):
+            return f"{self.name} takes {' or '.join(_KINDS[kind] for kind in self.kinds)}, not {value!r}"
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return self._out_of_range(value) if is_number else None
 
-    def _out_of_range(self, value: Any) -> str | None:
+    def _out_of_range(self, value: int | float) -> str | None:
         if isinstance(value, int) and abs(value) > _LARGEST:
-            return f"{self.name} is beyond all measure"
+            return f"{self.name} must be at most 2**53"
         if not math.isfinite(value):
             return f"{self.name} must be finite, not {value!r}"
         if self.minimum is not None and value < self.minimum:
@@ -51,9 +58,36 @@ class Axis:
         return None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Axis(Option):
+    """An option that a plan may sweep: one value of it is part of a case.
+
+    A `late` axis was added to a subject after runs without it existed: a case has it only where it differs from its
+    default, so that the ids of those runs stay what they are.
+    """
+
+    kind: type
+    late: bool = False
+
+
 _LARGEST = 2**53
-"""Whole numbers up to here are the same as floating ones."""
-_KINDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+"""Whole numbers up to here are exact as floats."""
+_KINDS: dict[type, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    Path: "a path",
+    list: "a list",
+    dict: "a mapping",
+}
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    """Whether a plan's value is of a kind. True and false are not numbers; a whole number may be given for a float."""
+    accepted: Any = {float: int | float, Path: str, list: list | tuple, dict: Mapping}.get(kind, kind)
+    return isinstance(value, accepted) and isinstance(value, bool) is (kind is bool)
+
 
 CORE_AXES: tuple[Axis, ...] = (
     Axis(name="device", kind=str, default="cpu", help="cpu, cuda or cuda:N"),

@@ -1,19 +1,14 @@
-"""What can be searched for, and what a trial of a search carries in its protocol."""
+"""What can be searched for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from speechmeter.core.errors import InputError
+from speechmeter.core.protocol import SearchProtocol
 from speechmeter.core.types import Case
 
-FIND = "find"
-"""The key of a trial's protocol: the word that was asked for."""
-MARGIN, MEMORY_GIB, READINGS = "margin", "memory_gib", "readings"
-USUAL_MARGIN = 0.05
-"""Below the largest that fits: what is left to fragmentation and to the next version of a library."""
 TRIAL_METERS = ("latency", "memory")
 """What is read off a trial, as far as a plan asks for it."""
 
@@ -48,25 +43,9 @@ TARGETS: Mapping[str, Target] = {
 }
 
 
-def trial_protocol(word: str, *, seed: int, margin: float, memory_gib: float | None) -> dict[str, Any]:
-    """How a trial is measured: the first call, and one call for each meter."""
-    return {
-        "clock": "perf_counter_ns",
-        "sync": "both edges",
-        "seed": seed,
-        "mode": "repeats",
-        "discard": 1,
-        "samples": 1,
-        READINGS: 1,
-        FIND: word,
-        MARGIN: margin,
-        MEMORY_GIB: memory_gib,
-    }
-
-
 def target_of(case: Case) -> Target | None:
     """What the search was after that a case is a trial of; None for a case of an ordinary study."""
-    return TARGETS.get(str(case.protocol.get(FIND)))
+    return TARGETS.get(case.protocol.find) if isinstance(case.protocol, SearchProtocol) else None
 
 
 def check_enough(case: Case, items: int) -> None:
@@ -85,4 +64,4 @@ def at(case: Case, target: Target, steps: int) -> Case:
 
 def one_call(case: Case) -> bool:
     """Whether memory is read in one call and in total alone, as a trial asks for; elsewhere again, and by stage."""
-    return bool(case.protocol.get(READINGS) == 1)
+    return isinstance(case.protocol, SearchProtocol) and case.protocol.readings == 1

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
-from speechmeter.core.errors import InputError, PlanError
+from speechmeter.core.errors import InputError, PlanError, SubjectError
 from speechmeter.core.metrics import register
-from speechmeter.core.protocols import Meter, Phase, Subject, Workload
+from speechmeter.core.protocols import FEATURES, SHAPES, SOUND, TEXT, Fed, Meter, Phase, Subject, Workload
+from speechmeter.core.types import Case
 
 SUBJECTS = "speechmeter.subjects"
 WORKLOADS = "speechmeter.workloads"
@@ -45,12 +47,24 @@ def _load(group: str, name: str) -> Any:
 
 def subject(name: str) -> Subject:
     """The subject plug-in of that name; PlanError with the nearest name when there is none."""
-    return cast(Subject, _load(SUBJECTS, name))
+    return cast(Subject, _complete(_load(SUBJECTS, name), Subject, name))
 
 
 def workload(name: str) -> Workload:
     """The workload plug-in of that name; PlanError with the nearest name when there is none."""
-    return cast(Workload, _load(WORKLOADS, name))
+    return cast(Workload, _complete(_load(WORKLOADS, name), Workload, name))
+
+
+def _complete(found: Any, protocol: type, name: str) -> Any:
+    """The plug-in, which has all that its protocol asks for; PlanError when it was made for an earlier version."""
+    if not isinstance(found, protocol):
+        members = [*getattr(protocol, "__annotations__", {}), *(m for m in vars(protocol) if not m.startswith("_"))]
+        missing = next(member for member in members if not hasattr(found, member))
+        raise PlanError(
+            f"the {protocol.__name__.lower()} plug-in {name!r} has no `{missing}`",
+            fix="update the package that provides it (docs/plugins.md lists what a plug-in has)",
+        )
+    return found
 
 
 def meter(name: str) -> Meter:
@@ -71,3 +85,29 @@ def nearest(word: str, choices: list[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return "choose from: " + ", ".join(choices)
+
+
+_WAYS_OUT = {
+    SOUND: "name it with `audio:` or `data:`",
+    FEATURES: "add `features:` to the plan, for example `features: {bands: 80}`",
+    TEXT: "add `text:` to the plan, for example `text: {vocabulary: 1000}`",
+    SHAPES: "add `shapes:` to the plan, for example `shapes: {steps: 20}`",
+}
+
+
+def fed_by(case: Case) -> Fed:
+    """What a case's workload feeds; no kinds where that is unknown, as between the stages of a cascade."""
+    if case.workload.plugin in names(WORKLOADS):
+        with suppress(InputError):  # data that cannot be used: the workload's own check says why
+            return workload(case.workload.plugin).feeds(case)
+    return Fed()
+
+
+def check_input(case: Case) -> None:
+    """Raise SubjectError when a model takes none of what its workload feeds: it would run on, and measure nothing."""
+    fed, taken = fed_by(case).kinds, subject(case.subject.plugin).takes
+    if fed and taken and not set(fed) & set(taken):
+        raise SubjectError(
+            f"{case.subject.name} takes {' or '.join(taken)}, and `{case.workload.plugin}:` feeds {' or '.join(fed)}",
+            fix=_WAYS_OUT[taken[0]],
+        )

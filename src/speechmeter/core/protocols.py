@@ -10,12 +10,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.metrics import Metric
 from speechmeter.core.outputs import Keep, Output
 from speechmeter.core.types import Batch, Case, Measurement, Stage
+
+SOUND, FEATURES, TEXT, SHAPES = "sound", "features", "text", "shapes"
+"""Kinds of input."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fed:
+    """What a workload feeds: one kind of input, several where that is open, none where it is unknown.
+
+    `bands` are those of features, where known.
+    """
+
+    kinds: tuple[str, ...] = ()
+    bands: int | None = None
 
 
 def _nothing() -> None:
@@ -83,8 +98,10 @@ class Subject(Protocol):
     """One line for `speechmeter models`."""
     axes: tuple[Axis, ...]
     """Axes beyond the core's that a plan may sweep for this subject."""
-    options: tuple[str, ...]
-    """Keys that an entry of `models:` may have beside `name` and `load`."""
+    options: tuple[Option, ...]
+    """What an entry of `models:` may have beside `name` and `load`."""
+    takes: tuple[str, ...]
+    """Kinds of input that it takes (`SOUND`, `FEATURES`, `TEXT`, `SHAPES`); empty where it takes any."""
     runs_code: bool
     """True when loading executes code that the plan names; such a subject needs the `--trust` rule."""
 
@@ -111,11 +128,15 @@ class Workload(Protocol):
 
     axes: tuple[Axis, ...]
     """Axes that a plan may sweep with this workload."""
-    options: tuple[str, ...]
-    """Keys that `workload:` may have beside `name`."""
+    options: tuple[Option, ...]
+    """What `workload:` may have beside `name`."""
 
     def check(self, case: Case) -> None:
         """Raise InputError for data that cannot be used. Runs in preflight."""
+        ...
+
+    def feeds(self, case: Case) -> Fed:
+        """What it feeds in this case. Runs in preflight; InputError for data that cannot be used."""
         ...
 
     def batches(self, case: Case) -> Iterable[Batch]:
@@ -241,21 +262,21 @@ class Phase(Enum):
 
 @runtime_checkable
 class Meter(Protocol):
-    """What is read off."""
+    """What is read off. A class that derives from it gets what most meters answer."""
 
     name: str
     metrics: tuple[Metric, ...]
     """Definitions of everything it can return."""
-    environ: Mapping[str, str]
+    environ: Mapping[str, str] = MappingProxyType({})
     """Environment variables that a process other than the timed one is started with. With any, it is not inline."""
-    ways: tuple[Way, ...]
+    ways: tuple[Way, ...] = ORDINARY
     """Ways to open the case outside the timed process, tried in order until one works; the same in one process."""
-    phase: Phase
+    phase: Phase = Phase.TIMING
     """What it does to its process; the engine decides from it where and when the meter runs."""
 
     def unavailable(self, case: Case) -> str | None:
         """Why it cannot measure this case; None when it can."""
-        ...
+        return None
 
     def measure(self, session: Session) -> list[Measurement]:
         """Readings of one pass of its own."""

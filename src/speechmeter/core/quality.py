@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 NORMALISERS: Mapping[str, str] = {"none": "none.v1", "basic": "basic.v2", "english": "english.v2"}
@@ -27,15 +28,40 @@ SPEAKERS = "speakers"
 """The note beside it that holds who speaks each of them, where the data say so of all."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Quality:
+    """How outputs are scored: a normaliser's id and the scores; or a file to import scores from, and its hash."""
+
+    normaliser: str | None = None
+    scores: tuple[str, ...] = ()
+    import_: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as stored in a protocol."""
+        given = {"normaliser": self.normaliser, "scores": list(self.scores), IMPORT: self.import_}
+        return {**{key: value for key, value in given.items() if value}, **self.extra}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Quality:
+        """The inverse of `to_json`."""
+        return cls(
+            normaliser=data.get("normaliser"),
+            scores=tuple(data.get("scores", ())),
+            import_=data.get(IMPORT),
+            extra={key: value for key, value in data.items() if key not in ("normaliser", "scores", IMPORT)},
+        )
+
+
 def default_scores(workload: str) -> tuple[str, ...]:
     """What is scored where the plan is silent: translations of text, transcripts of anything else."""
     return ("bleu", "chrf") if workload == "text" else ("wer", "cer")
 
 
-def quality_of(protocol: Mapping[str, Any], workload: str) -> tuple[str, tuple[str, ...]]:
+def quality_of(asked: Quality | None, workload: str) -> tuple[str, tuple[str, ...]]:
     """(id of the normaliser, scores) of a protocol; the defaults where it says nothing."""
-    asked = protocol.get(QUALITY, {})
-    return asked.get("normaliser", NORMALISERS["basic"]), tuple(asked.get("scores") or default_scores(workload))
+    asked = asked or Quality()
+    return asked.normaliser or NORMALISERS["basic"], asked.scores or default_scores(workload)
 
 
 def normaliser_id(asked: str | None) -> str:

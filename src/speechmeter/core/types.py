@@ -12,6 +12,7 @@ from typing import Any, Literal
 from speechmeter.core.axes import CORE_AXES, NONE, SHARED_AXES
 from speechmeter.core.device import Device
 from speechmeter.core.metrics import Metric
+from speechmeter.core.protocol import Protocol, protocol_from_json
 
 SCHEMA = 1
 """Version of a record line. History: 1, first; `pilot` and `lane` came later, and a record may lack them."""
@@ -76,7 +77,7 @@ class Case:
     workload: Spec
     axes: Axes
     meters: tuple[str, ...]
-    protocol: Mapping[str, Any]
+    protocol: Protocol
 
     @cached_property
     def id(self) -> str:
@@ -93,7 +94,7 @@ class Case:
     def cell(self) -> str:
         """What this case shares with those it is measured beside: everything but the subject and its variant."""
         axes = {name: value for name, value in self.axes.items() if name != VARIANT}
-        return json.dumps([self.workload.to_json(), axes, dict(self.protocol)], sort_keys=True)
+        return json.dumps([self.workload.to_json(), axes, self.protocol.to_json()], sort_keys=True)
 
     def line(self, axis: str) -> str:
         """What this case shares with those that differ from it in one axis alone."""
@@ -117,7 +118,7 @@ class Case:
             "workload": self.workload.to_json(),
             "axes": dict(self.axes),
             "meters": list(self.meters),
-            "protocol": dict(self.protocol),
+            "protocol": self.protocol.to_json(),
         }
 
     @classmethod
@@ -128,7 +129,7 @@ class Case:
             workload=Spec.from_json(data["workload"]),
             axes=data["axes"],
             meters=tuple(data["meters"]),
-            protocol=data["protocol"],
+            protocol=protocol_from_json(data["protocol"]),
         )
 
 

@@ -107,7 +107,7 @@ class _Attempt:
         session: LoadedSession | None = None
         try:
             with way.around():
-                _seed(int(self.case.protocol.get("seed", 0)))
+                _seed(self.case.protocol.seed)
                 session = open_session(
                     self.case,
                     self.subject,

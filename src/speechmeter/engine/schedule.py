@@ -5,14 +5,13 @@ The first call after loading is made (and timed on its own) before any of this; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from statistics import median
-from typing import Any
 
 from speechmeter.core.batches import in_turn
+from speechmeter.core.protocol import SCHEDULE, Protocol, RepeatsProtocol, SteadyProtocol, Steps
 from speechmeter.core.protocols import Collected
-from speechmeter.core.schedules import SCHEDULE, Steps
 from speechmeter.core.types import Batch
 
 Sample = Callable[[Batch], int]
@@ -22,34 +21,33 @@ WINDOW = 5
 _TOLERANCE = 0.05
 
 
-def collect(sample: Sample, batches: Sequence[Batch], protocol: Mapping[str, Any], first_ns: int) -> Collected:
+def collect(sample: Sample, batches: Sequence[Batch], protocol: Protocol, first_ns: int) -> Collected:
     """Make the calls that the protocol asks for. Raises ValueError for a mode that is not known.
 
     Samples are whole passes over the batches, from the first on: sample n is of batch n modulo their number. Only a
     schedule is kept to the step, as the classic studies do: it says itself which batches its samples are of.
     """
-    mode = protocol["mode"]
-    if mode == "steady":
+    if isinstance(protocol, SteadyProtocol):
         return _steady(sample, batches, protocol, first_ns)
-    if mode == "repeats":
+    if isinstance(protocol, RepeatsProtocol):
         return _repeats(sample, batches, protocol)
     steps = Steps.of(protocol, len(batches))
     if steps is not None:
         return _scheduled(sample, batches, steps)
-    raise ValueError(f"unknown protocol mode {mode!r}")
+    raise ValueError(f"unknown protocol mode {protocol.to_json().get('mode')!r}")
 
 
-def _steady(sample: Sample, batches: Sequence[Batch], protocol: Mapping[str, Any], first_ns: int) -> Collected:
+def _steady(sample: Sample, batches: Sequence[Batch], protocol: SteadyProtocol, first_ns: int) -> Collected:
     """Warm up until two adjacent windows agree, within a cap of calls and of time; then take the samples."""
-    budget_ns = int(protocol["budget_s"] * 1e9)
+    budget_ns = int(protocol.budget_s * 1e9)
     feed = in_turn(batches)
     warm: list[int] = []
     spent_ns = first_ns
-    while len(warm) < protocol["warmup"] and spent_ns < budget_ns * _WARMUP_SHARE and not is_steady(warm):
+    while len(warm) < protocol.warmup and spent_ns < budget_ns * _WARMUP_SHARE and not is_steady(warm):
         warm.append(sample(next(feed)))
         spent_ns += warm[-1]
     spent_ns, count = 0, 0
-    wanted, least = (_whole_passes(protocol[key], batches) for key in ("samples", "min_samples"))
+    wanted, least = (_whole_passes(calls, batches) for calls in (protocol.samples, protocol.min_samples))
     while count < wanted and (count < least or spent_ns < budget_ns):
         spent_ns += sum(sample(batch) for batch in batches)
         count += len(batches)
@@ -77,9 +75,9 @@ def _spread(times: Sequence[float]) -> float:
     return median(abs(time - centre) for time in times)
 
 
-def _repeats(sample: Sample, batches: Sequence[Batch], protocol: Mapping[str, Any]) -> Collected:
-    discarded = max(0, protocol["discard"] - 1)
-    count = _whole_passes(protocol["samples"], batches)
+def _repeats(sample: Sample, batches: Sequence[Batch], protocol: RepeatsProtocol) -> Collected:
+    discarded = max(0, protocol.discard - 1)
+    count = _whole_passes(protocol.samples, batches)
     for calls in (discarded, count):
         for batch in in_turn(batches, calls):
             sample(batch)

@@ -13,8 +13,8 @@ from speechmeter.core.axes import inside_boundary
 from speechmeter.core.batches import Batches, ChosenBatches, gathered
 from speechmeter.core.machine import resident_bytes
 from speechmeter.core.outputs import Keep, Output, output_of
+from speechmeter.core.protocol import Steps
 from speechmeter.core.protocols import Collected, Prepared, Subject, Workload
-from speechmeter.core.schedules import Steps
 from speechmeter.core.stages import made_by, run_chain
 from speechmeter.core.types import Batch, Case, Measurement, Stage
 from speechmeter.engine.schedule import collect

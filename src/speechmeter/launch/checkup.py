@@ -1,4 +1,4 @@
-"""What `speechmeter doctor` looks at: each finding with its state and, where something can be done, the advice."""
+"""What `speechmeter doctor` checks: findings with their state and, where something can be done, advice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from speechmeter.core import plugins
 from speechmeter.core.device import Device
 from speechmeter.core.machine import available_cores, cpu_model, kib_field, read_text
 from speechmeter.launch.preflight import cuda_devices
-from speechmeter.meters.energy.sensors.sources import SOURCES, choose, domains_with
+from speechmeter.meters.energy.meter import SOURCES
+from speechmeter.meters.energy.sensors import choose, domains_of
 from speechmeter.meters.resident import HighWaterMark, probes
 
 _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
@@ -42,12 +43,20 @@ def checkup() -> Iterator[Finding]:
     if memory and free:
         yield Finding(what="memory", state=f"{memory / 2**30:.1f} GiB, {free / 2**30:.1f} GiB free")
     yield _torch()
-    yield _cuda()
+    count = cuda_devices()
+    yield Finding(what="CUDA", state=f"{count} device{'s' if count != 1 else ''}" if count else "no device")
     yield _governor()
-    yield _load(len(cores))
+    load = os.getloadavg()[0]
+    busy = load >= 0.3 * len(cores)
+    yield Finding(
+        what="load",
+        state=f"{load:.2f} over the last minute",
+        level="note" if busy else "good",
+        advice="other processes use the cores: close them" if busy else "",
+    )
     yield _noise()
     yield _peak_memory()
-    yield from _power(bool(cuda_devices()))
+    yield from _power(on_cuda=count > 0)
     yield from _plugins()
 
 
@@ -60,36 +69,18 @@ def _torch() -> Finding:
         return Finding(what="torch", state="installed, version unknown")
 
 
-def _cuda() -> Finding:
-    count = cuda_devices()
-    return Finding(what="CUDA", state=f"{count} device{'s' if count != 1 else ''}" if count else "no device")
-
-
 def _governor() -> Finding:
     governor = read_text(_GOVERNOR)
     if governor is None:
         return Finding(what="clock", state="governor unknown (a virtual machine hides it)", level="note")
     if governor == "performance":
         return Finding(what="clock", state="governor performance")
-    return Finding(
-        what="clock",
-        state=f"governor {governor}",
-        level="note",
-        advice="cpupower frequency-set -g performance steadies it",
-    )
-
-
-def _load(cores: int) -> Finding:
-    load = os.getloadavg()[0]
-    if load < 0.3 * cores:
-        return Finding(what="load", state=f"{load:.2f} over the last minute")
-    return Finding(
-        what="load", state=f"{load:.2f} over the last minute", level="note", advice="other processes are busy"
-    )
+    advice = "`cpupower frequency-set -g performance` makes timing steadier"
+    return Finding(what="clock", state=f"governor {governor}", level="note", advice=advice)
 
 
 def _noise() -> Finding:
-    """The same small piece of work a few hundred times: how far do the slow ones lie from the median?"""
+    """Repeat a small piece of work a few hundred times, and compare the slow repeats with the median."""
     times = []
     for _ in range(300):
         start = perf_counter_ns()
@@ -97,26 +88,27 @@ def _noise() -> Finding:
         times.append(perf_counter_ns() - start)
     times.sort()
     ratio = times[int(0.95 * len(times))] / median(times)
-    state = f"95th percentile of equal work is {ratio:.2f} × its median"
+    state = f"the 95th percentile of equal work is {ratio:.2f} × its median"
     if ratio < 1.1:
         return Finding(what="noise", state=state)
-    return Finding(what="noise", state=state, level="note", advice="use several rounds; close what else runs")
+    return Finding(what="noise", state=state, level="note", advice="use several rounds; close other programs")
 
 
 def _peak_memory() -> Finding:
     found = probes()
     if not found:
-        return Finding(what="peak memory", state="unavailable: this system tells no process its size", level="bad")
+        state = "unavailable: this system does not report the memory of a process"
+        return Finding(what="peak memory", state=state, level="bad")
     if isinstance(found[0], HighWaterMark):
         return Finding(what="peak memory", state="the kernel's high-water mark can be reset")
-    state = f"by {found[0].source}: readings may be bounds"
+    state = f"read from {found[0].source}: some readings may be lower bounds"
     return Finding(what="peak memory", state=state, level="note", advice="needs a writable /proc/self/clear_refs")
 
 
-def _power(on_cuda: bool) -> Iterator[Finding]:
+def _power(*, on_cuda: bool) -> Iterator[Finding]:
     """The sensors that the energy meter would read, and why a domain has none."""
     device = Device.parse("cuda:0" if on_cuda else "cpu")
-    domains = domains_with(device)
+    domains = domains_of(device)
     choice = choose(device, domains, SOURCES)
     for domain in domains:
         names = [sensor.name for sensor in choice.sensors if sensor.domain == domain]

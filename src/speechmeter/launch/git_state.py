@@ -2,8 +2,8 @@
 
 A repository may come from a stranger, and its configuration names programs: `core.fsmonitor`, hooks, filters that
 attributes of its files ask for, the same again in submodules, a transport that fetches missing objects. None of them
-may run without `--trust`. So git is given a directory of ours, with a configuration of ours, that borrows the objects
-and a copy of the index. Where `git describe --dirty` would follow the configuration, this cannot.
+may run without the user's trust. So git is given a directory of ours, with a configuration of ours, that borrows the
+objects and a copy of the index. Where `git describe --dirty` would follow the configuration, this cannot.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def git_state(folder: Path | None = None) -> str:
     Submodules are not looked into: each has a configuration of its own.
     """
     program = shutil.which("git")
-    place = _git_dir((folder or Path.cwd()).absolute())
-    if place is None or program is None or not os.path.isabs(program):  # noqa: PTH117 - which gives text
+    found = _git_dir((folder or Path.cwd()).absolute())
+    if found is None or program is None or not os.path.isabs(program):  # noqa: PTH117 - which gives text
         return ""
     try:
         with TemporaryDirectory(prefix="speechmeter-git-") as ours:
-            return _Borrowed(program, Path(ours), *place).state()
+            return _Borrowed(program, Path(ours), *found).state()
     except (OSError, subprocess.SubprocessError, ValueError):
         return ""
 
@@ -53,7 +53,7 @@ def _git_dir(folder: Path) -> tuple[Path, Path] | None:
 
 
 def _first(file: Path) -> str:
-    """What a small file says, or the start of one that is not small."""
+    """The text of a small file, or the start of a longer one."""
     with file.open(encoding="utf-8", errors="replace") as opened:
         return opened.read(_LONGEST_PATH)
 
@@ -72,7 +72,7 @@ class _Borrowed:
         }  # fmt: skip
 
     def state(self) -> str:
-        """The commit, and whether tracked files differ from it. Raises ValueError where one cannot be told."""
+        """The commit, and whether tracked files differ from it. Raises ValueError where either is unknown."""
         # the one question to the repository itself: naming a commit and paths runs no program, whatever is configured
         commit, objects, index = self._ask(
             "rev-parse", "HEAD", "--git-path", "objects", "--git-path", "index", GIT_DIR=str(self._theirs)
@@ -95,8 +95,8 @@ class _Borrowed:
 
     def _settle(self, commit: str) -> None:
         """Files of a directory of git: at this commit, on no branch."""
-        told = self._run("config", "--file", str(self._common() / "config"), "--get-regexp", "^core\\.").stdout
-        kept = [line for line in told.splitlines() if _HARMLESS.fullmatch(line)]
+        found = self._run("config", "--file", str(self._common() / "config"), "--get-regexp", "^core\\.").stdout
+        kept = [line for line in found.splitlines() if _HARMLESS.fullmatch(line)]
         lines = ["[core]", *(line.removeprefix("core.").replace(" ", " = ", 1) for line in kept)]
         if len(commit) == len("0" * 64):
             lines += ["repositoryformatversion = 1", "[extensions]", "objectformat = sha256"]

@@ -1,9 +1,10 @@
 """A small process between the launcher and a measurement: whatever the measurement starts ends with it.
 
 Run as a script: `guard.py MESSAGE_FD LAUNCHER_PID GROUP COMMAND…`, where GROUP is the folder of a control group for the
-command, or nothing. It adopts every orphan below it (child subreaper), is told
-by the kernel when the launcher dies (parent-death signal), and kills all that is left before it reports the command's
-exit status on MESSAGE_FD. Standard library only, no import of ours: it must start in milliseconds and never fail.
+command, or nothing. It adopts every orphan below it (child subreaper), gets a
+signal from the kernel when the launcher dies (parent-death signal), and kills all that is left before it reports the
+command's exit status on MESSAGE_FD. Standard library only, no import of ours: it must start in milliseconds and never
+fail.
 
 A model may fork faster than its processes can be found. So the command has a process group of its own, which the kernel
 kills at once, forks under way included. What left the group is stopped first, all of it, and then killed: what is

@@ -1,7 +1,7 @@
-"""What is done on a machine of a cluster: tell which cases it can measure, and measure. Plain data in, plain data out.
+"""What runs on a machine of a cluster: a survey of the cases it can measure, measuring, and the transfer of artifacts.
 
-Whoever places the work calls these in a process on that machine; measuring itself is done in fresh processes below it,
-as on a single machine.
+Questions, orders and answers are plain data. The cluster calls these in a process on that machine; measuring itself
+happens in fresh processes below it, as on a single machine.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ import os
 import signal
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from speechmeter.core.errors import InputError, SubjectError
 from speechmeter.core.machine import available_cores, host_name, kib_field
 from speechmeter.core.outputs import Keep, SpeechFiles, TraceOptions
 from speechmeter.core.types import Case, Environment, Limits
-from speechmeter.engine.measure import Outcome
-from speechmeter.launch.booking import Told, measured_at
+from speechmeter.launch.child import outcome_from_json, outcome_to_json
+from speechmeter.launch.executors import SubprocessExecutor
 from speechmeter.launch.git_state import git_state
-from speechmeter.launch.job import outcome_from_json, outcome_to_json
-from speechmeter.launch.parcels import pack
-from speechmeter.launch.places import SubprocessPlace
-from speechmeter.launch.preflight import in_short, obstacle
+from speechmeter.launch.preflight import obstacle, summary
+from speechmeter.launch.recorder import Measured, measure_round
 
 _PR_SET_PDEATHSIG = 1
 PINNED = "pinned"
 """The fact of an environment that says which GPU of its host the process was given."""
+MOST_BYTES = 64 * 2**20
+"""The most that one measurement sends back besides its figures."""
 
 
 def survey(question: Mapping[str, Any]) -> dict[str, Any]:
-    """What this machine is, and for each case that it cannot measure why: `absent` or `refused`, by case id."""
+    """What this machine is, and why it cannot measure some cases: `absent` and `refused`, by case id."""
     _settle(question)
     absent: dict[str, str] = {}
     refused: dict[str, str] = {}
@@ -44,7 +44,7 @@ def survey(question: Mapping[str, Any]) -> dict[str, Any]:
         try:
             reason = obstacle(case, cuda=question["gpus"])
         except InputError as error:  # a model that is wrong among others that are right is only left out
-            (absent if isinstance(error, SubjectError) else refused)[case.id] = in_short(error)
+            (absent if isinstance(error, SubjectError) else refused)[case.id] = summary(error)
             continue
         if reason is not None:
             absent[case.id] = reason
@@ -58,12 +58,15 @@ def survey(question: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class Bench:
+class Worker:
     """A device of this machine, held for as long as the process lives: one measurement at a time."""
 
     def __init__(self, setting: Mapping[str, Any]) -> None:
         _settle(setting)
-        _end_with_parent()
+        with contextlib.suppress(OSError, AttributeError):  # absent outside Linux
+            # Be killed with the process that keeps this node: Ray's workers notice its end seconds later, and measure
+            # until then.
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, setting["cores"])
         self._limits = Limits(**setting["limits"])
@@ -72,45 +75,66 @@ class Bench:
         self._git = git_state()
 
     def measure(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """Measure one round of a case; the answer holds what `told` reads, and the files that were left."""
+        """Measure one round of a case; the answer is for `measured_from`, and has the files that were written."""
         case = Case.from_json(order["case"])
         with tempfile.TemporaryDirectory(prefix="speechmeter-") as folder:
-            place = SubprocessPlace(self._limits, Keep(folder=Path(folder), speech=self._speech, trace=self._trace))
-            found = measured_at(place, case, order["extent"], self._git, lambda phase: None)
+            keep = Keep(folder=Path(folder), speech=self._speech, trace=self._trace)
+            executor = SubprocessExecutor(self._limits, keep)
+            found = measure_round(executor, case, order["extent"], self._git)
             files, left_out = pack(Path(folder))
-        outcome = outcome_to_json(_pinned(found.outcome, case))
-        outcome["warnings"] += left_out
-        return {**asdict(found), "outcome": outcome, "files": files}
+        outcome = found.outcome
+        gpu = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if outcome.environment is not None and gpu and case.device.is_cuda:
+            facts = {**outcome.environment.facts, PINNED: gpu}
+            outcome = replace(outcome, environment=Environment(facts=facts, state=outcome.environment.state))
+        outcome = replace(outcome, warnings=(*outcome.warnings, *left_out))
+        return {**asdict(found), "outcome": outcome_to_json(outcome), "files": files}
 
 
-def told(answer: Mapping[str, Any]) -> Told:
-    """What a bench's answer says about the measurement."""
+def measured_from(answer: Mapping[str, Any]) -> Measured:
+    """What the answer of a worker says about the measurement."""
     plain = {key: answer[key] for key in ("host", "started", "wall_s", "git")}
-    return Told(outcome=outcome_from_json(answer["outcome"]), **plain)
+    return Measured(outcome=outcome_from_json(answer["outcome"]), **plain)
 
 
 def _settle(setting: Mapping[str, Any]) -> None:
-    """The driver's folder where this machine has it, so that names of files mean the same; else an empty one."""
+    """Go to the driver's folder where this machine has it, so that names of files mean the same; else an empty one."""
     os.environ.update(setting["environ"])
     folder = Path(setting["folder"])
     os.chdir(folder if folder.is_dir() else tempfile.mkdtemp(prefix="speechmeter-empty-"))
 
 
-def _end_with_parent() -> None:
-    """Be killed with the process that keeps this node: Ray's workers notice its end seconds later, still measuring."""
-    with contextlib.suppress(OSError, AttributeError):  # absent outside Linux
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def pack(folder: Path, most_bytes: int = MOST_BYTES) -> tuple[dict[str, bytes], list[str]]:
+    """The plain files below a folder by their names in it, small ones first, and what was left out, a line each."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    packed: dict[str, bytes] = {}
+    left_out, room = [], most_bytes
+    for path in sorted(files, key=lambda path: (path.stat().st_size, path)):
+        name, size = path.relative_to(folder).as_posix(), path.stat().st_size
+        if size > room:
+            left_out.append(
+                f"{name} ({size / 2**20:.0f} MiB) was not transferred: the limit is {most_bytes / 2**20:.0f} MiB"
+            )
+            continue
+        packed[name] = path.read_bytes()
+        room -= size
+    return packed, left_out
 
 
-def _pinned(outcome: Outcome, case: Case) -> Outcome:
-    device = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if outcome.environment is None or not device or not case.device.is_cuda:
-        return outcome
-    facts = {**outcome.environment.facts, PINNED: device}
-    return Outcome(
-        status=outcome.status,
-        reason=outcome.reason,
-        measurements=outcome.measurements,
-        warnings=outcome.warnings,
-        environment=Environment(facts=facts, state=outcome.environment.state),
-    )
+def unpack(packed: Mapping[str, bytes], folder: Path) -> list[str]:
+    """Write the files below a folder; those whose names or links lead out of it are refused and named."""
+    refused = []
+    for name, content in packed.items():
+        target = folder / name
+        if not _is_inside(name, target, folder):
+            refused.append(f"{name!r} would be written outside of the run, so it was not written")
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+    return refused
+
+
+def _is_inside(name: str, target: Path, folder: Path) -> bool:
+    pure = PurePosixPath(name)
+    plain = bool(pure.parts) and not pure.is_absolute() and "\0" not in name
+    return plain and target.resolve() == folder.resolve() / pure

@@ -1,4 +1,4 @@
-"""`--offline`: model libraries are told to stay off the network, and Python's sockets reach this machine alone."""
+"""Offline runs: model libraries are set to stay off the network, and Python's sockets reach this machine alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 _MARK = "SPEECHMETER_OFFLINE"
-"""Tells measuring processes, which inherit it."""
+"""Measuring processes inherit it, and so know that they are offline."""
 VARIABLES = (_MARK, "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
 """What keeps libraries, and measuring processes, off the network."""
 _METHODS = ("connect", "connect_ex", "sendto", "sendmsg")
@@ -19,12 +19,12 @@ _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 class OfflineError(OSError):
-    """Something wanted the network although it was forbidden; whatever tried it fails as without a network."""
+    """The network was used in an offline run. An OSError, so that libraries fail as they do without a network."""
 
 
 @contextmanager
 def offline(wanted: bool) -> Iterator[None]:
-    """While it lasts, and if wanted, nothing started from here uses the network."""
+    """Inside, and if wanted, nothing that is started from here uses the network."""
     if not wanted:
         yield
         return
@@ -43,14 +43,14 @@ def offline(wanted: bool) -> Iterator[None]:
 
 
 def is_offline() -> bool:
-    """Whether the launcher of this process was told `--offline`."""
+    """Whether this process belongs to an offline run."""
     return os.environ.get(_MARK) == "1"
 
 
 def refuse_network() -> Callable[[], None]:
-    """Let Python's sockets reach this machine alone, and look no name up; returns what takes it back.
+    """Let Python's sockets reach this machine alone, without name look-ups; returns a function that undoes it.
 
-    Code in C that opens sockets of its own is not held by this.
+    C code that opens sockets of its own is not restricted.
     """
     kept: dict[str, Any] = {name: socket.socket.__dict__.get(name) for name in _METHODS}
     look_up = socket.getaddrinfo
@@ -73,7 +73,7 @@ def _local_only(method: Callable[..., Any], *, last: bool) -> Callable[..., Any]
     def checked(self: socket.socket, *args: Any) -> Any:
         address = args[-1 if last else 0] if args else None
         if self.family in _FAMILIES and isinstance(address, tuple) and not _is_local(address[0]):
-            raise OfflineError(f"--offline: no connection to {address[0]}")
+            raise OfflineError(f"this run is offline: no connection to {address[0]}")
         return method(self, *args)
 
     return checked
@@ -82,7 +82,7 @@ def _local_only(method: Callable[..., Any], *, last: bool) -> Callable[..., Any]
 def _local_names(look_up: Callable[..., Any]) -> Callable[..., Any]:
     def checked(host: Any, *args: Any, **kwargs: Any) -> Any:
         if host is not None and not _is_local(host):
-            raise OfflineError(f"--offline: {host} is not looked up")
+            raise OfflineError(f"this run is offline: {host} is not looked up")
         return look_up(host, *args, **kwargs)
 
     return checked

@@ -1,4 +1,4 @@
-"""Everything that can be refused is refused here, before anything is written or started."""
+"""Refuses everything that can be refused before anything is written or started."""
 
 from __future__ import annotations
 
@@ -6,91 +6,90 @@ import ctypes
 import os
 import subprocess
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 
-from speechmeter.core import feeding, plugins
+from speechmeter.core import plugins
 from speechmeter.core.device import Device
 from speechmeter.core.errors import DeviceError, InputError, PlanError, SubjectError, UnavailableError
 from speechmeter.core.machine import available_cores, kib_field
 from speechmeter.core.types import Case, Limits, Skip
 
-Place = Callable[[Case, str], str | None]
-"""Where in the plan a case's model, audio or axis was asked for; None when nobody knows."""
+Origin = Callable[[Case, str], str | None]
+"""Where in the plan a key of a case (its model, input or an axis) was written; None when that is not known."""
 
 
-def preflight(cases: Sequence[Case], limits: Limits = Limits(), *, place: Place = lambda case, key: None) -> list[Skip]:
-    """Raise InputError for bad input; return the cases that cannot be had here, with the reason.
+def preflight(
+    cases: Sequence[Case], limits: Limits = Limits(), *, origin: Origin = lambda case, key: None
+) -> list[Skip]:
+    """Raise InputError for bad input; return the cases that are not available here, with the reason.
 
-    A model that is wrong among others that are right is such a case too: the rest is measured. When not one case is
-    left to measure that is an error.
+    A wrong model among right ones is one of these cases: the rest is measured. It is an error if no case is left.
     """
-    _check_limits(limits, cases, place)
+    total = kib_field("/proc/meminfo", "MemTotal")
+    wanted = (limits.memory_gib or 0) * 2**30
+    if cases and total is not None and wanted > total and all(case.device.is_cpu for case in cases):
+        raise DeviceError(
+            f"this machine has less memory than the limit of {limits.memory_gib:g} GiB: {total / 2**30:.1f} GiB",
+            where=origin(cases[0], "limits"),
+            key="limits.memory_gib",
+            fix="lower it",
+        )
     absent: list[Skip] = []
     wrong: SubjectError | None = None
     for case in cases:
         try:
-            reason = obstacle(case, place=place)
+            reason = obstacle(case, origin=origin)
         except SubjectError as error:
             wrong = wrong or error
-            reason = in_short(error)
+            reason = summary(error)
         if reason is not None:
             absent.append(Skip(case=case, reason=reason))
     if cases and len(absent) == len(cases):
         if wrong is not None:
             raise wrong
-        raise UnavailableError(absent[0].reason, where=place(cases[0], "models"), fix="see `speechmeter models`")
+        raise UnavailableError(absent[0].reason, where=origin(cases[0], "models"), fix="see `speechmeter models`")
     return absent
 
 
-def in_short(error: InputError) -> str:
-    """What is wrong and the way out, without the place."""
+def summary(error: InputError) -> str:
+    """What is wrong and how to fix it, without where it is."""
     return "; ".join(filter(None, [error.reason, error.fix]))
 
 
-def obstacle(case: Case, *, place: Place = lambda case, key: None, cuda: int | None = None) -> str | None:
+def obstacle(case: Case, *, origin: Origin = lambda case, key: None, cuda: int | None = None) -> str | None:
     """Why this machine cannot measure the case; None when it can. Raises InputError for bad input.
 
-    `cuda` is how many CUDA devices there are to be, where that is not what this process sees.
+    `cuda` is the number of CUDA devices to assume, where that is not what this process sees.
     """
-    count = cuda_devices() if cuda is None else cuda
-    _located(lambda case: _check_device(case, count), case, "device", place)
-    _located(_check_cores, case, "cores", place)
-    reason = _absence(case)
-    if reason is not None:
-        return reason
-    _located(plugins.subject(case.subject.plugin).check, case, "models", place)
-    _located(feeding.check, case, "models", place)
-    _located(plugins.workload(case.workload.plugin).check, case, case.workload.plugin, place)
-    return None
 
+    def ask(check: Callable[[Case], str | None], key: str) -> str | None:
+        """The answer of a check; its errors say where in the plan the key was written."""
+        try:
+            return check(case)
+        except InputError as error:
+            where = origin(case, key) or error.where
+            raise type(error)(error.reason, where=where, key=error.key, fix=error.fix) from error
+        except (Exception, SystemExit) as error:  # of a plug-in: the user gets a reason, not a traceback
+            name = case.subject.plugin if key == "models" else case.workload.plugin
+            raise PlanError(
+                f"the plug-in {name!r} failed when asked about {case.label}: {type(error).__name__}: {error}",
+                fix="leave it out, and report the bug to its author",
+            ) from error
 
-def _located(check: Callable[[Case], None], case: Case, key: str, place: Place) -> None:
-    try:
-        check(case)
-    except InputError as error:
-        raise type(error)(error.reason, where=place(case, key) or error.where, fix=error.fix) from error
-    except (Exception, SystemExit) as error:
-        raise _broken(case, key, error) from error
+    ask(partial(_check_device, count=cuda_devices() if cuda is None else cuda), "device")
+    ask(_check_cores, "cores")
+    reason = ask(_absence, "models")
+    if reason is None:
+        ask(lambda case: plugins.subject(case.subject.plugin).check(case), "models")
+        ask(plugins.check_input, "models")
+        ask(lambda case: plugins.workload(case.workload.plugin).check(case), case.workload.plugin)
+    return reason
 
 
 def _absence(case: Case) -> str | None:
-    try:
-        subject = plugins.subject(case.subject.plugin)
-        return subject.installed().missing or subject.unavailable(case)
-    except InputError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise _broken(case, "models", error) from error
-
-
-def _broken(case: Case, key: str, error: BaseException) -> PlanError:
-    """A plug-in that does something else than answer is no reason to end with a traceback."""
-    name = case.subject.plugin if key == "models" else case.workload.plugin
-    return PlanError(
-        f"the plug-in {name!r} failed when asked about {case.label}: {type(error).__name__}: {error}",
-        fix="leave it out, and tell whoever wrote it",
-    )
+    subject = plugins.subject(case.subject.plugin)
+    return subject.installed().missing or subject.unavailable(case)
 
 
 def _check_device(case: Case, count: int) -> None:
@@ -98,49 +97,53 @@ def _check_device(case: Case, count: int) -> None:
     if device.is_cpu:
         return
     if count == 0:
-        raise DeviceError("there is no CUDA device on this machine", fix="use device cpu")
+        raise DeviceError("there is no CUDA device on this machine", key="device", fix="use `device: cpu`")
     if (device.index or 0) >= count:
-        raise DeviceError(f"{device} does not exist: this machine has {count}", fix=f"use cuda:0 to cuda:{count - 1}")
-    if _torch_version().endswith("+cpu"):
-        raise UnavailableError(f"torch {_torch_version()} is built without CUDA", fix="install a CUDA build of torch")
+        last = f" to `device: cuda:{count - 1}`" if count > 1 else ""
+        raise DeviceError(
+            f"{device} does not exist: this machine has {count} CUDA device{'s' if count > 1 else ''}",
+            key="device",
+            fix=f"use `device: cuda:0`{last}",
+        )
+    try:
+        torch = version("torch")
+    except PackageNotFoundError:
+        return
+    if torch.endswith("+cpu"):
+        raise UnavailableError(f"torch {torch} is built without CUDA", fix="install a CUDA build of torch")
 
 
 def _check_cores(case: Case) -> None:
     here = len(available_cores())
     if case.axes["cores"] > here:
-        raise DeviceError(f"cores: {case.axes['cores']} asked, {here} here", fix=f"use at most {here}")
-
-
-def _check_limits(limits: Limits, cases: Sequence[Case], place: Place) -> None:
-    total = kib_field("/proc/meminfo", "MemTotal")
-    if limits.memory_gib is None or total is None or not cases:
-        return
-    only_cpu = all(case.device.is_cpu for case in cases)
-    if only_cpu and limits.memory_gib * 2**30 > total:
         raise DeviceError(
-            f"limits.memory_gib: {limits.memory_gib:g} asked, {total / 2**30:.1f} GiB here",
-            where=place(cases[0], "limits"),
-            fix="lower it",
+            f"{case.axes['cores']} cores were requested, and {here} are available here",
+            key="cores",
+            fix=f"use at most {here}",
         )
 
 
 def check_baseline(python: str) -> None:
-    """The other interpreter must be there and have Speechmeter. Raises InputError when not."""
-    where = "--baseline-python"
+    """Raise InputError if the other interpreter does not start or has no Speechmeter."""
     # not from the working directory, which may hold a `speechmeter.py` of a stranger
     code = "import sys; sys.path[:] = filter(None, sys.path); import speechmeter; print(speechmeter.__version__)"
     environ = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    fix = "use the path of a Python interpreter"
     try:
         answer = subprocess.run(
             [python, "-c", code], capture_output=True, text=True, timeout=60, env=environ, check=False
         )
     except OSError as error:
-        raise InputError(f"{python} cannot be started: {error.strerror}", where=where, fix="name a python") from error
+        raise InputError(f"cannot start {python}: {error.strerror}", key="baseline_python", fix=fix) from error
     except subprocess.TimeoutExpired:
-        raise InputError(f"{python} does not answer", where=where, fix="name a python") from None
+        raise InputError(f"{python} does not answer within 60 s", key="baseline_python", fix=fix) from None
     if answer.returncode != 0:
         last = (answer.stderr.strip().splitlines() or ["no message"])[-1]
-        raise InputError(f"{python} has no Speechmeter: {last}", where=where, fix="install it in that environment")
+        raise InputError(
+            f"{python} cannot import Speechmeter: {last}",
+            key="baseline_python",
+            fix="install Speechmeter in that environment",
+        )
 
 
 @cache
@@ -154,10 +157,3 @@ def cuda_devices() -> int:
     if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return 0
     return count.value
-
-
-def _torch_version() -> str:
-    try:
-        return version("torch")
-    except PackageNotFoundError:
-        return ""

@@ -1,4 +1,4 @@
-"""Run one job in a fresh process under a guard; block on its pipe until it reports, dies or oversteps its limit."""
+"""Run one job in a fresh process under a guard; block on its pipe until it reports, ends or exceeds its time limit."""
 
 from __future__ import annotations
 
@@ -18,18 +18,56 @@ from typing import Any
 
 from speechmeter.engine.measure import Outcome
 from speechmeter.launch import guard
-from speechmeter.launch.job import Job, outcome_from_json
+from speechmeter.launch.child import Job, outcome_from_json
 from speechmeter.launch.memory_limit import MemoryGroup, make_group
-from speechmeter.launch.tail import Tail
 
 CHILD = ("-c", "import sys; sys.path[:] = filter(None, sys.path); from speechmeter.launch.child import main; main()")
 """How an interpreter becomes a measuring process: nothing is imported from the working directory, which may hold a
 `json.py` of a stranger. `-m` would look there first, and Python 3.10 has no PYTHONSAFEPATH to stop it."""
 _TOKEN = "SPEECHMETER_PROCESS"
 _GUARD_GRACE_S = 10.0
+_KEPT_BYTES = 64 * 1024
+_CHUNK = 1 << 16
 _ALLOCATION_FAILED = ("bad_alloc", "MemoryError", "annot allocate memory", "DefaultCPUAllocator")
 
 Report = Callable[[str], None]
+
+
+class Tail:
+    """A pipe for what a process prints, of which the last 64 KiB are kept.
+
+    It is read as it comes, so that no amount of output fills a disk or stops the process.
+    """
+
+    def __init__(self) -> None:
+        self.read_fd, self.write_fd = os.pipe()
+        os.set_blocking(self.read_fd, False)
+        self.kept = b""
+
+    def read(self) -> bool:
+        """Take what is there; False once no process can write any more."""
+        try:
+            chunk = os.read(self.read_fd, _CHUNK)
+        except BlockingIOError:
+            return True
+        self.kept = (self.kept + chunk)[-_KEPT_BYTES:]
+        return bool(chunk)
+
+    def drain(self) -> None:
+        """Take what is left, without waiting for a writer that is still there."""
+        for _ in range(_KEPT_BYTES):
+            before = self.kept
+            if not self.read() or self.kept is before:
+                return
+
+    def close(self) -> None:
+        """Close the reading end."""
+        os.close(self.read_fd)
+
+    def last_line(self) -> str:
+        """The last line with anything in it, at most 200 characters."""
+        lines = [line.strip() for line in self.kept.decode(errors="replace").splitlines() if line.strip()]
+        return lines[-1][:200] if lines else ""
 
 
 class MeasuringProcess:
@@ -73,7 +111,9 @@ class MeasuringProcess:
             outcome = self._with_left_behind(self._outcome, helper_killed=oom_killed and self._group is not None)
         else:
             outcome = self._death(oom_killed=oom_killed)
-        self._keep_log(outcome)
+        if outcome.status != "ok" and self._printed.kept:
+            with contextlib.suppress(OSError):
+                self._log.write_bytes(self._printed.kept)
         return outcome
 
     def _measure(self, time_s: float | None) -> bool:
@@ -131,21 +171,19 @@ class MeasuringProcess:
                 return True
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
-                self._take(line)
+                # a model may write rubbish to any descriptor that it finds
+                with contextlib.suppress(ValueError, KeyError, TypeError):
+                    self._take(json.loads(line))
 
-    def _take(self, line: bytes) -> None:
-        try:
-            message = json.loads(line)
-            if "phase" in message:
-                self._phase = str(message["phase"])
-                self._report(self._phase)
-            elif "outcome" in message:
-                self._outcome = outcome_from_json(message["outcome"])
-            elif "exit" in message:
-                self._exit = int(message["exit"])
-                self._left_behind = int(message["left_behind"])
-        except (ValueError, KeyError, TypeError):  # a model may write rubbish to any descriptor it finds
-            return
+    def _take(self, message: Mapping[str, Any]) -> None:
+        if "phase" in message:
+            self._phase = str(message["phase"])
+            self._report(self._phase)
+        elif "outcome" in message:
+            self._outcome = outcome_from_json(message["outcome"])
+        elif "exit" in message:
+            self._exit = int(message["exit"])
+            self._left_behind = int(message["left_behind"])
 
     def _finish(self, process: subprocess.Popen[bytes]) -> None:
         """The guard kills all below it and leaves; if the guard itself was killed, find its orphans by their token."""
@@ -181,12 +219,6 @@ class MeasuringProcess:
             return outcome
         text = f"{self._left_behind} process(es) were left running and were killed"
         return replace(outcome, reason=outcome.reason or text, warnings=(*outcome.warnings, text))
-
-    def _keep_log(self, outcome: Outcome) -> None:
-        """The end of the output of a failed case stays beside the records; that of a sound one goes."""
-        if outcome.status != "ok" and self._printed.kept:
-            with contextlib.suppress(OSError):
-                self._log.write_bytes(self._printed.kept)
 
 
 def _signal_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Ray as the cluster: it reserves devices, pins GPUs, carries data, and notices what is lost. It measures nothing."""
+"""Ray as the cluster: it reserves devices, pins GPUs, transfers data, and notices losses. It measures nothing."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from speechmeter.core.drafts import draft_folder
 from speechmeter.core.errors import CannotGoOnError, InputError
 from speechmeter.core.machine import available_cores, kib_field
 from speechmeter.launch.cluster import Answer, Lane, Lost, Node
-from speechmeter.launch.node import Bench, survey
-from speechmeter.launch.ray_head import Gone, knock, other_head, own_head
+from speechmeter.launch.node import Worker, survey
+from speechmeter.launch.ray_head import HeadCheck, check_answers, other_head, own_head
 
 _LONGEST_FOLDER = 27
 """Of the folder for temporary files: what we and Ray add to it for a socket is up to 80 characters."""
@@ -44,19 +44,19 @@ _NOT_KINDS = ("CPU", "GPU", "memory", "object_store_memory")
 def opened(address: str | None) -> Iterator[RayCluster]:
     """The cluster at an address (`auto`: the one that this machine is in), or one of this machine alone.
 
-    The latter is started for the time of the `with` block, with a token of its own. Raises InputError without Ray, and
-    where no cluster answers.
+    The latter is started for the `with` block, with a token of its own. Raises InputError without Ray, and where no
+    cluster answers.
     """
     if find_spec("ray") is None:
-        raise InputError("Ray is not installed", where="--launcher ray", fix="pip install 'speechmeter[ray]'")
+        raise InputError("Ray is not installed", key="launcher", fix="pip install 'speechmeter[ray]'")
     if address is not None and address.startswith("ray://"):
         raise InputError(
-            "a driver outside of the cluster is not supported",
-            where="--address",
-            fix="let this machine join with `ray start --address=HOST:PORT --num-cpus=0`, and use --address auto",
+            "`ray://` is not supported: the machine that starts a run must be in the cluster",
+            key="address",
+            fix="join the cluster with `ray start --address=HOST:PORT --num-cpus=0`, and use `address: auto`",
         )
     if address is not None:
-        knock(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
+        check_answers(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
     try:
         with _environ({} if address else {**_OWN, "RAY_AUTH_TOKEN": secrets.token_hex(32)}):
             yield from _cluster(address)
@@ -84,13 +84,13 @@ def _check_loopback(ray: Any) -> None:
     if not all(ip_address(address).is_loopback for address in addresses):
         raise InputError(
             f"Ray {ray.__version__} listens on {', '.join(sorted(addresses))} instead of this machine alone",
-            where="--launcher ray",
-            fix="start a cluster as your network needs it, and give its --address",
+            key="launcher",
+            fix="start a cluster as your network needs it, and name it with `address`",
         )
 
 
 def _short_folder() -> AbstractContextManager[Path]:
-    """A folder for sockets and logs of a cluster, for nobody else to look into, gone afterwards.
+    """A folder for sockets and logs of a cluster, readable by us alone, removed afterwards.
 
     The path of a socket has 107 characters at most.
     """
@@ -102,7 +102,9 @@ def _connected(address: str | None, folder: Path) -> Any:
     """Ray, as the driver of a cluster; `folder` is for the logs of one that we start."""
     if address is None and "ray" in sys.modules and sys.modules["ray"].is_initialized():
         raise InputError(
-            "Ray runs in this process already", where="--launcher ray", fix="ray.shutdown() first, or name an address"
+            "Ray is already running in this process",
+            key="launcher",
+            fix="call ray.shutdown() first, or name the cluster with `address`",
         )
     import ray
 
@@ -114,8 +116,8 @@ def _connected(address: str | None, folder: Path) -> Any:
         if address is not None:
             ray.init(address=address, **quiet)
         else:
-            constants.ENABLE_RAY_CLUSTER = False  # it was read when Ray was imported, which may be long ago
-            (folder / "r").mkdir()  # Ray gives it to everybody; the folder around it is ours alone
+            constants.ENABLE_RAY_CLUSTER = False  # Ray read it when it was imported, perhaps long ago
+            (folder / "r").mkdir()  # Ray makes it readable for all; the folder around it is ours alone
             ray.init(
                 address="local",
                 num_cpus=len(available_cores()),
@@ -127,9 +129,11 @@ def _connected(address: str | None, folder: Path) -> Any:
             )
     except (ConnectionError, RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
         raise InputError(
-            f"no Ray cluster could be had at {address or 'this machine'}: {_first_line(error)}",
-            where="--address" if address else "--launcher ray",
-            fix="`ray status` tells whether one runs, and the page Clusters how to start one",
+            f"cannot connect to a Ray cluster at {address}: {_first_line(error)}"
+            if address
+            else f"cannot start Ray on this machine: {_first_line(error)}",
+            key="address" if address else "launcher",
+            fix="`ray status` shows whether a cluster runs; the documentation, page Clusters, says how to start one",
         ) from error
     finally:
         constants.ENABLE_RAY_CLUSTER = before
@@ -146,9 +150,9 @@ def _read_environ_again() -> None:
 
 
 class RayCluster:
-    """A `Cluster` of Ray. A lane is an actor that holds its device; it goes when the lane is released or we do."""
+    """A `Cluster` of Ray. A lane is an actor that holds its device; it ends when the lane is released or we end."""
 
-    def __init__(self, ray: Any, head_gone: Gone = lambda: None) -> None:
+    def __init__(self, ray: Any, head_gone: HeadCheck = lambda: None) -> None:
         self._ray = ray
         self._head_gone = head_gone
         self._actors: dict[int, Any] = {}
@@ -160,28 +164,28 @@ class RayCluster:
         return [_node(entry) for entry in self._ray.nodes() if entry["Alive"]]
 
     def survey(self, nodes: Sequence[Node], question: Mapping[str, Any]) -> list[Answer]:
-        """What each machine answers; one that does not within two minutes is lost."""
+        """The answer of each machine; one that does not answer within two minutes is lost."""
         task = self._ray.remote(num_cpus=0, max_retries=0)(survey)
         refs = [task.options(scheduling_strategy=self._on(node.id)).remote(dict(question)) for node in nodes]
         self._ended(refs, len(refs), _ANSWER_S)
         return [self._answer(ref, 0.1) for ref in refs]
 
     def submit(self, lane: Lane, setting: Mapping[str, Any], order: Mapping[str, Any]) -> None:
-        """Begin a measurement; the device is reserved first, and kept."""
+        """Start a measurement; the device is reserved first, and kept."""
         self._check_head()
         if lane.number not in self._actors:
-            remote = self._ray.remote(Bench).options(
+            remote = self._ray.remote(Worker).options(
                 num_cpus=lane.cpus,
                 num_gpus=lane.gpus,
                 memory=lane.memory_bytes or None,
                 max_restarts=0,
-                scheduling_strategy=self._on(lane.member.node.id),
+                scheduling_strategy=self._on(lane.machine.node.id),
             )
             self._actors[lane.number] = remote.remote(dict(setting))
         self._running[self._actors[lane.number].measure.remote(dict(order))] = lane.number
 
     def wait(self, timeout_s: float) -> list[tuple[int, Answer]]:
-        """What ended; an actor that was lost is forgotten, so that the next measurement begins with a new one."""
+        """The measurements that ended; after a loss the next measurement of the lane starts with a new actor."""
         ended = []
         for ref in self._ended(list(self._running), 1, timeout_s):
             number, answer = self._running.pop(ref), self._answer(ref, _ANSWER_S)
@@ -191,7 +195,7 @@ class RayCluster:
         return ended
 
     def release(self, lane: Lane) -> None:
-        """Give the device back."""
+        """Release the device."""
         self._drop(lane.number)
 
     def _drop(self, number: int) -> None:
@@ -212,10 +216,10 @@ class RayCluster:
         return []
 
     def _check_head(self) -> None:
-        """Raise CannotGoOnError when nobody is there to ask: Ray would wait a minute, and then end this process."""
+        """Raise CannotGoOnError when the head is gone: Ray would wait a minute, and then end this process."""
         why = self._head_gone()
         if why is not None:
-            raise CannotGoOnError(f"{why}; what is finished is kept: start again with --resume")
+            raise CannotGoOnError(f"{why}; use `resume` to continue")
 
     def _answer(self, ref: Any, timeout_s: float) -> Answer:
         errors = self._ray.exceptions
@@ -249,7 +253,7 @@ def _node(entry: Mapping[str, Any]) -> Node:
 
 
 def _first_line(error: BaseException) -> str:
-    """What an exception says, in a line; of an error that happened elsewhere the last line, which names it."""
+    """The message of an exception in one line: of a remote error the last line, which names it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
@@ -258,7 +262,7 @@ def _first_line(error: BaseException) -> str:
 
 @contextmanager
 def _environ(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of this process, for what is started meanwhile."""
+    """Set variables of this process, for the processes that are started meanwhile."""
     before = {key: os.environ.get(key) for key in variables}
     os.environ.update(variables)
     try:

@@ -1,4 +1,4 @@
-"""Whether the head of a Ray cluster is there: Ray itself goes on trying for minutes, and then ends this process."""
+"""Whether the head of a Ray cluster answers: Ray itself tries for minutes, and then ends this process."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from typing import Any
 
 from speechmeter.core.errors import InputError
 
-KNOCK_S = 5.0
+CONNECT_S = 5.0
 _AGAIN_S = 5.0
-_PATIENCE = 3
-"""So often in a row a head may not answer while a run lasts: one that is restarted comes back."""
+_TRIES = 3
+"""How many checks in a row may fail during a run: a head that is restarted comes back."""
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-"""How gRPC begins, with settings that say nothing. A server sends its own at once."""
+"""How a gRPC connection begins, with empty settings. A server sends its own at once."""
 _SETTINGS = 4
 _NEEDED = ("gcs_server", "raylet")
 
-Gone = Callable[[], str | None]
-"""Says why the head is gone; None while it is there."""
+HeadCheck = Callable[[], str | None]
+"""Returns why the head is gone; None while it is there."""
 
 
-def knock(address: str) -> None:
+def check_answers(address: str) -> None:
     """Raise InputError where no head answers within seconds. `auto` is the cluster that this machine is in."""
     found = _running_here() if address == "auto" else address
     why = _unanswered(found)
     if why is not None:
         raise InputError(
             f"no Ray cluster answers at {found!r}: {why}",
-            where="--address",
-            fix="start one with `ray start --head --port=6379` and give HOST:6379",
+            key="address",
+            fix="start one with `ray start --head --port=6379`, and use HOST:6379 as the address",
         )
 
 
@@ -44,7 +44,9 @@ def _running_here() -> str:
         return str(services.canonicalize_bootstrap_address("auto"))
     except (ConnectionError, ValueError, OSError, RuntimeError) as error:
         raise InputError(
-            "no Ray cluster runs on this machine", where="--address", fix="`ray start` one, or give HOST:PORT"
+            "no Ray cluster runs on this machine",
+            key="address",
+            fix="start one with `ray start`, or use HOST:PORT of one as the address",
         ) from error
 
 
@@ -52,23 +54,23 @@ def _unanswered(address: str) -> str | None:
     """Why no gRPC server answers at an address; None where one does."""
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_S) as talk:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S) as talk:
             if os.environ.get("RAY_USE_TLS", "0").lower() not in ("0", "false", ""):
-                return None  # what it says is not for us
+                return None  # its answer is encrypted
             talk.sendall(_HELLO)
             said = talk.recv(9)
     except TimeoutError:
-        return f"nothing within {KNOCK_S:g} s"
+        return f"nothing within {CONNECT_S:g} s"
     except (OSError, ValueError, OverflowError) as error:
         return str(error)
-    return None if len(said) > 3 and said[3] == _SETTINGS else "whoever listens there is no Ray head"
+    return None if len(said) > 3 and said[3] == _SETTINGS else "the program that listens there is not a Ray head"
 
 
-def own_head(ray: Any) -> Gone:
+def own_head(ray: Any) -> HeadCheck:
     """Watches the processes of a cluster that we started."""
 
     def gone() -> str | None:
-        with contextlib.suppress(AttributeError):  # Ray's own books, which may be kept otherwise one day
+        with contextlib.suppress(AttributeError):  # internals of Ray, which may change
             dead = {str(kind) for kind, _ in ray._private.worker._global_node.dead_processes()}
             ended = sorted(dead.intersection(_NEEDED))
             return f"Ray's {' and '.join(ended)} on this machine ended" if ended else None
@@ -77,16 +79,17 @@ def own_head(ray: Any) -> Gone:
     return gone
 
 
-def other_head(address: str) -> Gone:
-    """Knocks at a cluster that somebody else started, every few seconds."""
-    state = {"next_s": 0.0, "failed": 0.0}
+def other_head(address: str) -> HeadCheck:
+    """Connects every few seconds to a cluster that somebody else started."""
+    next_s, failed = 0.0, 0
 
     def gone() -> str | None:
-        if monotonic() < state["next_s"]:
+        nonlocal next_s, failed
+        if monotonic() < next_s:
             return None
         why = _unanswered(address)
-        state["failed"] = state["failed"] + 1 if why is not None else 0.0
-        state["next_s"] = monotonic() + _AGAIN_S
-        return f"the head at {address} does not answer: {why}" if state["failed"] >= _PATIENCE else None
+        failed = 0 if why is None else failed + 1
+        next_s = monotonic() + _AGAIN_S
+        return f"the head at {address} does not answer: {why}" if failed >= _TRIES else None
 
     return gone

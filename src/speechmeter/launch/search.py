@@ -1,7 +1,7 @@
-"""A search for the largest that fits: trial after trial in a place, each an ordinary record before the next begins.
+"""A search for the largest size that fits: one trial after another, each an ordinary record before the next begins.
 
-Which size comes next follows from the records alone, so that a search that was stopped goes on where it was. Running
-out of memory is an answer. Any other failure is none: the search of that line ends there.
+The next size follows from the records alone, so a search that was stopped continues where it was. Running out of memory
+is an answer. Any other failure is not: it ends the search of that line.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from speechmeter.core import plugins
 from speechmeter.core.errors import InputError, StoppedRun
 from speechmeter.core.finding import Target, at
 from speechmeter.core.types import FAILED, Case, Record, Skip
-from speechmeter.launch.agenda import Sweep
-from speechmeter.launch.booking import Event, Watcher
-from speechmeter.launch.places import Place
-from speechmeter.launch.sweep import run_sweep
+from speechmeter.launch.executors import Executor
+from speechmeter.launch.recorder import Event, Watcher, run_sweep
+from speechmeter.launch.schedule import Sweep
 from speechmeter.store.run_dir import RunWriter
 
 OUT_OF_MEMORY = "oom"
@@ -27,7 +26,7 @@ _ONCE = Rounds(least=1, most=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What is to be searched: one line a case, the target's axis of which is raised from where it stands.
+    """What to search: each case is a line, along which the target's axis is raised from the value of the case.
 
     `most` and `within` are as in `Target`. Lines in `unavailable` get a record with the reason.
     """
@@ -48,24 +47,24 @@ class Search:
         )
 
 
-def run_search(search: Search, place: Place, store: RunWriter, watch: Watcher = lambda event: None) -> None:
+def run_search(search: Search, executor: Executor, store: RunWriter, watch: Watcher = lambda event: None) -> None:
     """Search every line, one after another. Raises StoppedRun where it ends early, finished trials kept."""
     left_out = {skip.case.id for skip in search.unavailable}
     absent = Sweep(cases=(), rounds=_ONCE, unavailable=search.unavailable, retry_failed=search.retry_failed)
-    run_sweep(absent, place, store, watch)
+    run_sweep(absent, executor, store, watch)
     lines = [line for line in search.lines if line.id not in left_out]
     count = _Count(watch=watch)
     try:
-        for place_in_order, line in enumerate(lines):
-            count.lines_after = len(lines) - place_in_order - 1
-            _search_line(search, line, _Trials(search=search, place=place, store=store, count=count))
+        for index, line in enumerate(lines):
+            count.lines_after = len(lines) - index - 1
+            _search_line(search, line, _Trials(search=search, executor=executor, store=store, count=count))
     except StoppedRun as stop:
         stop.finished = f"{count.made} trials measured, all kept"
         raise
 
 
 class _Count:
-    """Trials made and still to come: the events of single trials are told as those of the whole search."""
+    """Trials made and still to come: turns the events of single trials into those of the whole search."""
 
     def __init__(self, watch: Watcher) -> None:
         self._watch = watch
@@ -86,20 +85,20 @@ class _Trials:
     """Makes single trials."""
 
     search: Search
-    place: Place
+    executor: Executor
     store: RunWriter
     count: _Count
 
     def record(self, trial: Case) -> Record:
         """The record of a trial: the store's, unless it failed otherwise than for memory and is to be repeated."""
         again = self.search.retry_failed and self._stored(trial, *(FAILED - {OUT_OF_MEMORY})) is not None
-        run_sweep(Sweep(cases=[trial], rounds=_ONCE, retry_failed=again), self.place, self.store, self.count.watch)
+        run_sweep(Sweep(cases=[trial], rounds=_ONCE, retry_failed=again), self.executor, self.store, self.count.watch)
         found = self._stored(trial)
         assert found is not None
         return found
 
     def known(self, line: Case) -> dict[int, bool]:
-        """What the store says of sizes of a line: whether they fitted."""
+        """The sizes of a line that the store has, and whether each fitted."""
         target = self.search.target
         own = line.line(target.axis)
         return {

@@ -10,7 +10,7 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.outputs import Output
 from speechmeter.core.protocols import ORDINARY, Phase, Session
-from speechmeter.core.quality import IMPORT, IMPORTED, QUALITY, quality_of
+from speechmeter.core.quality import IMPORTED, QUALITY, quality_of
 from speechmeter.core.score_file import ScoreRow, read_scores, score_for
 from speechmeter.core.types import Batch, Case, Measurement
 from speechmeter.meters.scoring import Answer, missing, score
@@ -40,7 +40,7 @@ class QualityMeter:
         """Needs the scorer's package; imported scores need a row about the case."""
         path = _import_path(case)
         if path is None:
-            return missing(quality_of(case.protocol, case.workload.plugin)[1])
+            return missing(quality_of(case.protocol.quality, case.workload.plugin)[1])
         try:
             row = _row(case, path)
         except InputError as error:
@@ -53,7 +53,7 @@ class QualityMeter:
         row = _row(session.case, path) if path is not None else None
         if row is not None:
             return _imported(row, str(path))
-        normaliser_id, scores = quality_of(session.case.protocol, session.case.workload.plugin)
+        normaliser_id, scores = quality_of(session.case.protocol.quality, session.case.workload.plugin)
         if not any(batch.references for batch in session.all_batches):
             return [Measurement.absent(metrics.ANSWERED, "the workload has no references to score against")]
         outputs = session.outputs()
@@ -96,8 +96,8 @@ def _sound(outputs: Sequence[Output]) -> bool:
 
 
 def _import_path(case: Case) -> Path | None:
-    path = case.protocol.get(QUALITY, {}).get(IMPORT)
-    return None if path is None else Path(path)
+    asked = case.protocol.quality
+    return None if asked is None or asked.import_ is None else Path(asked.import_)
 
 
 def _row(case: Case, path: Path) -> ScoreRow | None:

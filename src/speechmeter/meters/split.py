@@ -1,23 +1,20 @@
 """What a call spends its time on, from a profiled pass: kernels, copies, the runtime, operators on the CPU, nothing.
 
-Every moment belongs to the first of these that was under way. For shares, never for latency. Imports torch late.
+Every moment belongs to the first of these that was running. For shares, never for latency. Imports torch late.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
-from types import MappingProxyType
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import ORDINARY, Phase, Session
+from speechmeter.core.protocols import Meter, Phase, Session
 from speechmeter.core.scope import BUSY, SPLIT, Scope
 from speechmeter.core.types import Case, Measurement
-from speechmeter.meters.modules.events import Events
-from speechmeter.meters.modules.spans import Span, merged, overlap
-from speechmeter.meters.recording.needs import Needs
-from speechmeter.meters.recording.recording import Recording
+from speechmeter.meters import torch_missing
+from speechmeter.meters.recording.events import Events, Span, merged, overlap
+from speechmeter.meters.recording.recording import Needs, Recording
 from speechmeter.meters.recording.session import recording_of
 
 KERNEL, MEMCPY, RUNTIME, CPU, IDLE = "kernel", "memcpy", "runtime", "cpu", "idle"
@@ -29,22 +26,18 @@ Kinds = Mapping[str, Sequence[Span]]
 Seconds = dict[str, float]
 
 
-class SplitMeter:
+class SplitMeter(Meter):
     """Seconds of a call by the first kind of work that was under way, and how long CPU and GPU were busy."""
 
     name = "split"
     metrics = (metrics.TIME_SPLIT, metrics.TIME_BUSY)
-    environ: Mapping[str, str] = MappingProxyType({})
-    ways = ORDINARY
     phase = Phase.PROFILE
 
     def unavailable(self, case: Case) -> str | None:
-        """Needs torch. On a CPU there are operators and the rest; compiled code there is not seen at all."""
-        if find_spec("torch") is None:
-            return "calls are split by torch's profiler, and torch is not installed"
+        """Needs torch. On a CPU there are operators and the rest; the profiler sees no compiled code there."""
         if case.axes.get("compile") and not case.device.is_cuda:
-            return "compiled code on a CPU runs outside of operators: the profiler does not see it"
-        return None
+            return torch_missing() or "compiled code on a CPU runs outside of operators: the profiler does not see it"
+        return torch_missing()
 
     def needs(self, session: Session) -> Needs:
         """A few calls."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from speechmeter.core import plugins
-from speechmeter.core.axes import CORE_AXES, Axis
+from speechmeter.core.axes import CORE_AXES, Axis, Option
 from speechmeter.core.errors import InputError, PlanError, SubjectError
 from speechmeter.core.quality import IMPORT, QUALITY, normaliser_id
 from speechmeter.plan.finding import searching
@@ -158,25 +158,25 @@ def _check_trust(entry: ModelEntry, subject: Any, source: Source, path: KeyPath,
 def _check_stage(stage: ModelEntry, source: Source, path: KeyPath, *, trust: bool) -> None:
     """A stage of a cascade is a model, and may also set axes of its own."""
     subject = _named(lambda: plugins.subject(plugin_of(stage.load)), source, path)
-    own_axes = tuple(axis.name for axis in subject.axes)
-    given = stage.model_extra or {}
-    _check_options(given, (*subject.options, *own_axes), source, path, plugin_of(stage.load))
-    for axis in subject.axes:
-        if axis.name in given and (wrong := axis.check(given[axis.name])) is not None:
-            raise PlanError(wrong, where=source.place((*path, axis.name)), fix=axis.help)
+    _check_options(stage.model_extra, (*subject.options, *subject.axes), source, path, plugin_of(stage.load))
     _check_trust(stage, subject, source, path, trust=trust)
 
 
 def _check_options(
-    given: Mapping[str, Any] | None, allowed: tuple[str, ...], source: Source, path: KeyPath, plugin: str
+    given: Mapping[str, Any] | None, allowed: Sequence[Option], source: Source, path: KeyPath, plugin: str
 ) -> None:
-    for key in given or {}:
-        if key not in allowed:
+    known = {option.name: option for option in allowed}
+    for key, value in (given or {}).items():
+        if key not in known:
+            own = ["name", "load"] if path[0] == "models" else ["name"]
             raise PlanError(
                 f"unknown key {key!r} for {plugin!r}",
                 where=source.place((*path, key)),
-                fix=plugins.nearest(key, ["name", "load", *allowed]),
+                fix=plugins.nearest(key, [*own, *known]),
             )
+        if (wrong := known[key].check(value)) is not None:
+            fix = known[key].help or None
+            raise PlanError(f"{plugin}: {wrong}", where=source.place((*path, key)), fix=fix)
 
 
 def _check_schedule(plan: Plan, source: Source) -> None:

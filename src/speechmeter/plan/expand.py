@@ -13,7 +13,8 @@ from typing import Any
 from speechmeter.core import plugins
 from speechmeter.core.axes import CORE_AXES, axis_names
 from speechmeter.core.machine import available_cores
-from speechmeter.core.quality import IMPORT, QUALITY, default_scores, normaliser_id
+from speechmeter.core.protocol import Protocol, RepeatsProtocol, ScheduleProtocol, SteadyProtocol
+from speechmeter.core.quality import QUALITY, Quality, default_scores, normaliser_id
 from speechmeter.core.types import CONTENT_HASHES, Case, Skip, Spec
 from speechmeter.plan.build import SPECIAL_AUDIO, axes_of
 from speechmeter.plan.finding import search_protocol
@@ -53,7 +54,7 @@ def outside_triangle(plan: Plan, case: Case) -> bool:
 
 
 def _all_cases(plan: Plan) -> Iterator[Case]:
-    protocol = search_protocol(plan) if plan.find is not None else {**_protocol(plan), **_quality(plan)}
+    protocol = search_protocol(plan) if plan.find is not None else _protocol(plan)
     for entry in plan.models:
         # one input after the other at each size, so that the same on noise and on real audio are neighbours in time
         by_input = [_cases_of(plan, entry, workload, protocol) for workload in _workload_specs(plan)]
@@ -61,7 +62,7 @@ def _all_cases(plan: Plan) -> Iterator[Case]:
             yield from (case for case in those if case is not None)
 
 
-def _cases_of(plan: Plan, entry: ModelEntry, workload: Spec, protocol: Mapping[str, Any]) -> Iterator[Case]:
+def _cases_of(plan: Plan, entry: ModelEntry, workload: Spec, protocol: Protocol) -> Iterator[Case]:
     own = axes_of(entry)
     names = [*axis_names(CORE_AXES), *axis_names(own), *_workload_axes(workload)]
     left_out = {(axis.name, axis.default) for axis in own if axis.late}
@@ -136,33 +137,26 @@ def _settled(axes: dict[str, Any]) -> dict[str, Any]:
     return axes
 
 
-def _protocol(plan: Plan) -> dict[str, Any]:
+def _protocol(plan: Plan) -> Protocol:
     """How samples are taken; part of a case's identity."""
-    shared: dict[str, Any] = {"clock": "perf_counter_ns", "sync": "both edges", "seed": plan.seed}
-    if plan.power_log is not None:
-        shared["power_log"] = plan.power_log
-    if plan.filter:
-        shared["filter"] = list(plan.filter)
+    shared: dict[str, Any] = {
+        "seed": plan.seed, "power_log": plan.power_log, "filter": plan.filter, "quality": _quality(plan)
+    }  # fmt: skip
     if plan.schedule is not None:
-        return {**shared, "mode": "schedule", **plan.schedule.model_dump()}
+        return ScheduleProtocol(**shared, **plan.schedule.model_dump())
     if plan.repeats is not None:
-        return {**shared, "mode": "repeats", "discard": plan.discard, "samples": plan.repeats}
-    return {
-        **shared,
-        "mode": "steady",
-        "warmup": plan.warmup,
-        "samples": plan.samples,
-        "min_samples": plan.min_samples,
-        "budget_s": plan.budget_s,
-    }
+        return RepeatsProtocol(**shared, discard=plan.discard, samples=plan.repeats)
+    return SteadyProtocol(
+        **shared, warmup=plan.warmup, samples=plan.samples, min_samples=plan.min_samples, budget_s=plan.budget_s
+    )
 
 
-def _quality(plan: Plan) -> dict[str, Any]:
+def _quality(plan: Plan) -> Quality | None:
     """How outputs are scored, every default written out; nothing for a plan that does not ask for it."""
     if QUALITY not in plan.meters:
-        return {}
+        return None
     asked = plan.quality or QualityEntry()
     if asked.import_ is not None:
-        return {QUALITY: {IMPORT: asked.import_, **content_hashes(Path(asked.import_))}}
+        return Quality(import_=asked.import_, extra=content_hashes(Path(asked.import_)))
     scores = asked.scores or default_scores(plan.workload.name)
-    return {QUALITY: {"normaliser": normaliser_id(asked.normaliser), "scores": list(scores)}}
+    return Quality(normaliser=normaliser_id(asked.normaliser), scores=scores)

@@ -6,7 +6,8 @@ from typing import Any
 
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import PlanError
-from speechmeter.core.finding import TARGETS, TRIAL_METERS, Target, trial_protocol
+from speechmeter.core.finding import TARGETS, TRIAL_METERS, Target
+from speechmeter.core.protocol import SearchProtocol
 from speechmeter.plan.schema import Plan
 from speechmeter.plan.source import Source
 
@@ -77,10 +78,10 @@ def _start(plan: Plan, target: Target, source: Source) -> int | float:
     return start
 
 
-def search_protocol(plan: Plan) -> dict[str, Any]:
+def search_protocol(plan: Plan) -> SearchProtocol:
     """The protocol of the trials that a plan asks for."""
     assert plan.find is not None
-    return trial_protocol(plan.find, seed=plan.seed, margin=plan.find_margin, memory_gib=plan.limits.memory_gib)
+    return SearchProtocol(find=plan.find, seed=plan.seed, margin=plan.find_margin, memory_gib=plan.limits.memory_gib)
 
 
 def _meters(plan: Plan) -> tuple[str, ...]:

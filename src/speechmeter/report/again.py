@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from speechmeter.core.axes import CORE_AXES, SHARED_AXES
-from speechmeter.core.finding import FIND, MARGIN, MEMORY_GIB, target_of
+from speechmeter.core.finding import target_of
 from speechmeter.core.naming import default_name, joined_name
-from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY
+from speechmeter.core.protocol import RepeatsProtocol, ScheduleProtocol, SearchProtocol, SteadyProtocol
+from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY, Quality
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Spec
 
 _FLAGS = ("seconds", "batch", "device", "dtype", "threads", "cores", "compile", "deterministic", "boundary")
@@ -59,38 +60,41 @@ def _axes(axes: Mapping[str, Any]) -> Iterator[str]:
 
 def _protocol(case: Case) -> Iterator[str]:
     protocol = case.protocol
-    mode = protocol.get("mode")
     settings: dict[str, Any] = {}
-    if target := target_of(case):
+    if isinstance(protocol, SearchProtocol) and (target := target_of(case)):
         settings = _trial(protocol, case.axes[target.axis])
-    elif mode == "repeats":
-        settings = {"repeats": protocol["samples"], "discard": protocol["discard"]}
-    elif mode == "schedule":
-        settings = {"schedule": {key: protocol[key] for key in _SCHEDULE}}
-    elif mode == "steady":
-        settings = {key: protocol[key] for key, usual in _STEADY.items() if protocol.get(key, usual) != usual}
-    if protocol.get("seed"):
-        settings["seed"] = protocol["seed"]
-    settings |= {key: protocol[key] for key in ("power_log", "filter") if protocol.get(key)}
-    if QUALITY in protocol:
-        settings[QUALITY] = _quality(protocol[QUALITY])
+    elif isinstance(protocol, RepeatsProtocol):
+        settings = {"repeats": protocol.samples, "discard": protocol.discard}
+    elif isinstance(protocol, ScheduleProtocol):
+        settings = {"schedule": {key: getattr(protocol, key) for key in _SCHEDULE}}
+    elif isinstance(protocol, SteadyProtocol):
+        settings = {key: value for key, usual in _STEADY.items() if (value := getattr(protocol, key)) != usual}
+    if protocol.seed:
+        settings["seed"] = protocol.seed
+    if protocol.power_log:
+        settings["power_log"] = protocol.power_log
+    if protocol.filter:
+        settings["filter"] = list(protocol.filter)
+    if protocol.quality is not None:
+        settings[QUALITY] = _quality(protocol.quality)
     for key, value in settings.items():
         yield from ("--set", _setting(key, value))
 
 
-def _trial(protocol: Mapping[str, Any], size: float) -> dict[str, Any]:
+def _trial(protocol: SearchProtocol, size: float) -> dict[str, Any]:
     """A search that goes no further than the size of this trial, and so begins with it."""
-    settings = {FIND: protocol[FIND], "find_most": size, "find_margin": protocol[MARGIN]}
-    if protocol[MEMORY_GIB] is not None:
-        settings["limits"] = {"memory_gib": protocol[MEMORY_GIB]}
+    settings: dict[str, Any] = {"find": protocol.find, "find_most": size, "find_margin": protocol.margin}
+    if protocol.memory_gib is not None:
+        settings["limits"] = {"memory_gib": protocol.memory_gib}
     return settings
 
 
-def _quality(asked: Mapping[str, Any]) -> dict[str, Any]:
-    if IMPORT in asked:
-        return {IMPORT: asked[IMPORT]}
+def _quality(asked: Quality) -> dict[str, Any]:
+    if asked.import_ is not None:
+        return {IMPORT: asked.import_}
     names = {versioned: name for name, versioned in NORMALISERS.items()}
-    return {"normaliser": names.get(asked["normaliser"], asked["normaliser"]), "scores": list(asked["scores"])}
+    normaliser = asked.normaliser or ""
+    return {"normaliser": names.get(normaliser, normaliser), "scores": list(asked.scores)}
 
 
 def _setting(key: str, value: Any) -> str:

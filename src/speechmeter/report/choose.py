@@ -209,7 +209,7 @@ def refuse_absent(
         raise _refusal(f"this run {view.cases.lack}", view.cases.options, records, word, run)
     if {cell.word for cell in cells} <= {NOT_MEASURED, ""}:
         fix = f"its meters are {', '.join(asked)}; `metric: summary` has a figure of each"
-        raise InputError(f"this run has no figures of {word}", key="metric", fix=fix)
+        raise InputError(f"no figures of {word}: this run measured none", key="metric", fix=fix)
 
 
 def _missing(records: Sequence[Record], word: str, view: View | None, asked: Sequence[str]) -> list[str]:
@@ -232,4 +232,5 @@ def _refusal(reason: str, options: Mapping[str, str], records: Sequence[Record],
     more |= {"trust": True} if any(plugins.subject(name).runs_code for name in plugged) else {}
     new = shlex.quote(f"{str(run).rstrip('/')}-{'split' if split else word}")
     command = command_line("run", plan, **more, output=new)
+    reason = f"no figures of {'busy time' if split else word}: {reason}"
     return InputError(reason, key="split" if split else "metric", fix=f"measure it with: {command}")

@@ -203,7 +203,7 @@ def _with_ranges(texts: Sequence[str]) -> str:
 
 def protocol_note(case: Case, group: Group) -> str:
     """How the figures below a title were taken, in one line."""
-    axes, rule = case.axes, case.protocol
+    axes, rule = case.axes, case.protocol.to_json()
     measured = (sum(record.status == "ok" for record in records) for records in group)
     rounds = {count for count in measured if count} or {0}
     low, high = min(rounds), max(rounds)

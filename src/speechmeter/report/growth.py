@@ -105,7 +105,7 @@ def _told_apart(cases: Sequence[Case], axis: str) -> list[str]:
 
 def _rest(case: Case) -> dict[str, Any]:
     axes = {name: value for name, value in case.axes.items() if name not in AXES}
-    return {**axes, **case.protocol, "meters": " + ".join(case.meters)}
+    return {**axes, **case.protocol.to_json(), "meters": " + ".join(case.meters)}
 
 
 def _held(axes: Mapping[str, Any], axis: str) -> str:

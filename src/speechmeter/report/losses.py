@@ -9,6 +9,7 @@ from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.selecting import by_case
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.protocol import ScheduleProtocol
 from speechmeter.core.types import Record
 from speechmeter.report.labels import batching, varying_axes
 from speechmeter.report.tables import NOT_MEASURED, UNAVAILABLE, Cell, Row, Table, cell_of, list_table, measured
@@ -71,7 +72,7 @@ def _table(ranking: Ranking) -> Table:
     checks = [m for m in (metrics.LOSS_DEVIATION, metrics.GRADIENT_DEVIATION) if measured(everything, m)]
     shown: list[Metric] = [metrics.LATENCY, *costs, *checks]
     # with the schedule of the original study, its figures are also shown as it prints them
-    published = any(record.case.protocol.get("mode") == "schedule" for record in everything)
+    published = any(isinstance(record.case.protocol, ScheduleProtocol) for record in everything)
     rows = [
         Row(
             labels=(group[0].case.subject.name, str(rank) if rank <= len(ranking.ranked) else NOT_MEASURED),

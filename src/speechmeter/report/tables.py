@@ -10,6 +10,7 @@ from speechmeter.analysis.estimate import estimate, real_time, samples_needed
 from speechmeter.analysis.intervals import Quantity
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.protocol import RepeatsProtocol, SteadyProtocol
 from speechmeter.core.scope import LOADING
 from speechmeter.core.types import Record
 from speechmeter.report.explaining import definition_line
@@ -168,8 +169,8 @@ def case_table(title: str, records: Sequence[Record], shown: Sequence[Metric], n
 
 def _asked(record: Record, metric: Metric) -> int | None:
     timed = (metrics.LATENCY.id, metrics.RTF.id, metrics.RTFX.id, metrics.THROUGHPUT.id)
-    asked = record.case.protocol.get("samples")
-    return int(asked) if metric.id in timed and asked is not None else None
+    protocol = record.case.protocol
+    return protocol.samples if metric.id in timed and isinstance(protocol, SteadyProtocol | RepeatsProtocol) else None
 
 
 def in_one_unit(cells: Sequence[Cell]) -> list[Cell]:

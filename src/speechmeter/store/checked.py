@@ -7,7 +7,6 @@ from math import isnan
 from typing import Any, get_args
 
 from speechmeter.core import metrics
-from speechmeter.core.finding import FIND, MARGIN, MEMORY_GIB
 from speechmeter.core.quality import IMPORT, QUALITY
 from speechmeter.core.types import BATCHES, SAMPLED, Status
 
@@ -129,13 +128,13 @@ _CASE: Mapping[str, Kind] = {
 }  # fmt: skip
 _SPEC: Mapping[str, Kind] = {"plugin": _text, "name": _text, "source": _text, "options": _mapping}
 _PROTOCOL: Mapping[str, Kind] = {
-    "mode": _text, FIND: _text, MARGIN: _number, MEMORY_GIB: _maybe(_number), QUALITY: _quality,
+    "mode": _text, "find": _text, "margin": _number, "memory_gib": _maybe(_number), QUALITY: _quality,
     **dict.fromkeys(("seed", "samples", "min_samples", "warmup", "discard", "budget_s"), _number),
     **dict.fromkeys(("wait", "active", "repeat"), _number),
 }  # fmt: skip
 _NEEDED = {
     "repeats": ("samples", "discard"), "schedule": ("wait", "warmup", "active", "repeat"),
-    FIND: (MARGIN, MEMORY_GIB),
+    "find": ("margin", "memory_gib"),
 }  # fmt: skip
 """What a mode of sampling, and a trial of a search, has in its protocol."""
 _RECORD: Mapping[str, Kind] = {
@@ -176,7 +175,7 @@ def check_record(data: Mapping[str, Any]) -> None:
 
 def _check_protocol(protocol: Mapping[str, Any]) -> None:
     _check(protocol, _PROTOCOL, "case.protocol.")
-    needed = (*_NEEDED.get(protocol.get("mode", ""), ()), *(_NEEDED[FIND] if FIND in protocol else ()))
+    needed = (*_NEEDED.get(protocol.get("mode", ""), ()), *(_NEEDED["find"] if "find" in protocol else ()))
     missing = next((key for key in needed if key not in protocol), None)
     if missing is not None:
         raise ValueError(f"case.protocol.{missing} is missing")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from speechmeter.core import feeding, plugins
-from speechmeter.core.axes import Axis
+from speechmeter.core import plugins
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Batch, Case, Spec, Stage
@@ -25,8 +25,9 @@ class CascadeSubject:
 
     summary = "a chain of other models: `cascades:` in a plan"
     axes: tuple[Axis, ...] = ()
-    options = ("stages",)
+    options = (Option(name="stages", kind=list, help="at least two models, each with a name and `load`"),)
     runs_code = False
+    takes: tuple[str, ...] = ()
 
     def installed(self) -> Installed:
         """Always here; its stages answer for themselves."""
@@ -44,7 +45,7 @@ class CascadeSubject:
             try:
                 plugins.subject(inner.subject.plugin).check(inner)
                 if place == 0:  # the others are fed what the one before puts out
-                    feeding.check(inner)
+                    plugins.check_input(inner)
             except SubjectError as error:
                 raise SubjectError(f"stage {inner.subject.name}: {error.reason}", fix=error.fix) from error
 

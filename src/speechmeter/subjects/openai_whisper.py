@@ -6,15 +6,26 @@ greedy or beam search in windows of 30 s, without timestamps and without trying 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from speechmeter.core.axes import BEAM, MAX_NEW_TOKENS
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
 from speechmeter.core.plugins import nearest
-from speechmeter.core.protocols import Installed, Prepared
-from speechmeter.core.types import Case
-from speechmeter.subjects.generation import BEAM, MAX_NEW_TOKENS
-from speechmeter.subjects.installed import installed
+from speechmeter.core.protocols import SOUND, Installed, Prepared
+from speechmeter.core.types import Batch, Case, Stage
+from speechmeter.subjects.common import PINNED_TOKENS, SYNTHETIC, WEIGHTS, installed, pinned_note
+from speechmeter.subjects.whisper_windows import (
+    DEFAULT_SUPPRESSED,
+    LANGUAGE,
+    WINDOW_S,
+    Windows,
+    by_item,
+    cut,
+    pinned_for_item,
+)
 
 SIZES = {
     "tiny": (384, 6, 4),
@@ -34,7 +45,7 @@ class OpenAIWhisperSubject:
 
     summary = "OpenAI's Whisper: a size with random weights (openai-whisper:tiny) or a checkpoint file"
     axes = (BEAM, MAX_NEW_TOKENS)
-    options = ("language", "weights")
+    options = (LANGUAGE, WEIGHTS)
     runs_code = False
     takes = (SOUND,)
 
@@ -43,30 +54,140 @@ class OpenAIWhisperSubject:
         return installed("whisper", "tiktoken", "torch", extra="openai-whisper", distribution="openai-whisper")
 
     def check(self, case: Case) -> None:
-        """A size or a file that is there; nothing is downloaded."""
-        source, options = case.subject.source, case.subject.options
+        """The source must be a size or an existing file; nothing is downloaded."""
+        source = case.subject.source
         if source not in SIZES and not Path(source).is_file():
             looks_like_file = "/" in source or source.endswith(".pt")
-            fix = "name a checkpoint that is there" if looks_like_file else nearest(source, [*SIZES])
-            raise SubjectError(f"openai-whisper: {source!r} is no size and no file", fix=fix)
-        if options.get("weights", "auto") not in ("auto", "random"):
-            raise SubjectError(f"weights takes auto or random, not {options['weights']!r}", fix="mend weights")
-        if not isinstance(options.get("language", "en"), str):
-            raise SubjectError(f"language takes a code, not {options['language']!r}", fix="language: en")
+            fix = "name a checkpoint file that exists" if looks_like_file else nearest(source, [*SIZES])
+            raise SubjectError(f"openai-whisper: {source!r} is neither a size nor a file", fix=fix)
 
     def unavailable(self, case: Case) -> str | None:
-        """The library has two number formats and no way to compile."""
+        """The library has two number formats and cannot be compiled."""
         dtype, on_cuda = case.axes["dtype"], case.device.is_cuda
         if dtype != "float32" and not (dtype == "float16" and on_cuda):
-            return "openai-whisper runs in float32, and on CUDA in float16 too"
+            return f"openai-whisper runs in float32, and on CUDA also in float16; it has no {dtype} on {case.device}"
         if case.axes["compile"]:
-            return "openai-whisper keeps its cache by hooks that it hangs up in every call: torch.compile does not fit"
+            return "openai-whisper keeps its cache with hooks that it sets in every call: torch.compile does not work"
         if (case.axes.get("max_new_tokens") or 1) > MOST_TOKENS:
             return f"Whisper generates at most {MOST_TOKENS} tokens in one window"
         return None
 
     def prepare(self, case: Case, device: str) -> Prepared:
         """Build or load the model."""
-        from speechmeter.subjects.openai_whisper_chain import prepare_chain
+        import whisper
 
-        return prepare_chain(case, device)
+        from speechmeter.subjects import torch_runtime as runtime
+
+        dtype = runtime.configure(case)
+        random = case.subject.source in SIZES or case.subject.options.get("weights") == "random"
+        model = _model(case.subject.source, device)
+        pinned = int(case.axes.get("max_new_tokens") or PINNED_TOKENS) if random else None
+        options = _options(case, model, pinned)
+        notes = [f"openai-whisper {whisper.__version__}", f"windows of {WINDOW_S} s, no timestamps, one temperature"]
+        if options.beam_size:
+            notes.append("beam search decodes one window after the other: the library cannot do it for a batch")
+        if options.fp16:
+            notes.append("weights stay in float32 and are cast in every call, as the library does it")
+        if pinned:
+            notes += [SYNTHETIC, pinned_note(pinned)]
+
+        def copy(windows: Windows) -> Windows:
+            return replace(windows, rows=windows.rows.to(device=device, dtype=dtype))
+
+        def decode(windows: Windows) -> list[str]:
+            return [" ".join(result.text for result in results) for results in by_item(windows.rows, windows.counts)]
+
+        return Prepared(
+            stages=(
+                Stage(name="features", fn=_features(model.dims.n_mels)),
+                Stage(name="copy", fn=copy),
+                Stage(
+                    name="model",
+                    fn=_decoding(model, options),
+                    modules={"model": model},
+                    tokens=lambda made: sum(len(result.tokens) for result in made.rows),
+                    pinned_tokens=pinned_for_item(pinned, case),
+                ),
+                Stage(name="decode", fn=decode),
+            ),
+            modules={"model": model},
+            sync=runtime.sync_for(device),
+            notes=tuple(notes),
+            data_dependent=not random,
+        )
+
+
+def _model(source: str, device: str) -> Any:
+    import torch
+    import whisper
+
+    if source not in SIZES:
+        try:
+            return whisper.load_model(source, device=device).eval()
+        except Exception as error:  # a file that is no checkpoint fails in torch, in pickle or by a missing key
+            raise SubjectError(
+                f"openai-whisper cannot load {source!r}: {type(error).__name__}: {error}",
+                fix="name a checkpoint of openai-whisper",
+            ) from error
+    width, heads, layers = SIZES[source]
+    newest = source == "large-v3"
+    dims = whisper.ModelDimensions(
+        n_mels=128 if newest else 80,
+        n_audio_ctx=1500,
+        n_audio_state=width,
+        n_audio_head=heads,
+        n_audio_layer=layers,
+        n_vocab=51866 if newest else 51865,
+        n_text_ctx=448,
+        n_text_state=width,
+        n_text_head=heads,
+        n_text_layer=layers,
+    )
+    model = whisper.model.Whisper(dims)
+    torch.nn.init.normal_(model.decoder.positional_embedding, std=0.01)  # the library leaves it uninitialised
+    return model.eval().to(device)
+
+
+def _options(case: Case, model: Any, pinned: int | None) -> Any:
+    """How to decode. A pinned decoder is kept from ending by suppressing the token that ends a text."""
+    import whisper
+    from whisper.tokenizer import get_tokenizer
+
+    beam, language = int(case.axes["beam"]), str(case.subject.options.get("language", LANGUAGE.default))
+    options = whisper.DecodingOptions(
+        language=language,
+        without_timestamps=True,
+        beam_size=beam if beam > 1 else None,
+        sample_len=pinned or case.axes.get("max_new_tokens"),
+        fp16=case.axes["dtype"] == "float16",
+    )
+    try:
+        tokenizer = get_tokenizer(model.is_multilingual, num_languages=model.num_languages, language=language)
+    except ValueError as error:
+        raise SubjectError(f"openai-whisper: {error}", key="language", fix="use a language code such as en") from error
+    return replace(options, suppress_tokens=[DEFAULT_SUPPRESSED, tokenizer.eot]) if pinned else options
+
+
+def _features(bands: int) -> Callable[[Batch], Windows]:
+    import torch
+    import whisper
+
+    def features(batch: Batch) -> Windows:
+        pieces = cut(batch)
+        rows = [whisper.log_mel_spectrogram(whisper.pad_or_trim(piece), bands) for piece in pieces.rows]
+        return replace(pieces, rows=torch.stack(rows))
+
+    return features
+
+
+def _decoding(model: Any, options: Any) -> Callable[[Windows], Windows]:
+    import whisper
+
+    def together(windows: Windows) -> Windows:
+        return replace(windows, rows=whisper.decode(model, windows.rows, options))
+
+    def one_by_one(windows: Windows) -> Windows:
+        return replace(windows, rows=[whisper.decode(model, row, options) for row in windows.rows])
+
+    # its beam search repeats the tokens for each beam but not the sound, so it only works for one window (20250625)
+    return one_by_one if options.beam_size else together

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Stage
-from speechmeter.subjects.installed import installed
-from speechmeter.subjects.refusals import cpu_engine
+from speechmeter.subjects.common import check_no_source, cpu_engine, installed, waves
 
 if TYPE_CHECKING:
     from pocketsphinx import Decoder
@@ -29,7 +27,7 @@ class PocketsphinxSubject:
 
     summary = "PocketSphinx with its English model: no neural network, one thread"
     axes: tuple[Axis, ...] = ()
-    options = tuple(_OPTIONS)
+    options = tuple(Option(name=name, kind=(float, str), help=takes) for name, (takes, _) in _OPTIONS.items())
     runs_code = False
     takes = (SOUND,)
 
@@ -39,10 +37,7 @@ class PocketsphinxSubject:
 
     def check(self, case: Case) -> None:
         """It takes no source; its options are numbers."""
-        if case.subject.source:
-            raise SubjectError(
-                f"pocketsphinx takes no source, not {case.subject.source!r}", fix="write `pocketsphinx` alone"
-            )
+        check_no_source(case)
         _settings(case)
 
     def unavailable(self, case: Case) -> str | None:
@@ -56,12 +51,11 @@ class PocketsphinxSubject:
         decoder = Decoder(loglevel="ERROR", **_settings(case))
 
         def recognise(batch: Batch) -> list[str]:
-            waves = zip(batch.data, batch.lengths, strict=True)
-            return [heard(decoder, wave[:length]) for wave, length in waves]
+            return [heard(decoder, wave) for wave in waves(batch)]
 
         return Prepared(
             stages=(Stage(name="model", fn=recognise),),
-            notes=("items one after another, on one thread whatever `threads` is",),
+            notes=("items one after another, always on one thread",),
             data_dependent=True,
         )
 
@@ -78,14 +72,14 @@ def _settings(case: Case) -> dict[str, float]:
         except (TypeError, ValueError):
             number = float("nan")
         if not fits(number):
-            raise SubjectError(f"{name} takes {takes}, not {given!r}", fix=f"mend {name}")
+            raise SubjectError(f"{name} takes {takes}, not {given!r}", key=name)
         found[name] = number
     return found
 
 
 def heard(decoder: Decoder, wave: Any) -> str:
-    """What is said in one recording, whatever came before it; empty when nothing was found."""
-    decoder.reinit_feat()  # forgets levels and noise of the recording before; 0.1 ms
+    """The text of one recording, independent of earlier ones; empty when nothing was recognised."""
+    decoder.reinit_feat()  # resets the levels and the noise estimated on the recording before; takes 0.1 ms
     samples = (wave.clip(-1, 1) * _FULL_SCALE).astype("int16").tobytes()
     decoder.start_utt()
     decoder.process_raw(samples, no_search=False, full_utt=True)

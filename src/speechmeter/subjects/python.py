@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
@@ -30,8 +30,9 @@ class PythonSubject:
 
     summary = "your own callable or module: python:path/file.py:factory"
     axes: tuple[Axis, ...] = ()
-    options: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
     runs_code = True
+    takes: tuple[str, ...] = ()
 
     def installed(self) -> Installed:
         """Always here."""

@@ -1,19 +1,29 @@
 """Recognisers of sherpa-onnx: `sherpa-onnx:DIR` with one CTC model and its tokens.txt.
 
-The model's own metadata says of which kind it is. A directory does not tell whether its weights were trained: the
+The model's own metadata says of which kind it is. A directory does not say whether its weights were trained: the
 option `weights: random` says that they were not.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
-from speechmeter.core.types import Case
-from speechmeter.subjects.installed import installed
+from speechmeter.core.protocols import SOUND, Installed, Prepared
+from speechmeter.core.types import Batch, Case, Stage
+from speechmeter.subjects.common import RATE, SYNTHETIC, WEIGHTS, installed, waves
+from speechmeter.subjects.onnx_model import weights_only
+
+_NEEDED = {
+    "zipformer2_ctc": (),
+    "EncDecCTCModelBPE": ("vocab_size", "subsampling_factor", "normalize_type"),
+    "EncDecCTCModel": ("vocab_size", "subsampling_factor", "normalize_type"),
+    "EncDecHybridRNNTCTCBPEModel": ("vocab_size", "subsampling_factor", "normalize_type"),
+    "wenet_ctc": ("vocab_size", "subsampling_factor"),
+}
+"""What the metadata of each model_type must contain: sherpa-onnx ends the process where it does not."""
 
 
 class SherpaOnnxSubject:
@@ -21,7 +31,7 @@ class SherpaOnnxSubject:
 
     summary = "offline CTC recognisers of sherpa-onnx: sherpa-onnx:DIR with a .onnx file and tokens.txt"
     axes: tuple[Axis, ...] = ()
-    options = ("model", "weights")
+    options = (Option(name="model", kind=str, help="a .onnx file of the directory, if it has several"), WEIGHTS)
     runs_code = False
     takes = (SOUND,)
 
@@ -30,45 +40,100 @@ class SherpaOnnxSubject:
         return installed("sherpa_onnx", "onnx", extra="sherpa-onnx")
 
     def check(self, case: Case) -> None:
-        """One model and its tokens must be there."""
-        folder, options = Path(case.subject.source), case.subject.options
+        """One model and its tokens must exist."""
+        folder = Path(case.subject.source)
         if not case.subject.source or not folder.is_dir():
             raise SubjectError(
-                f"sherpa-onnx: there is no directory {case.subject.source!r}", fix="name a model's folder"
+                f"sherpa-onnx: there is no directory {case.subject.source!r}", fix="name the directory of a model"
             )
-        model_file(case)
+        _model_file(case)
         if not (folder / "tokens.txt").is_file():
-            raise SubjectError(f"{str(folder)!r} holds no tokens.txt", fix="put it beside the model")
-        if options.get("weights", "auto") not in ("auto", "random"):
-            raise SubjectError(f"weights takes auto or random, not {options['weights']!r}", fix="mend weights")
+            raise SubjectError(f"{str(folder)!r} contains no tokens.txt", fix="put it beside the model")
 
     def unavailable(self, case: Case) -> str | None:
         """Its wheels are for the CPU, and the graph decides the number format."""
         if not case.device.is_cpu:
-            return "sherpa-onnx is run on the CPU only: its wheels have no CUDA provider"
+            return "sherpa-onnx runs on the CPU only: its wheels have no CUDA provider"
         if case.axes["dtype"] != "float32":
             return "sherpa-onnx computes as its graph says and takes float32: name a graph in that format instead"
         if case.axes["compile"]:
-            return "onnxruntime optimises a graph by itself: torch.compile has no part in it"
+            return "onnxruntime optimises graphs itself: torch.compile does not apply to them"
         return None
 
     def prepare(self, case: Case, device: str) -> Prepared:
         """Load the recogniser."""
-        from speechmeter.subjects.sherpa_onnx_chain import prepare_chain
+        import sherpa_onnx
 
-        return prepare_chain(case)
+        path = _model_file(case)
+        weights = weights_only(path)
+        kind = _kind(path, weights)
+        recogniser = _recogniser(kind, path, int(case.axes["threads"]))
+
+        def features(batch: Batch) -> list[Any]:
+            streams = []
+            for wave in waves(batch):
+                stream = recogniser.create_stream()
+                stream.accept_waveform(RATE, wave)  # a stream computes its features as it takes sound in
+                streams.append(stream)
+            return streams
+
+        def model(streams: list[Any]) -> list[Any]:
+            recogniser.decode_streams(streams)
+            return streams
+
+        modules = {"model": weights}
+        return Prepared(
+            stages=(
+                Stage(name="features", fn=features),
+                Stage(name="model", fn=model, modules=modules),
+                Stage(name="decode", fn=lambda streams: [stream.result.text for stream in streams]),
+            ),
+            modules=modules,
+            notes=(
+                f"sherpa-onnx {sherpa_onnx.__version__}, {kind}, greedy search",
+                *([SYNTHETIC] if case.subject.options.get("weights") == "random" else []),
+            ),
+        )
 
 
-def model_file(case: Case) -> Path:
-    """The model that is asked for, else the only one of the directory. Raises SubjectError when that is not one."""
+def _model_file(case: Case) -> Path:
+    """The model that is asked for, else the only one of the directory. SubjectError when it has none or several."""
     folder, asked = Path(case.subject.source), case.subject.options.get("model")
     found = sorted(file.name for file in folder.glob("*.onnx"))
-    if asked is not None:
-        if asked not in found:
-            raise SubjectError(f"{str(folder)!r} holds no model {asked!r}", fix=f"it has: {', '.join(found) or 'none'}")
-        return folder / str(asked)
-    if len(found) == 1:
-        return folder / found[0]
+    if asked is not None and asked not in found:
+        raise SubjectError(
+            f"{str(folder)!r} contains no model {asked!r}", key="model", fix=f"it has: {', '.join(found) or 'none'}"
+        )
+    if asked is None and len(found) > 1:
+        raise SubjectError(
+            f"{str(folder)!r} contains {len(found)} models", fix=" or ".join(f"use `model: {name}`" for name in found)
+        )
     if not found:
-        raise SubjectError(f"{str(folder)!r} holds no .onnx file", fix="name a model's folder")
-    raise SubjectError(f"{str(folder)!r} holds {len(found)} models", fix=f"say model: {' or '.join(found)}")
+        raise SubjectError(f"{str(folder)!r} contains no .onnx file", fix="name the directory of a model")
+    return folder / str(asked or found[0])
+
+
+def _kind(path: Path, model: Any) -> str:
+    metadata: dict[str, str] = {entry.key: entry.value for entry in model.metadata_props}
+    kind = metadata.get("model_type", "")
+    if kind not in _NEEDED:
+        raise SubjectError(
+            f"{str(path)!r} has the unknown model_type {kind!r} in its metadata", fix=f"known are: {', '.join(_NEEDED)}"
+        )
+    missing = [key for key in _NEEDED[kind] if key not in metadata]
+    if missing:
+        raise SubjectError(f"{str(path)!r} has no {missing[0]} in its metadata", fix="export it for sherpa-onnx")
+    return kind
+
+
+def _recogniser(kind: str, path: Path, threads: int) -> Any:
+    import sherpa_onnx
+
+    make = {"zipformer2_ctc": "from_zipformer_ctc", "wenet_ctc": "from_wenet_ctc"}.get(kind, "from_nemo_ctc")
+    tokens = path.with_name("tokens.txt")
+    try:
+        return getattr(sherpa_onnx.OfflineRecognizer, make)(model=str(path), tokens=str(tokens), num_threads=threads)
+    except Exception as error:  # what its bindings raise has no base of its own
+        raise SubjectError(
+            f"sherpa-onnx cannot load {str(path)!r}: {error}", fix="export it for sherpa-onnx"
+        ) from error

@@ -1,16 +1,14 @@
-"""Silero VAD: where in a recording somebody speaks, window by window of 512 samples. The weights are in its package."""
+"""Silero VAD: where in a recording somebody speaks, in windows of 512 samples. The weights are in its package."""
 
 from __future__ import annotations
 
 from math import ceil
 from typing import TYPE_CHECKING
 
-from speechmeter.core.axes import Axis
-from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.axes import Axis, Option
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Segments, Stage
-from speechmeter.subjects.installed import installed
+from speechmeter.subjects.common import RATE, check_no_source, installed
 
 if TYPE_CHECKING:
     import torch
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     Windows = tuple[torch.Tensor, tuple[int, ...]]
     """A tensor by item, and how many true samples each item has."""
 
-_RATE, _WINDOW = 16_000, 512
+_WINDOW = 512
 
 
 class SileroVadSubject:
@@ -26,7 +24,7 @@ class SileroVadSubject:
 
     summary = "Silero VAD, voice activity detection: segments of speech in seconds"
     axes: tuple[Axis, ...] = ()
-    options: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
     runs_code = False
     takes = (SOUND,)
 
@@ -36,19 +34,16 @@ class SileroVadSubject:
 
     def check(self, case: Case) -> None:
         """It takes no source."""
-        if case.subject.source:
-            raise SubjectError(
-                f"silero-vad takes no source, not {case.subject.source!r}", fix="write `silero-vad` alone"
-            )
+        check_no_source(case)
 
     def unavailable(self, case: Case) -> str | None:
-        """The model is a TorchScript file with float32 written into it; it was tried on the CPU alone."""
+        """The model is a TorchScript file with float32 written into it; it was only tried on the CPU."""
         if not case.device.is_cpu:
-            return f"silero-vad is measured on the CPU only so far, not on {case.device}"
+            return f"silero-vad is supported on the CPU only, not on {case.device}"
         if case.axes["dtype"] != "float32":
-            return f"silero-vad runs in float32 only: its TorchScript casts to it, dtype {case.axes['dtype']} fails"
+            return f"silero-vad is TorchScript in float32; it cannot run in dtype {case.axes['dtype']}"
         if case.axes["compile"]:
-            return "silero-vad is TorchScript, which torch.compile does not take"
+            return "silero-vad is TorchScript, which torch.compile does not accept"
         return None
 
     def prepare(self, case: Case, device: str) -> Prepared:
@@ -63,7 +58,7 @@ class SileroVadSubject:
 
         def probabilities(windows: Windows) -> Windows:
             samples, lengths = windows
-            return model.audio_forward(samples, _RATE), lengths
+            return model.audio_forward(samples, RATE), lengths
 
         return Prepared(
             stages=(
@@ -80,18 +75,18 @@ def _copy(batch: Batch) -> Windows:
     import torch
 
     samples = torch.from_numpy(batch.data)
-    short = max(0, _WINDOW - samples.shape[1])  # the model fills up its last window, but refuses to have no other
+    short = max(0, _WINDOW - samples.shape[1])  # the model pads its last window, but refuses sound shorter than one
     return torch.nn.functional.pad(samples, (0, short)), batch.lengths
 
 
 def _segments(windows: Windows) -> list[Segments]:
-    """The library's own rule on its probabilities, item by item; what was padded is left out."""
+    """The library's own rule applied to the probabilities of each item, without its padding."""
     from silero_vad import get_speech_timestamps_from_probs
 
     found: list[Segments] = []
     for row, length in zip(windows[0].tolist(), windows[1], strict=True):
         speeches = get_speech_timestamps_from_probs(
-            row[: ceil(length / _WINDOW)], sampling_rate=_RATE, audio_length_samples=length
+            row[: ceil(length / _WINDOW)], sampling_rate=RATE, audio_length_samples=length
         )
-        found.append(Segments((speech["start"] / _RATE, speech["end"] / _RATE) for speech in speeches))
+        found.append(Segments((speech["start"] / RATE, speech["end"] / RATE) for speech in speeches))
     return found

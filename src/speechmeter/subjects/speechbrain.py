@@ -14,15 +14,14 @@ from typing import Any
 
 import yaml
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError, SubjectError
-from speechmeter.core.feeding import SOUND
 from speechmeter.core.plugins import nearest
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Case
+from speechmeter.subjects.common import WEIGHTS, installed
 from speechmeter.subjects.hub import ask_hub, cached_file, may_be_hub_id
-from speechmeter.subjects.installed import installed
 
 TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -40,7 +39,6 @@ TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The interfaces that are known, and what each looks for under `modules:`."""
 HYPERPARAMS = "hyperparams.yaml"
 """The file that a directory of a model has."""
-_WEIGHTS = ("auto", "random")
 
 
 class SpeechBrainSubject:
@@ -48,7 +46,11 @@ class SpeechBrainSubject:
 
     summary = "SpeechBrain interfaces: a directory with hyperparams.yaml, which names code, or a hub id"
     axes: tuple[Axis, ...] = ()
-    options = ("type", "overrides", "weights")
+    options = (
+        Option(name="type", kind=str, help="the interface; absent: as the file says"),
+        Option(name="overrides", kind=dict, default={}, help="changed hyperparameters, such as {num_spks: 2}"),
+        WEIGHTS,
+    )
     runs_code = True
     takes = (SOUND,)
 
@@ -61,14 +63,6 @@ class SpeechBrainSubject:
 
         A model that is on the hub and not yet in the local cache is only asked for; it is downloaded when it is loaded.
         """
-        options = case.subject.options
-        if options.get("weights", "auto") not in _WEIGHTS:
-            raise SubjectError(
-                f"weights takes auto or random, not {options['weights']!r}",
-                fix="use `weights: auto` or `weights: random`",
-            )
-        if not isinstance(options.get("overrides", {}), dict):
-            raise SubjectError("overrides takes a mapping of hyperparameters", fix="overrides: {num_spks: 2}")
         if must_be_downloaded(case.subject.source):
             ask_hub("speechbrain", case.subject.source)
         else:

@@ -9,16 +9,16 @@ from typing import Any
 
 import torch
 
+from speechmeter.core.axes import NONE
 from speechmeter.core.device import Device
 from speechmeter.core.types import Batch, Case, Stage
-from speechmeter.subjects.generation import NONE
 
 
 def configure(case: Case) -> torch.dtype:
     """Set threads, seed, TF32 and determinism as the case asks; the dtype of weights and floating input."""
     axes = case.axes
     torch.set_num_threads(int(axes["threads"]))
-    torch.manual_seed(int(case.protocol.get("seed", 0)))
+    torch.manual_seed(case.protocol.seed)
     tf32 = bool(axes.get("tf32", False))
     torch.backends.cuda.matmul.allow_tf32 = tf32
     torch.backends.cudnn.allow_tf32 = tf32
@@ -26,7 +26,12 @@ def configure(case: Case) -> torch.dtype:
     # Setting it imports the whole compiler, 2 to 3 s and 100 MiB (torch 2.13); so only where it changes something.
     if deterministic != torch.are_deterministic_algorithms_enabled():
         torch.use_deterministic_algorithms(deterministic)
-    _limit_cuda_memory(case.device)
+    # The launcher hands a limit over by the environment, because only torch can enforce it on itself.
+    limit_gib, device = os.environ.get("SPEECHMETER_CUDA_GIB"), case.device
+    if limit_gib and device.is_cuda:
+        total = torch.cuda.get_device_properties(str(device)).total_memory
+        share = min(1.0, float(limit_gib) * 2**30 / total)
+        torch.cuda.set_per_process_memory_fraction(share, device.index or 0)
     dtype = getattr(torch, str(axes["dtype"]))
     assert isinstance(dtype, torch.dtype)
     return dtype
@@ -34,9 +39,9 @@ def configure(case: Case) -> torch.dtype:
 
 @contextmanager
 def tf32_kept() -> Iterator[None]:
-    """Imports inside leave TF32 as the case asked.
+    """Imports inside leave TF32 as the case set it.
 
-    Importing SpeechBrain 1.1 switches it on: a float32 step with its loss then took 28.8 ms instead of 70 on an H200.
+    Importing SpeechBrain 1.1 turns it on: a float32 step with its loss then took 28.8 ms instead of 70 on an H200.
     """
     products, convolutions = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
     try:
@@ -45,17 +50,8 @@ def tf32_kept() -> Iterator[None]:
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = products, convolutions
 
 
-def _limit_cuda_memory(device: Device) -> None:
-    """The launcher hands a limit over by the environment: only torch can hold itself to it."""
-    limit_gib = os.environ.get("SPEECHMETER_CUDA_GIB")
-    if limit_gib and device.is_cuda:
-        total = torch.cuda.get_device_properties(str(device)).total_memory
-        share = min(1.0, float(limit_gib) * 2**30 / total)
-        torch.cuda.set_per_process_memory_fraction(share, device.index or 0)
-
-
 def sync_for(device: str) -> Callable[[], None]:
-    """What waits for a device: nothing on the CPU."""
+    """A call that waits for a device; on the CPU it does nothing."""
     if not Device.read(device).is_cuda:
         return lambda: None
     return lambda: torch.cuda.synchronize(device)

@@ -12,11 +12,11 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.batches import Batches, MadeBatches
 from speechmeter.core.errors import InputError
-from speechmeter.core.feeding import SOUND
 from speechmeter.core.finding import check_enough
+from speechmeter.core.protocols import SOUND, Fed
 from speechmeter.core.types import Batch, Case, Spec
 from speechmeter.workloads import sound
 from speechmeter.workloads.batching import outline, padded
@@ -48,8 +48,11 @@ class AudioWorkload:
         Axis(name="seconds", kind=float, default=5.0, help="seconds of audio in each item", above=0),
         Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
     )
-    options = ("count", "shortest", "longest")
-    feeds = (SOUND,)
+    options = (
+        Option(name="count"),
+        Option(name="shortest"),
+        Option(name="longest"),
+    )
 
     def check(self, case: Case) -> None:
         """The file must be there and be sound; cuts must have a number and bounds."""
@@ -67,6 +70,10 @@ class AudioWorkload:
             raise InputError(f"audio {source!r} does not exist", where="audio", fix=_FIX)
         with _refusing(path):
             sound.header_seconds(_file(path), _WHOLE)
+
+    def feeds(self, case: Case) -> Fed:
+        """Sound."""
+        return Fed(kinds=(SOUND,))
 
     def batches(self, case: Case) -> Batches:
         """The one batch of this cell, or those of a folder or of random cuts."""
@@ -124,7 +131,7 @@ def _equal_items(case: Case, voice: Voice | None) -> Batch:
     samples = max(1, round(float(case.axes["seconds"]) * RATE))
     references: tuple[str, ...] = ()
     if voice is None:
-        data = _noise(np.random.default_rng(int(case.protocol.get("seed", 0))), (items, samples))
+        data = _noise(np.random.default_rng(case.protocol.seed), (items, samples))
     else:
         data = np.tile(np.resize(voice.data, samples), (items, 1))
         # the transcript is that of the whole, not of a cut; copies in a batch are no utterances of their own
@@ -160,7 +167,7 @@ def _cuts(case: Case, voice: Voice | None) -> list[tuple[str, Any]]:
     import numpy as np
 
     options, name = case.workload.options, case.workload.name
-    draw = np.random.default_rng(int(case.protocol.get("seed", 0)))
+    draw = np.random.default_rng(case.protocol.seed)
     least, most = (max(1, round(options[end] * RATE)) for end in _ENDS)
     lengths = draw.integers(least, most + 1, size=options["count"])
     data = voice.data if voice is not None else _noise(draw, most)

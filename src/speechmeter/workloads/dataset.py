@@ -8,11 +8,11 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.axes import NONE, Axis
+from speechmeter.core.axes import NONE, Axis, Option
 from speechmeter.core.batches import Batches
 from speechmeter.core.errors import InputError
-from speechmeter.core.feeding import FEATURES, SOUND, Fed
 from speechmeter.core.finding import check_enough
+from speechmeter.core.protocols import FEATURES, SOUND, Fed
 from speechmeter.core.types import Batch, Case
 from speechmeter.workloads import sound
 from speechmeter.workloads.batching import SORTS, grouped, outline, padded
@@ -40,8 +40,15 @@ class DatasetWorkload:
         Axis(name="sort", kind=str, default=NONE, help="items by length before they are batched", choices=SORTS),
         Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
     )  # fmt: skip
-    options = ("manifest", "format", "root", "count", "pick", "longest", "channel")
-    feeds = (SOUND, FEATURES)
+    options = (
+        Option(name="manifest"),
+        Option(name="format"),
+        Option(name="root"),
+        Option(name="count"),
+        Option(name="pick"),
+        Option(name="longest"),
+        Option(name="channel"),
+    )
 
     def check(self, case: Case) -> None:
         """The list must be there, be of a known format, and have an item whose header is sound."""
@@ -52,10 +59,13 @@ class DatasetWorkload:
             )
         check_enough(case, check_some(choice_of(case)))
 
-    def fed(self, case: Case) -> Fed:
+    def feeds(self, case: Case) -> Fed:
         """What the first usable item is, which the others must be too: sound, or features of so many bands."""
-        _check_options(case.workload.options)
-        bands = first_bands(choice_of(case))
+        try:
+            _check_options(case.workload.options)
+            bands = first_bands(choice_of(case))
+        except InputError:  # `check` says what is wrong with the data
+            return Fed(kinds=(SOUND, FEATURES))
         return Fed(kinds=(SOUND,)) if bands is None else Fed(kinds=(FEATURES,), bands=bands)
 
     def batches(self, case: Case) -> Batches:
@@ -86,7 +96,7 @@ def choice_of(case: Case) -> Choice:
         root=Path(root) if root is not None else None,
         count=options.get("count"),
         how=options.get("pick", FIRST),
-        seed=int(case.protocol.get("seed", 0)),
+        seed=case.protocol.seed,
         taste=Taste(
             longest_s=float(options.get("longest", LONGEST_S)), channel=MIX if channel in (None, NONE) else channel
         ),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import InputError
-from speechmeter.core.feeding import FEATURES, Fed
 from speechmeter.core.finding import check_enough
+from speechmeter.core.protocols import FEATURES, Fed
 from speechmeter.core.types import Batch, Case
 
 _BANDS = 80
@@ -21,8 +21,11 @@ class FeatureWorkload:
     """`count` items of `frames: [least, most]` frames × `bands`, `batch` of them at a time, padded with zeros."""
 
     axes = (Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),)
-    options = ("frames", "bands", "count")
-    feeds = (FEATURES,)
+    options = (
+        Option(name="frames"),
+        Option(name="bands"),
+        Option(name="count"),
+    )
 
     def check(self, case: Case) -> None:
         """Whole numbers, in order."""
@@ -39,7 +42,7 @@ class FeatureWorkload:
         if "count" in options:
             check_enough(case, options["count"])
 
-    def fed(self, case: Case) -> Fed:
+    def feeds(self, case: Case) -> Fed:
         """Features of the bands that the plan says."""
         bands = case.workload.options.get("bands", _BANDS)
         return Fed(kinds=(FEATURES,), bands=bands if isinstance(bands, int) else None)
@@ -51,7 +54,7 @@ class FeatureWorkload:
         options, size = case.workload.options, int(case.axes["batch"])
         least, most = _bounds(options.get("frames", _FRAMES))
         bands, count = int(options.get("bands", _BANDS)), int(options.get("count", size))
-        draw = np.random.default_rng(int(case.protocol.get("seed", 0)))
+        draw = np.random.default_rng(case.protocol.seed)
         lengths = [int(length) for length in draw.integers(least, most + 1, size=count)]
         for start in range(0, count, size):
             part = lengths[start : start + size]

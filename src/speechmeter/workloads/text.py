@@ -8,11 +8,11 @@ from itertools import cycle, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.axes import Axis
+from speechmeter.core.axes import Axis, Option
 from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError
-from speechmeter.core.feeding import TEXT
 from speechmeter.core.finding import check_enough
+from speechmeter.core.protocols import TEXT, Fed
 from speechmeter.core.types import Batch, Case
 from speechmeter.workloads.audio import sample_transcript
 from speechmeter.workloads.manifests import sample_list
@@ -35,8 +35,13 @@ class TextWorkload:
         Axis(name="length", kind=int, default=None, help="words, or ids, in each item; absent: as they are", minimum=1),
         Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
     )
-    options = ("lines", "references", "ids", "vocabulary", "count")
-    feeds = (TEXT,)
+    options = (
+        Option(name="lines"),
+        Option(name="references"),
+        Option(name="ids"),
+        Option(name="vocabulary"),
+        Option(name="count"),
+    )
 
     def check(self, case: Case) -> None:
         """A file must be there and hold text; numbers must be such."""
@@ -55,6 +60,10 @@ class TextWorkload:
             _check_references(options, case.axes.get("length"))
         if {"count", "lines", "ids"} & set(options):
             check_enough(case, len(_items(case)))
+
+    def feeds(self, case: Case) -> Fed:
+        """Text."""
+        return Fed(kinds=(TEXT,))
 
     def batches(self, case: Case) -> Iterator[Batch]:
         """All items, `batch` of them at a time; the last batch may be smaller."""
@@ -113,7 +122,7 @@ def _check_references(options: Mapping[str, Any], length: int | None) -> None:
 
 
 def _random_ids(options: Mapping[str, Any], length: int, case: Case) -> Sequence[tuple[int, ...]]:
-    draw = random.Random(int(case.protocol.get("seed", 0)))
+    draw = random.Random(case.protocol.seed)
     count = int(options.get("count", case.axes["batch"]))
     return [tuple(draw.randrange(_FIRST_ID, options["vocabulary"]) for _ in range(length)) for _ in range(count)]
 

@@ -4,7 +4,7 @@ import pytest
 from conftest import make_case, make_record
 
 from speechmeter.analysis.frontier import edges
-from speechmeter.core.finding import trial_protocol
+from speechmeter.core.protocol import SearchProtocol
 from speechmeter.report.choose import tables
 from speechmeter.report.numbers import figure
 
@@ -12,7 +12,7 @@ OOM = {"status": "oom", "reason": "can't allocate memory"}
 
 
 def trial(value, find="max-batch", axis="batch", margin=0.05, memory_gib=2.0, status="ok", reason="", **axes):
-    protocol = trial_protocol(find, seed=0, margin=margin, memory_gib=memory_gib)
+    protocol = SearchProtocol(find=find, margin=margin, memory_gib=memory_gib)
     return [make_record(make_case(**{axis: value}, protocol=protocol, **axes), status=status, reason=reason)]
 
 

@@ -46,8 +46,8 @@ def test_a_metric_of_a_plug_in_that_is_not_installed_is_found_in_any_record():
 
 
 def test_a_word_that_means_no_metric_is_refused_with_the_nearest_that_the_records_have():
-    with pytest.raises(InputError, match=r"^--metric: there is no metric 'latancy'; did you mean 'latency'\?$"):
-        metric_named("latancy", held(metrics.LATENCY), where="--metric")
+    with pytest.raises(InputError, match=r"^`metric`: there is no metric 'latancy'; did you mean 'latency'\?$"):
+        metric_named("latancy", held(metrics.LATENCY), key="metric")
     with pytest.raises(InputError, match=r"there is no metric 'xyz'; choose from: items, latency, rows, throughput$"):
         metric_named("xyz", [make_record(make_case(), *(
             Measurement.of(metric, [1.0]) for metric in (metrics.LATENCY, metrics.ITEMS)

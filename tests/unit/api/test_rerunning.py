@@ -11,6 +11,7 @@ from speechmeter.api.comparing import Comparison, select
 from speechmeter.api.rerunning import Again, Rerun, rerun
 from speechmeter.core import metrics
 from speechmeter.core.errors import DeviceError, InputError
+from speechmeter.core.protocol import SearchProtocol
 from speechmeter.core.types import Limits, Measurement, Spec
 from speechmeter.launch import preflight
 from speechmeter.store.run_dir import RunWriter
@@ -58,11 +59,18 @@ def test_scores_from_a_file_that_changed_are_no_repetition(tmp_path):
         rerun(base, case.id, Again(output=tmp_path / "again"))
 
 
+SEARCH = SearchProtocol(find="max-batch", memory_gib=2.0)
+
+
 @pytest.mark.parametrize(
     ("plan", "protocol", "found"),
     [
         ("limits: {time_s: 3600, memory_gib: 8}", {}, Limits(time_s=3600, memory_gib=8)),
-        ("limits: {time_s: 3600, memory_gib: 8}", {"memory_gib": 2.0}, Limits(time_s=3600, memory_gib=2)),
+        (
+            "limits: {time_s: 3600, memory_gib: 8}",
+            SearchProtocol(find="max-batch", memory_gib=2.0),
+            Limits(time_s=3600, memory_gib=2),
+        ),
         ("limits: {time_s: null}", {}, Limits()),
         ("models: log-mel", {}, Limits(time_s=600)),
         ("limits: [1", {}, Limits(time_s=600)),
@@ -126,7 +134,7 @@ def test_a_record_of_another_machine_is_repeated_only_on_such_a_one(axes, tmp_pa
 
 def test_what_can_be_installed_here_is_advised(tmp_path, monkeypatch):
     monkeypatch.setattr(preflight, "cuda_devices", lambda: 1)
-    monkeypatch.setattr(preflight, "_torch_version", lambda: "2.9.0+cpu")
+    monkeypatch.setattr(preflight, "version", lambda name: "2.9.0+cpu")
     case = make_case(device="cuda")
     base = write(tmp_path / "run", make_record(case, Measurement.of(metrics.LATENCY, [1.0])))
     with pytest.raises(InputError, match="built without CUDA; install a CUDA build of torch"):

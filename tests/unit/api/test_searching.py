@@ -63,14 +63,14 @@ def test_inline_on_the_cpu_a_cluster_and_two_interpreters_are_refused():
 def test_a_trial_is_one_call_of_time_and_memory_whatever_else_the_plan_asks_for():
     (line,) = search(find="max-batch", meters=["flops", "memory", "parameters"], samples=50).lines
     assert line.meters == ("memory",)
-    assert (line.protocol["mode"], line.protocol["samples"], line.protocol["readings"]) == ("repeats", 1, 1)
+    assert (line.protocol.mode, line.protocol.samples, line.protocol.readings) == ("repeats", 1, 1)
     (line,) = search(find="max-batch", meters=["flops"]).lines
     assert line.meters == ("latency",)
 
 
 def test_the_limit_and_the_margin_stand_in_every_trial():
     (line,) = search(find="max-batch", limits={"memory_gib": 1.5}, find_margin="10%").lines
-    assert (line.protocol["memory_gib"], line.protocol["margin"]) == (1.5, 0.1)
+    assert (line.protocol.memory_gib, line.protocol.margin) == (1.5, 0.1)
 
 
 def test_the_value_of_the_plan_is_where_a_search_starts():

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from conftest import make_case
 
-from speechmeter.core import feeding, plugins
+from speechmeter.core import plugins, protocols
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.types import Spec
 from speechmeter.launch.preflight import preflight
 
-KINDS = {feeding.SOUND, feeding.FEATURES, feeding.TEXT, feeding.SHAPES}
+KINDS = {protocols.SOUND, protocols.FEATURES, protocols.TEXT, protocols.SHAPES}
 MATCHES = [
     ("log-mel", "audio", True),
     ("log-mel", "data", True),
@@ -40,10 +40,10 @@ def case_of(subject, workload, **options):
 def test_what_is_fed_must_be_what_is_taken(subject, workload, fits):
     case = case_of(subject, workload)
     if fits:
-        feeding.check(case)
+        plugins.check_input(case)
         return
     with pytest.raises(SubjectError, match=rf"{subject} takes .*`{workload}:` feeds"):
-        feeding.check(case)
+        plugins.check_input(case)
 
 
 def test_a_list_of_features_is_known_as_such_before_anything_runs(tmp_path):
@@ -52,9 +52,9 @@ def test_a_list_of_features_is_known_as_such_before_anything_runs(tmp_path):
     np.save(tmp_path / "list.npy", items, allow_pickle=True)
     options = {"manifest": str(tmp_path / "list.npy")}
     case = replace(case_of("log-mel", "data"), workload=Spec(plugin="data", name="list", options=options))
-    assert feeding.fed_by(case) == feeding.Fed(kinds=(feeding.FEATURES,), bands=40)
+    assert plugins.fed_by(case) == protocols.Fed(kinds=(protocols.FEATURES,), bands=40)
     with pytest.raises(SubjectError, match="log-mel takes sound, and `data:` feeds features"):
-        feeding.check(case)
+        plugins.check_input(case)
 
 
 def test_preflight_refuses_it_with_the_way_out():
@@ -70,7 +70,5 @@ def test_the_first_stage_of_a_cascade_answers_for_all():
 
 
 def test_every_built_in_declares_known_words():
-    for name in plugins.names(plugins.WORKLOADS):
-        assert set(getattr(plugins.workload(name), "feeds", ())) <= KINDS
     for name in plugins.names(plugins.SUBJECTS):
-        assert set(getattr(plugins.subject(name), "takes", ())) <= KINDS
+        assert set(plugins.subject(name).takes) <= KINDS

@@ -8,7 +8,7 @@ import pytest
 from speechmeter.core.errors import SensorError
 from speechmeter.core.power_log import parse_log, powertop_watts, read_log, trapezoid
 
-RECORDED = Path(__file__).parent.parent / "meters/energy/sensors/recorded"
+RECORDED = Path(__file__).parent.parent / "meters/energy/recorded"
 START_S = 1_760_000_000
 
 

@@ -7,7 +7,7 @@ import soundfile
 from speechmeter.core.outputs import Output, SpeechFiles
 from speechmeter.core.types import Batch, Speech
 from speechmeter.engine.outputs import write_outputs
-from speechmeter.meters.traces.meter import file_name
+from speechmeter.meters.trace import file_name
 
 NAMES = ("../../outside", "/tmp/outside", "..", "a/../../b", "nul\0", "x" * 5000, "-rf", "~/x", "a\nb")
 

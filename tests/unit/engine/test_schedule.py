@@ -2,6 +2,7 @@
 
 import pytest
 
+from speechmeter.core.protocol import protocol_from_json
 from speechmeter.core.types import Batch
 from speechmeter.engine.schedule import WINDOW, collect, is_steady
 
@@ -17,7 +18,7 @@ def count(protocol, call_s=0.001, first_s=0.001, batches=BATCHES):
         fed.append(batch.data)
         return int(call_s * SECOND)
 
-    found = collect(sample, batches, protocol, int(first_s * SECOND))
+    found = collect(sample, batches, protocol_from_json(protocol), int(first_s * SECOND))
     assert len(fed) == len(found.kept)
     return found, fed
 
@@ -33,7 +34,7 @@ def test_steady_calls_are_warm_after_two_windows():
 
 def test_a_slow_start_stays_in_the_warm_up():
     calls = iter([0.2, 0.19, 0.17, 0.14, 0.12, 0.11, 0.105, 0.101] + [0.1] * 100)
-    found = collect(lambda batch: int(next(calls) * SECOND), BATCHES, STEADY, SECOND // 5)
+    found = collect(lambda batch: int(next(calls) * SECOND), BATCHES, protocol_from_json(STEADY), SECOND // 5)
     warm = found.kept.count(False)
     assert 2 * WINDOW <= warm <= 20
     assert found.stop_reason == "samples, steady"
@@ -41,7 +42,9 @@ def test_a_slow_start_stays_in_the_warm_up():
 
 def test_calls_that_never_settle_are_capped_and_it_says_so():
     growing = iter(0.001 * 1.2**n for n in range(100))
-    found = collect(lambda batch: int(next(growing) * SECOND), BATCHES, {**STEADY, "budget_s": 1e9}, 1)
+    found = collect(
+        lambda batch: int(next(growing) * SECOND), BATCHES, protocol_from_json({**STEADY, "budget_s": 1e9}), 1
+    )
     assert found.kept == (False,) * 30 + (True,) * 10
     assert found.stop_reason == "samples, warm-up capped"
 

@@ -87,7 +87,7 @@ def test_arguments_that_have_no_place_in_a_test_are_refused(settings, monkeypatc
     ("metric", "words"),
     [
         ("latencyy", "there is no metric 'latencyy'; did you mean 'latency'?"),
-        (["latency", "modules"], "modules is a table of several metrics, not one metric; speechmeter show"),
+        (["latency", "modules"], "modules is a table of several metrics, not one metric; use speechmeter show"),
     ],
 )
 def test_a_metric_that_cannot_be_judged_is_refused_before_anything_is_measured(settings, monkeypatch, metric, words):

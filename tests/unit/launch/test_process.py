@@ -15,8 +15,8 @@ from speechmeter.core.outputs import Keep
 from speechmeter.core.types import Limits, Spec
 from speechmeter.engine.measure import Outcome
 from speechmeter.launch import guard
-from speechmeter.launch.job import Job
-from speechmeter.launch.places import SubprocessPlace
+from speechmeter.launch.child import Job
+from speechmeter.launch.executors import SubprocessExecutor
 from speechmeter.launch.process import CHILD, MeasuringProcess
 
 BAD = """
@@ -60,7 +60,7 @@ def ended(tmp_path, monkeypatch):
 
     def outcome(name):
         case = make_case(subject=Spec(plugin="python", name=name, source=f"bad.py:{name}"))
-        found = SubprocessPlace(Limits(time_s=60), Keep(folder=tmp_path)).measure(case, lambda phase: None)
+        found = SubprocessExecutor(Limits(time_s=60), Keep(folder=tmp_path)).measure(case, lambda phase: None)
         return found, "".join(log.read_text() for log in tmp_path.glob("*.log"))
 
     return outcome
@@ -142,7 +142,7 @@ def test_a_model_that_forks_without_end_is_ended_whole(name, tmp_path, monkeypat
     monkeypatch.setenv("FORKED_BY", str(tmp_path))
     Path("bomb.py").write_text(BOMB)
     case = make_case(subject=Spec(plugin="python", name=name, source=f"bomb.py:{name}"))
-    outcome = SubprocessPlace(Limits(time_s=120), Keep(folder=tmp_path)).measure(case, lambda phase: None)
+    outcome = SubprocessExecutor(Limits(time_s=120), Keep(folder=tmp_path)).measure(case, lambda phase: None)
     assert outcome.status == "ok", outcome.reason
     assert any("were left running and were killed" in warning for warning in outcome.warnings)
     assert alive(f"FORKED_BY={tmp_path}".encode()) == []

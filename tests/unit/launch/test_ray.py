@@ -54,7 +54,7 @@ def test_the_reason_of_a_loss_is_one_line():
     class Died(Exception):
         pass
 
-    assert launcher._first_line(Died("The actor died.\n\tclass_name: Bench")) == "The actor died."
+    assert launcher._first_line(Died("The actor died.\n\tclass_name: Worker")) == "The actor died."
     assert launcher._first_line(Died("x\nTraceback (most recent call last):\nModuleNotFoundError: no y")).endswith(
         "no y"
     )
@@ -96,12 +96,16 @@ SETTINGS = b"\0\0\0\4\0\0\0\0\0"
 
 @pytest.mark.parametrize(
     ("said", "why"),
-    [(None, "nothing within"), (b"", "no Ray head|reset|pipe"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "no Ray head")],
+    [
+        (None, "nothing within"),
+        (b"", "not a Ray head|reset|pipe"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not a Ray head"),
+    ],
 )
 def test_a_head_that_listens_and_does_not_answer_is_refused_in_seconds(monkeypatch, said, why):
     """Ray itself goes on trying for minutes."""
     pytest.importorskip("ray")
-    monkeypatch.setattr(ray_head, "KNOCK_S", 0.2)
+    monkeypatch.setattr(ray_head, "CONNECT_S", 0.2)
     monkeypatch.delenv("RAY_USE_TLS", raising=False)
     with (
         listening(said) as address,
@@ -113,7 +117,7 @@ def test_a_head_that_listens_and_does_not_answer_is_refused_in_seconds(monkeypat
 
 def test_a_head_that_answers_is_let_in():
     with listening(SETTINGS) as address:
-        ray_head.knock(address)
+        ray_head.check_answers(address)
 
 
 def test_an_address_of_a_head_that_is_gone_is_refused_though_ray_remembers_it(monkeypatch):
@@ -158,7 +162,7 @@ def test_a_run_ends_when_the_head_does_and_asks_it_nothing_more(monkeypatch):
     cluster._running[object()] = 1
     cluster._actors[1] = object()
     monkeypatch.setattr(launcher, "_LOOK_S", 0.001)
-    with pytest.raises(CannotGoOnError, match=r"gcs_server on this machine ended; what is finished is kept"):
+    with pytest.raises(CannotGoOnError, match=r"gcs_server on this machine ended; use `resume` to continue"):
         cluster.wait(60)
     with pytest.raises(CannotGoOnError):
         cluster.nodes()

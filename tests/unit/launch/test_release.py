@@ -11,8 +11,7 @@ from speechmeter.core import plugins
 from speechmeter.core.outputs import Keep
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Stage
-from speechmeter.launch.places import InlinePlace
-from speechmeter.launch.release import release
+from speechmeter.launch.executors import InlineExecutor, release
 
 
 class Held:
@@ -39,7 +38,7 @@ def test_a_case_measured_inline_leaves_nothing_alive(monkeypatch, status):
             return Prepared(stages=(Stage(name="model", fn=call),))
 
     monkeypatch.setattr(plugins, "subject", lambda name: Subject())
-    assert InlinePlace(Keep()).measure(make_case(), lambda phase: None).status == status
+    assert InlineExecutor(Keep()).measure(make_case(), lambda phase: None).status == status
     assert seen[0]() is None
 
 
@@ -65,7 +64,7 @@ def test_a_device_that_was_broken_takes_no_outcome_with_it(monkeypatch):
     release()
 
 
-def test_a_place_without_torch_imports_none(monkeypatch):
+def test_an_executor_without_torch_imports_none(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     release()
     assert "torch" not in sys.modules

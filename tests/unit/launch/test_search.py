@@ -1,4 +1,4 @@
-"""A search in a place that decides by itself what fits: what is tried, what is kept, and what ends it."""
+"""A search with an executor that decides by itself what fits: what is tried, what is kept, and what ends it."""
 
 import math
 
@@ -8,7 +8,8 @@ import soundfile
 from conftest import make_case
 
 from speechmeter.core.errors import InterruptedRun
-from speechmeter.core.finding import TARGETS, trial_protocol
+from speechmeter.core.finding import TARGETS
+from speechmeter.core.protocol import SearchProtocol
 from speechmeter.core.types import Skip, Spec
 from speechmeter.engine.measure import Outcome
 from speechmeter.launch.search import Search, run_search
@@ -16,7 +17,7 @@ from speechmeter.store.run_dir import RunWriter
 
 
 class Roomy:
-    """A place in which so many items × seconds fit. `ends` are sizes at which a trial ends otherwise."""
+    """An executor in which so many items × seconds fit. `ends` are sizes at which a trial ends otherwise."""
 
     def __init__(self, room, ends=None, interrupt_after=None):
         self._room = room
@@ -35,7 +36,7 @@ class Roomy:
 
 
 def line(seconds=1.0, start=1, name="fake", **changes):
-    protocol = trial_protocol("max-batch", seed=0, margin=0.05, memory_gib=None)
+    protocol = SearchProtocol(find="max-batch")
     return make_case(name, seconds=seconds, batch=start, protocol=protocol, **changes)
 
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from speechmeter.launch.tail import Tail
+from speechmeter.launch.process import Tail
 
 
 def printed(code):

@@ -6,6 +6,7 @@ import pytest
 from conftest import make_case
 from fresh_memory import fresh_pages
 
+from speechmeter.core.protocol import SearchProtocol
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Stage
 from speechmeter.engine.measure import measure
@@ -151,7 +152,7 @@ def test_weights_of_a_subject_without_modules_are_unavailable():
 def test_a_trial_of_a_search_is_read_in_one_call_and_in_total_alone():
     calls = []
     stages = (Stage(name="features", fn=calls.append), Stage(name="model", fn=lambda state: None))
-    found = readings(*stages, probes=[Sampling()], protocol={"readings": 1})
+    found = readings(*stages, probes=[Sampling()], protocol=SearchProtocol(find="max-batch"))
     assert len(calls) == 2  # the first call, and the one that is read
     assert [scope for metric, scope in found if metric == "memory_cpu_peak.v1"] == ["total"]
     assert len(found["memory_cpu_peak.v1", "total"].values) == 1

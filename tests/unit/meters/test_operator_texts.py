@@ -6,9 +6,9 @@ torch = pytest.importorskip("torch", reason="needs torch")
 from made_recordings import allocation, event, kernel, made, module  # noqa: E402
 from torch.profiler import record_function  # noqa: E402
 
-from speechmeter.meters.operator_texts import write_texts  # noqa: E402
-from speechmeter.meters.recording.needs import Needs  # noqa: E402
+from speechmeter.meters.operators.use import write_texts  # noqa: E402
 from speechmeter.meters.recording.profiler import recorded  # noqa: E402
+from speechmeter.meters.recording.recording import Needs  # noqa: E402
 
 
 @pytest.fixture(scope="module")

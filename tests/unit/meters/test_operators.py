@@ -8,14 +8,14 @@ from conftest import make_case
 from speechmeter.core.protocols import Phase, Prepared
 from speechmeter.core.types import Batch, Stage
 from speechmeter.engine.measure import measure
-from speechmeter.meters import operators
-from speechmeter.meters.operators import OperatorsMeter, operator_rows
+from speechmeter.meters.operators import meter as operators
+from speechmeter.meters.operators.meter import OperatorsMeter, operator_rows
 
 torch = pytest.importorskip("torch", reason="the profiler is torch's")
 from made_recordings import event, kernel, made, module  # noqa: E402
 
 from speechmeter.meters.flops.kinds import KINDS  # noqa: E402
-from speechmeter.meters.modules.events import BACKWARD_SCOPE  # noqa: E402
+from speechmeter.meters.recording.events import BACKWARD_SCOPE  # noqa: E402
 
 WAIT_S = 0.02
 
@@ -278,8 +278,7 @@ def test_on_a_gpu_the_time_is_that_of_the_kernels_and_each_is_counted_once():
 
 @pytest.mark.parametrize("module_name", ["net", ""])
 def test_the_busy_time_of_the_gpu_is_one_value_whichever_meter_tells_it(module_name):
-    from speechmeter.meters.modules.measurements import gpu_busy
-    from speechmeter.meters.modules.meter import module_rows
+    from speechmeter.meters.modules import gpu_busy, module_rows
 
     around = (module(module_name, 0, 30),) if module_name else ()
     spans = [(5, 25), (20, 40), (40, 41)]

@@ -4,7 +4,7 @@ import pytest
 from conftest import make_case
 
 from speechmeter.core.outputs import Keep, Output, output_of
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import Fed, Installed, Prepared
 from speechmeter.core.types import Batch, Speech, Stage
 from speechmeter.engine.measure import measure
 from speechmeter.meters.latency import LatencyMeter
@@ -21,12 +21,15 @@ class Feed:
     def check(self, case):
         return None
 
+    def feeds(self, case):
+        return Fed()
+
     def batches(self, case):
         yield from self._batches
 
 
 class Recogniser:
-    summary, axes, options, runs_code = "", (), (), False
+    summary, axes, options, takes, runs_code = "", (), (), (), False
 
     def __init__(self, fn):
         self.calls = []

@@ -12,7 +12,7 @@ PLAN = {"models": ["log-mel"], "audio": "sample", "meters": ["latency"]}
 
 def protocol(**keys):
     (case,) = study_from_python({**PLAN, **keys}).cells.cases
-    return case.meters, case.protocol.get("quality")
+    return case.meters, case.protocol.quality and case.protocol.quality.to_json()
 
 
 def test_the_key_asks_for_the_meter_and_defaults_are_written_out():
@@ -29,7 +29,7 @@ def test_the_key_asks_for_the_meter_and_defaults_are_written_out():
 
 def test_text_is_scored_as_a_translation(tmp_path):
     study = study_from_python({"models": ["log-mel"], "text": {"count": 1}, "meters": ["quality"]})
-    assert study.cells.cases[0].protocol["quality"]["scores"] == ["bleu", "chrf"]
+    assert study.cells.cases[0].protocol.quality.scores == ("bleu", "chrf")
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,11 @@ def imported(tmp_path, text, **quality):
 def test_a_file_of_scores_is_found_beside_the_plan_and_is_part_of_the_case(tmp_path):
     study = imported(tmp_path, "model,wer\nlog-mel,5\n")
     (case,) = study.cells.cases
-    assert case.protocol["quality"]["import"].endswith("scores.csv")
+    assert case.protocol.quality.import_.endswith("scores.csv")
     (other,) = imported(tmp_path, "model,wer\nlog-mel,6\n").cells.cases
     assert case.id != other.id
     again = yaml.safe_load(study.plan_text())
-    assert again["quality"]["import"] == case.protocol["quality"]["import"]
+    assert again["quality"]["import"] == case.protocol.quality.import_
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_a_file_given_by_a_flag_starts_from_here(tmp_path, monkeypatch):
     (tmp_path / "here" / "scores.csv").write_text("model,wer\nlog-mel,7\n")
     monkeypatch.chdir(tmp_path / "here")
     study = study_from_file(tmp_path / "plan.yaml", [from_set("quality.import=scores.csv")])
-    assert study.cells.cases[0].protocol["quality"]["import"] == "scores.csv"
+    assert study.cells.cases[0].protocol.quality.import_ == "scores.csv"
     study = study_from_file(tmp_path / "plan.yaml")
-    assert study.cells.cases[0].protocol["quality"]["import"] == "../scores.csv"
+    assert study.cells.cases[0].protocol.quality.import_ == "../scores.csv"
 
 
 def test_rows_about_no_cell_of_the_plan_are_told(tmp_path):
@@ -109,7 +109,7 @@ def test_a_plan_that_a_run_keeps_means_what_it_meant(tmp_path, kept, meant):
     path = tmp_path / "plan.yaml"
     path.write_text(yaml.safe_dump({**PLAN, "meters": ["latency", "quality"], "quality": kept}))
     (case,) = study_of_run(path).cells.cases
-    assert case.protocol["quality"]["normaliser"] == meant
+    assert case.protocol.quality.normaliser == meant
 
 
 def test_a_run_keeps_the_version_of_its_normaliser(tmp_path):

@@ -136,7 +136,7 @@ def test_the_example_for_a_wrong_value_is_a_right_one(key):
     workload = spelt_out(Source(data=example, places={}, base=None)).data["workload"]
     assert workload["name"] == key
     assert ("manifest" in workload) is (key == "data")  # the one option that must be given
-    assert {*workload} - {"name"} <= {*plugins.workload(key).options}
+    assert {*workload} - {"name"} <= {option.name for option in plugins.workload(key).options}
 
 
 def test_two_things_cannot_be_fed_at_once():

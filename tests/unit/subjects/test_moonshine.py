@@ -42,20 +42,15 @@ def test_a_directory_that_is_not_there_or_no_model(tmp_path):
     assert f"there is no directory '{tmp_path}/tiny'" in refusal(case_with(f"{tmp_path}/tiny"))
     half = model_directory(tmp_path / "tiny", FILES[:1])
     message = refusal(case_with(half))
-    assert "holds no decoder_model_merged.ort and no tokenizer.bin; name a directory with" in message
+    assert "contains no decoder_model_merged.ort and no tokenizer.bin; name a directory with" in message
 
 
 def test_the_architecture_is_told_by_the_name_or_by_the_option(tmp_path):
     check = MoonshineSubject().check
     check(case_with(model_directory(tmp_path / "base-es")))
     unnamed = model_directory(tmp_path / "mine")
-    assert "add the option arch: tiny or base" in refusal(case_with(unnamed))
-    assert "arch takes one of tiny, base, not 'huge'" in refusal(case_with(unnamed, arch="huge"))
+    assert "use `arch: tiny` or `arch: base`" in refusal(case_with(unnamed))
     check(case_with(unnamed, arch="tiny"))
-
-
-def test_streaming_is_true_or_false():
-    assert refusal(case_with(streaming="yes")) == "streaming takes true or false, not 'yes'; mend streaming"
 
 
 def test_a_package_without_weights_says_which_one_has_them(monkeypatch):
@@ -71,7 +66,7 @@ def test_a_package_without_weights_says_which_one_has_them(monkeypatch):
         ({"threads": ALL_CORES + 1, "cores": ALL_CORES}, f"not on {ALL_CORES + 1}"),
         ({"threads": 2, "cores": 1 if ALL_CORES == 2 else 2}, f"on 1 thread or on all {ALL_CORES} cores"),
         ({"device": "cuda"}, "CPU only"),
-        ({"dtype": "bfloat16"}, "dtype bfloat16 cannot be had"),
+        ({"dtype": "bfloat16"}, "has no dtype bfloat16"),
         ({"compile": True}, "torch.compile"),
     ],
 )

@@ -22,11 +22,11 @@ def case_with(source="", **options):
 @pytest.mark.parametrize(
     ("case", "message"),
     [
-        (case_with("en"), "pocketsphinx takes no source, not 'en'; write `pocketsphinx` alone"),
-        (case_with(lw="high"), "lw takes a number greater than 0, such as 6.5, not 'high'; mend lw"),
-        (case_with(lw=True), "lw takes a number greater than 0, such as 6.5, not True; mend lw"),
-        (case_with(beam=2), "beam takes a number between 0 and 1, such as 1e-48, not 2; mend beam"),
-        (case_with(beam=[1]), "beam takes a number between 0 and 1, such as 1e-48, not [1]; mend beam"),
+        (case_with("en"), "pocketsphinx takes no source, but 'en' was given; write pocketsphinx alone"),
+        (case_with(lw="high"), "`lw`: lw takes a number greater than 0, such as 6.5, not 'high'"),
+        (case_with(lw=True), "`lw`: lw takes a number greater than 0, such as 6.5, not True"),
+        (case_with(beam=2), "`beam`: beam takes a number between 0 and 1, such as 1e-48, not 2"),
+        (case_with(beam=[1]), "`beam`: beam takes a number between 0 and 1, such as 1e-48, not [1]"),
     ],
 )
 def test_wrong_input_is_one_line(case, message):

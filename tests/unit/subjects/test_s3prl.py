@@ -17,7 +17,8 @@ def test_every_upstream_is_known(name):
 
 
 @pytest.mark.parametrize(
-    ("source", "message"), [("wavlmm", "did you mean 'wavlm'"), ("mockingjay", "by torchaudio"), ("", "no upstream")]
+    ("source", "message"),
+    [("wavlmm", "did you mean 'wavlm'"), ("mockingjay", "needs torchaudio"), ("", "no s3prl upstream")],
 )
 def test_other_upstreams_are_refused(source, message):
     with pytest.raises(SubjectError, match=message):

@@ -52,8 +52,8 @@ def test_every_kind_gives_one_text_an_item_and_padding_changes_none(tmp_path, ki
 @pytest.mark.parametrize(
     ("kind", "metadata", "words"),
     [
-        ("", {}, "has model_type ''"),
-        ("paraformer", {}, "known here: zipformer2_ctc"),
+        ("", {}, "has the unknown model_type ''"),
+        ("paraformer", {}, "known are: zipformer2_ctc"),
         ("wenet_ctc", {}, "no vocab_size"),
     ],
 )
@@ -67,18 +67,18 @@ def test_what_a_directory_lacks_is_named(tmp_path):
     subject = SherpaOnnxSubject()
     with pytest.raises(InputError, match="there is no directory 'absent'"):
         subject.check(case_of("absent"))
-    with pytest.raises(InputError, match=r"holds no \.onnx file"):
+    with pytest.raises(InputError, match=r"contains no \.onnx file"):
         subject.check(case_of(tmp_path))
     (tmp_path / "model.onnx").touch()
-    with pytest.raises(InputError, match=r"holds no tokens\.txt"):
+    with pytest.raises(InputError, match=r"contains no tokens\.txt"):
         subject.check(case_of(tmp_path))
     (tmp_path / "tokens.txt").touch()
     subject.check(case_of(tmp_path))
     (tmp_path / "model.int8.onnx").touch()
-    with pytest.raises(InputError, match=r"holds 2 models; say model: model\.int8\.onnx or model\.onnx"):
+    with pytest.raises(InputError, match=r"contains 2 models; use `model: model\.int8\.onnx` or"):
         subject.check(case_of(tmp_path))
     subject.check(case_of(tmp_path, {"model": "model.onnx"}))
-    with pytest.raises(InputError, match="holds no model 'other'"):
+    with pytest.raises(InputError, match="contains no model 'other'"):
         subject.check(case_of(tmp_path, {"model": "other"}))
 
 

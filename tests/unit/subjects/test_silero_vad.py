@@ -21,7 +21,7 @@ def case_with(source="", **axes):
 
 
 def test_it_takes_no_source():
-    with pytest.raises(SubjectError, match="silero-vad takes no source, not 'v4'; write `silero-vad` alone"):
+    with pytest.raises(SubjectError, match="silero-vad takes no source, but 'v4' was given; write silero-vad alone"):
         SileroVadSubject().check(case_with("v4"))
 
 

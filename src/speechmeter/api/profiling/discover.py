@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from speechmeter.meters.modules.ranges import module_ranges, named_modules
+from speechmeter.meters.recording.profiler import module_ranges, named_modules
 
 
 class Discovery:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
 from speechmeter.meters.flops.meter import count_rows
-from speechmeter.meters.modules.measurements import gpu_busy
-from speechmeter.meters.modules.meter import module_rows
-from speechmeter.meters.operators import operator_rows
+from speechmeter.meters.modules import gpu_busy, module_rows
+from speechmeter.meters.operators.meter import operator_rows
 from speechmeter.meters.split import split_rows
-from speechmeter.meters.timeline.meter import rows as timeline_rows
+from speechmeter.meters.timeline import timeline_rows
 
 if TYPE_CHECKING:
     from speechmeter.api.profiling.result import Profile
@@ -36,7 +35,7 @@ def readings(profile: Profile) -> list[Measurement]:
 def _modules(recordings: Sequence[Recording]) -> list[Measurement]:
     calls = [call for recording in recordings for call in recording.calls]
     named = any(recording.classes for recording in recordings)
-    if named or any(row.place.label for call in calls for row in call.rows):
+    if named or any(row.owner.label for call in calls for row in call.rows):
         return module_rows(recordings)
     busy = [gpu_busy(calls, {}, recordings[0].notes)] if any(recording.on_cuda for recording in recordings) else []
     return [Measurement.absent(metrics.TIME_MODULE, _NO_MODULE), *busy]

@@ -17,12 +17,10 @@ from speechmeter.api.profiling.discover import Discovery
 from speechmeter.api.profiling.options import Options
 from speechmeter.core.traces import STEP
 from speechmeter.meters.flops.count import Count, counting
-from speechmeter.meters.modules.events import events_of
-from speechmeter.meters.modules.names import CALL
-from speechmeter.meters.modules.ranges import OPEN
-from speechmeter.meters.recording.needs import Needs
-from speechmeter.meters.recording.profiler import profiling
-from speechmeter.meters.recording.recording import Recording
+from speechmeter.meters.recording.events import events_of
+from speechmeter.meters.recording.label import CALL
+from speechmeter.meters.recording.profiler import OPEN, profiling
+from speechmeter.meters.recording.recording import Needs, Recording
 
 _one_at_a_time = threading.Lock()
 """Torch has one profiler in a process."""

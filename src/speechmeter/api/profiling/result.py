@@ -14,6 +14,7 @@ from speechmeter.core.errors import InputError
 from speechmeter.core.machine import available_cores
 from speechmeter.core.memory_timeline import FILE, MemoryTimeline, write_timeline
 from speechmeter.core.outputs import TraceOptions
+from speechmeter.core.protocol import protocol_from_json
 from speechmeter.core.traces import FOLDER, SUFFIX, Trace
 from speechmeter.core.types import Case, Measurement, Record, Spec
 from speechmeter.report import choose, text
@@ -125,7 +126,7 @@ class Profile:
     @property
     def trace(self) -> Trace:
         """All recorded steps as a trace. Raises InputError when nothing was recorded, or several methods were."""
-        from speechmeter.meters.traces.tidy import joined
+        from speechmeter.meters.recording.trace import joined
 
         own = self._only()
         own._first()
@@ -134,12 +135,12 @@ class Profile:
     @property
     def timeline(self) -> MemoryTimeline | None:
         """Memory through the first recorded step; None where it was not asked for or nothing was allocated."""
-        from speechmeter.meters.timeline.follow import followed
+        from speechmeter.meters.timeline import timeline_of
 
         own = self._only()
         if not own.options.memory or not own.recordings:
             return None
-        return followed(own._first().trace.events, Device(kind="cuda" if own._on_cuda else "cpu"))
+        return timeline_of(own._first().trace.events, Device(kind="cuda" if own._on_cuda else "cpu"))
 
     @property
     def profilers(self) -> list[Any]:
@@ -167,8 +168,8 @@ class Profile:
         All are of all recorded steps, but memory, which is of the first. Methods have a folder each. The trace is
         named after `worker_name`, else the profile. Raises InputError when nothing was recorded.
         """
-        from speechmeter.meters.operator_texts import write_texts
-        from speechmeter.meters.traces.meter import file_name, write_files
+        from speechmeter.meters.operators.use import write_texts
+        from speechmeter.meters.trace import file_name, write_files
 
         path = Path(folder)
         if any(method.recordings for method in self.methods.values()):
@@ -189,7 +190,7 @@ class Profile:
 
     def write(self, asked: Export) -> Path:
         """Export as it was asked for; without a folder, into `profiles/<name>`."""
-        from speechmeter.meters.traces.meter import file_name
+        from speechmeter.meters.trace import file_name
 
         folder = asked.folder or Path("profiles") / file_name(self.name)
         return self.export(folder, worker_name=asked.worker_name, use_gzip=asked.use_gzip)
@@ -266,5 +267,5 @@ def _case(name: str, device: str, meters: Sequence[str]) -> Case:
         workload=Spec(plugin="live", name="steps"),
         axes={**axes, "boundary": "as it ran"},
         meters=tuple(meters),
-        protocol={"mode": "profile"},
+        protocol=protocol_from_json({"mode": "profile"}),
     )

@@ -17,7 +17,7 @@ from speechmeter.integrations.pytest.naming import case_name, load_of
 from speechmeter.integrations.pytest.settings import Settings
 from speechmeter.integrations.pytest.summary import PROPERTY
 from speechmeter.integrations.pytest.turns import turn, working_in
-from speechmeter.launch.booking import Event
+from speechmeter.launch.recorder import Event
 from speechmeter.plan.study import study_from_python
 
 _SEARCH = ("a test does not search", "leave it out, and use `speechmeter run --find`")

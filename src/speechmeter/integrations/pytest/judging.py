@@ -17,7 +17,7 @@ from speechmeter.core.types import BASELINE, VARIANT, Record
 from speechmeter.integrations.pytest.findings import Finding, of_failure, of_figure, of_limit, of_verdict, told
 from speechmeter.integrations.pytest.marks import Asked
 from speechmeter.integrations.pytest.settings import Settings
-from speechmeter.launch.places import THIS
+from speechmeter.launch.executors import THIS
 
 _BUSY = 0.10
 _NO_BASELINE = "no baseline to compare with; name one with --speechmeter-baseline RUN, or mark the test with a limit"

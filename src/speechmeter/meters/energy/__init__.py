@@ -1,1 +1,1 @@
-"""Energy of a call: the meter, the load it makes, tracks of readings, figures; `sensors/` has one file a sensor."""
+"""Energy of a call: the meter, its figures, readings over time, and the sensors that it reads."""

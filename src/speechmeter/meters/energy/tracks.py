@@ -1,21 +1,31 @@
-"""Readings over time, and the energy between two moments of them.
+"""Readings over time, and the energy between two moments of them: of a sensor, or of the log of an external meter.
 
-A counter that ticks is trusted at its ticks alone: between two ticks it tells nothing new, so a start/stop reading
+A counter that ticks is trusted at its ticks alone: between two ticks it says nothing new, so a start/stop reading
 errs by up to one tick of power at either end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
 from typing import Protocol
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.energy.sensors.base import Reading, Sensor
+from speechmeter.core.power_log import read_log
+from speechmeter.meters.energy.sensors import Reading, Sensor
+
+LOG_PATIENCE_S = 5.0
+"""How long a log may lag behind the end of a window."""
+_LOOK_EVERY_S = 0.25
+_USUAL_INTERVAL_S = 1.0
+
+Knot = tuple[float, float]
+"""A moment in seconds, and the joules until then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +67,7 @@ class Track(Protocol):
 
 @dataclass(kw_only=True)
 class SensorTrack:
-    """What one sensor said, and whether it stopped."""
+    """The readings of one sensor, and why it failed if it did."""
 
     sensor: Sensor
     readings: list[Reading] = field(default_factory=list)
@@ -96,11 +106,8 @@ class SensorTrack:
         return Span(start_s=first_s, end_s=last_s, energy_j=last_j - first_j)
 
 
-Knot = tuple[float, float]
-
-
 def counter_knots(readings: Sequence[Reading]) -> list[Knot]:
-    """(time, joules) where a counter moved: its ticks.
+    """Where a counter moved: its ticks.
 
     A tick lies between two readings, so it is put in their middle. A counter that moved at the reading before as well
     ticks faster than it is read, and then the reading itself is the best knowledge.
@@ -116,7 +123,7 @@ def counter_knots(readings: Sequence[Reading]) -> list[Knot]:
 
 
 def power_knots(readings: Sequence[Reading]) -> list[Knot]:
-    """(time, joules since the first reading), by trapezoids over the watts."""
+    """Joules since the first reading, by trapezoids over the watts."""
     knots: list[Knot] = []
     total_j, last_s, last_w = 0.0, 0.0, 0.0
     for reading in readings:
@@ -131,9 +138,15 @@ def power_knots(readings: Sequence[Reading]) -> list[Knot]:
 
 @contextmanager
 def watching(tracks: Sequence[SensorTrack]) -> Iterator[None]:
-    """Poll every sensor at its period, each in a thread of its own: a slow one holds no other up."""
+    """Poll every sensor at its period, each in a thread of its own: a slow one does not delay the others."""
     stop = Event()
-    threads = [Thread(target=_watch, args=(track, stop), name=track.name, daemon=True) for track in tracks]
+
+    def watch(track: SensorTrack) -> None:
+        begun_s = monotonic()
+        while track.poll() and not stop.wait(max(0.0, begun_s + track.period_s - monotonic())):
+            begun_s = monotonic()
+
+    threads = [Thread(target=watch, args=(track,), name=track.name, daemon=True) for track in tracks]
     for thread in threads:
         thread.start()
     try:
@@ -144,7 +157,27 @@ def watching(tracks: Sequence[SensorTrack]) -> Iterator[None]:
             thread.join()
 
 
-def _watch(track: SensorTrack, stop: Event) -> None:
-    begun_s = monotonic()
-    while track.poll() and not stop.wait(max(0.0, begun_s + track.period_s - monotonic())):
-        begun_s = monotonic()
+class LogTrack:
+    """The log of an external meter: a growing CSV, or the files that powertop adds. Read once it covers the window.
+
+    `epoch_s` turns the meter's clock into Unix time.
+    """
+
+    def __init__(self, path: str | Path, *, epoch_s: Callable[[float], float], sleep: Callable[[float], None]) -> None:
+        self._path = path
+        self._epoch_s = epoch_s
+        self._sleep = sleep
+        log = read_log(path)
+        self.name = log.source
+        self.period_s = log.interval_s or _USUAL_INTERVAL_S
+
+    def energy(self, start_s: float, end_s: float) -> Span:
+        """The whole window, between samples by interpolation; SensorError when the log does not cover it."""
+        start, end = self._epoch_s(start_s), self._epoch_s(end_s)
+        log = read_log(self._path)
+        for _ in range(round((LOG_PATIENCE_S + self.period_s) / _LOOK_EVERY_S)):
+            if log.covers(end):
+                break
+            self._sleep(_LOOK_EVERY_S)
+            log = read_log(self._path)
+        return Span(start_s=start_s, end_s=end_s, energy_j=log.energy_j(start, end))

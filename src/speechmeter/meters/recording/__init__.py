@@ -1,1 +1,1 @@
-"""One recording by torch's profiler for each case and round, which every meter that needs one reads."""
+"""One profiler recording for all meters that read it: what is recorded, its events, and whose time each one is."""

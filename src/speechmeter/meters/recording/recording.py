@@ -1,4 +1,4 @@
-"""A finished recording, and what follows from its events: read once, for every meter."""
+"""A finished recording, what was recorded in it, and what follows from its events: read once, for every meter."""
 
 from __future__ import annotations
 
@@ -11,13 +11,49 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from speechmeter.core.traces import STEP, Trace, read_steps
-from speechmeter.meters.modules.attribution import Attributed, attribute_nodes
-from speechmeter.meters.modules.events import Events
-from speechmeter.meters.modules.spans import Span
-from speechmeter.meters.modules.tree import Node, settled_nodes
-from speechmeter.meters.recording.needs import Needs
-from speechmeter.meters.traces.places import homes_of, placed
-from speechmeter.meters.traces.tidy import tidied
+from speechmeter.meters.recording.attribution import Attributed, Node, attribute_nodes, settled_nodes
+from speechmeter.meters.recording.events import Events, Span
+from speechmeter.meters.recording.trace import tidied, with_modules
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What is recorded. Operators and, on a GPU, kernels always are; the rest only where a meter needs it.
+
+    Everything that is recorded slows the subject down. `modules` opens a range around every call of a module. `memory`
+    records allocations, `shapes` those of inputs, and `stacks` Python's functions. `means` asks for several calls, so
+    that there are figures to average, and `traced` is how many of them are to be in a trace.
+    """
+
+    modules: bool = False
+    memory: bool = False
+    shapes: bool = False
+    stacks: bool = False
+    means: bool = False
+    traced: int = 0
+
+    def __or__(self, other: Needs) -> Needs:
+        """What both need together."""
+        return Needs(
+            modules=self.modules or other.modules,
+            memory=self.memory or other.memory,
+            shapes=self.shapes or other.shapes,
+            stacks=self.stacks or other.stacks,
+            means=self.means or other.means,
+            traced=max(self.traced, other.traced),
+        )
+
+    def words(self, *, cuda: bool) -> list[str]:
+        """What is recorded, for the notes of a record."""
+        chosen = {
+            "CPU": True,
+            "CUDA": cuda,
+            "modules": self.modules,
+            "allocations": self.memory,
+            "shapes": self.shapes,
+            "Python stacks": self.stacks,
+        }
+        return [word for word, recorded in chosen.items() if recorded]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +77,13 @@ class Recording:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What is said in a record about how its figures were taken."""
+        """How the figures were taken, for the notes of a record."""
         shortened = {"shortened": self.shortened} if self.shortened else {}
         return {"recorded": self.needs.words(cuda=self.on_cuda), **shortened}
 
     @cached_property
     def nodes(self) -> list[Node]:
-        """Every event of the CPU with its place, an outer one before those inside it."""
+        """Every event of the CPU with its owner, an outer one before those inside it."""
         return settled_nodes(self.events)
 
     @cached_property
@@ -57,7 +93,7 @@ class Recording:
 
     @cached_property
     def spans(self) -> list[Span]:
-        """From when to when each step ran, in order of time."""
+        """When each step ran, in order of time."""
         marks = (event for event in self.events.cpu if event.name.startswith(STEP))
         return sorted((mark.start_ns, mark.end_ns) for mark in marks)[: self.steps]
 
@@ -66,9 +102,9 @@ class Recording:
         return [start for start, _ in self.spans]
 
     def step_at(self, instant_ns: int) -> int | None:
-        """The step that was under way; None between them."""
-        place = bisect_right(self._starts, instant_ns) - 1
-        return place if place >= 0 and instant_ns <= self.spans[place][1] else None
+        """The step that was under way; None between steps."""
+        step = bisect_right(self._starts, instant_ns) - 1
+        return step if step >= 0 and instant_ns <= self.spans[step][1] else None
 
     @cached_property
     def operators(self) -> list[tuple[Node, int, bool]]:
@@ -95,4 +131,4 @@ class Recording:
             path = Path(folder) / "trace.json"
             self.profile.export_chrome_trace(str(path))
             steps = read_steps(path, min(self.steps, self.needs.traced))
-        return tidied(placed(steps, homes_of(self.nodes)))
+        return tidied(with_modules(steps, self.nodes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from speechmeter.core import metrics
@@ -75,7 +75,7 @@ def _joined(versions: Sequence[str]) -> list[str]:
 def fed(groups: Groups) -> str:
     """The input: what it was, how long items were, and how they were batched."""
     cases = [group[0].case for group in groups]
-    seed = listed(sorted({str(case.protocol.get("seed", 0)) for case in cases}))
+    seed = listed(sorted({str(case.protocol.seed) for case in cases}))
     specs = {case.workload.name: case.workload for case in cases}
     what = listed((_source(spec, groups, seed) for spec in specs.values()), "or")
     seconds = sorted({float(case.axes["seconds"]) for case in cases if case.axes.get("seconds") is not None})
@@ -173,7 +173,7 @@ def randomness(groups: Groups) -> str:
         only_weights = "random weights" in note and "features" not in note
         weights = f"The weights of {of} were random: calls cost the same, and their output has no meaning."
         said.append(weights if only_weights else f"Of {of}: {note}.")
-    seeds = sorted({str(group[0].case.protocol["seed"]) for group in groups if "seed" in group[0].case.protocol})
+    seeds = sorted({str(p.seed) for group in groups if "seed" not in (p := group[0].case.protocol).absent})
     said += [f"Random numbers were seeded with {listed(seeds)}."] if seeds else []
     return " ".join(dict.fromkeys(said))
 
@@ -192,8 +192,8 @@ def other_figures(groups: Groups) -> str:
     energy = {metric.id for metric in _MEASURED["energy"][1]}
     sources = sorted({m.source for m in readings if m.values and m.source and m.metric in energy})
     said += [f"Energy was read from {listed(sources)}."] if sources else []
-    rules = [rule for group in groups if isinstance(rule := group[0].case.protocol.get(_QUALITY), Mapping)]
-    normalisers = listed(str(rule["normaliser"]) for rule in rules if rule.get("normaliser"))
+    rules = [rule for group in groups if (rule := group[0].case.protocol.quality) is not None]
+    normalisers = listed(rule.normaliser for rule in rules if rule.normaliser)
     said += [f"Texts were normalised by {normalisers} before they were scored."] if normalisers else []
     for words, those in _MEASURED.values():
         ids = {metric.id for metric in those}

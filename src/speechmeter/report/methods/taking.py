@@ -8,6 +8,7 @@ from typing import Any
 
 from speechmeter.analysis.warnings import in_words, kind_of
 from speechmeter.core import metrics
+from speechmeter.core.protocol import Protocol, RepeatsProtocol, ScheduleProtocol, SearchProtocol, SteadyProtocol
 from speechmeter.core.types import FAILED, Record
 from speechmeter.report.grids import STATISTIC_WORDS
 from speechmeter.report.methods.study import timed
@@ -19,7 +20,7 @@ _INLINE = "inline"
 
 def samples(groups: Groups) -> str:
     """The rule by which calls were timed, and how many really were."""
-    searched = listed(str(group[0].case.protocol["find"]) for group in groups if group[0].case.protocol.get("find"))
+    searched = listed(p.find for group in groups if isinstance(p := group[0].case.protocol, SearchProtocol))
     if searched:
         return f"Cases are the trials of a search ({searched}): one that runs out of memory bounds what fits."
     latencies = (record.find(metrics.LATENCY.id) for group in groups for record in group)
@@ -31,16 +32,15 @@ def samples(groups: Groups) -> str:
     return f"In each round {rules}{', then ' if rules else ''}{had} {'was' if max(taken) == 1 else 'were'} timed."
 
 
-def _rule(protocol: Mapping[str, Any]) -> str:
-    mode = protocol.get("mode")
-    if mode == "repeats":
-        drop = protocol.get("discard")
+def _rule(protocol: Protocol) -> str:
+    if isinstance(protocol, RepeatsProtocol):
+        drop = protocol.discard
         return "" if not drop else "the first call was dropped" if drop == 1 else f"the first {drop} calls were dropped"
-    if mode == "schedule":
-        parts = ", ".join(f"{name} {protocol.get(name)}" for name in ("wait", "warmup", "active", "repeat"))
+    if isinstance(protocol, ScheduleProtocol):
+        parts = ", ".join(f"{name} {getattr(protocol, name)}" for name in ("wait", "warmup", "active", "repeat"))
         return f"calls followed a schedule ({parts})"
-    if mode == "steady":
-        return f"warm-up calls were made until their time was steady (at most {protocol.get('warmup')})"
+    if isinstance(protocol, SteadyProtocol):
+        return f"warm-up calls were made until their time was steady (at most {protocol.warmup})"
     return ""
 
 

@@ -146,7 +146,7 @@ def case_data(source: Source, key: str, raw: Sequence[Metric], shared: Shared) -
         "label": source.labels[key],
         "command": command(case, len([record for record in group if record.status != "skipped"])),
         "axes": shared.index(dict(case.axes)),
-        "protocol": shared.index(dict(case.protocol)),
+        "protocol": shared.index(case.protocol.to_json()),
         "subject": shared.index(case.subject.to_json()),
         "workload": shared.index(case.workload.to_json()),
         "rounds": [_round(source, record, shared) for record in group],

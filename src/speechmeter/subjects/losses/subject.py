@@ -5,13 +5,12 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from speechmeter.core.axes import NONE, Axis
+from speechmeter.core.axes import NONE, Axis, Option
 from speechmeter.core.errors import NeedsValuesError, SubjectError
-from speechmeter.core.feeding import SHAPES
 from speechmeter.core.plugins import nearest
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocols import SHAPES, Installed, Prepared
 from speechmeter.core.types import Case, Measurement, Stage
-from speechmeter.subjects.installed import installed
+from speechmeter.subjects.common import installed
 from speechmeter.subjects.losses.known import ALL, BY_NAME, Known
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 LOSS, STEP = "loss", "step"
 ORIGINAL = "original"
 _STATES = "states"
-_USUAL_STATES = 5
 _FORM = "for example transducer-loss:ours"
 
 
@@ -37,7 +35,9 @@ class TransducerLossSubject:
         Axis(name="keep", kind=str, default=NONE, choices=(NONE, ORIGINAL),
              help="what the caller holds while backward runs: none, or original: the joiner's input and the logits"),
     )  # fmt: skip
-    options = (_STATES,)
+    options = (
+        Option(name=_STATES, kind=int, default=5, minimum=2, help="label states a frame keeps in a pruned loss"),
+    )
     runs_code = False
     takes = (SHAPES,)
 
@@ -49,13 +49,8 @@ class TransducerLossSubject:
     def check(self, case: Case) -> None:
         """The loss must be a known one, and `states` a number for a pruned one."""
         known = _known(case)
-        states = case.subject.options.get(_STATES)
-        if states is None:
-            return
-        if not known.pruned:
-            raise SubjectError(f"{known.name} is not pruned: it has no {_STATES}", fix=f"leave out {_STATES}")
-        if not isinstance(states, int) or isinstance(states, bool) or states < 2:
-            raise SubjectError(f"{_STATES} takes a whole number from 2 on, not {states!r}", fix=f"mend {_STATES}")
+        if _STATES in case.subject.options and not known.pruned:
+            raise SubjectError(f"{known.name} is not a pruned loss and has no {_STATES}", fix=f"remove `{_STATES}`")
 
     def unavailable(self, case: Case) -> str | None:
         """Why this loss cannot be had here, or not in this way."""
@@ -80,9 +75,9 @@ class TransducerLossSubject:
             vocabulary=int(case.axes["vocabulary"]),
             dtype=dtype,
             device=device,
-            seed=int(case.protocol.get("seed", 0)),
+            seed=case.protocol.seed,
             keep=case.axes["keep"] == ORIGINAL,
-            states=int(case.subject.options.get(_STATES, _USUAL_STATES)),
+            states=int(case.subject.options.get(_STATES, self.options[0].default)),
         )
         found = _agreement(recipe)
         stages, modules = _chain(recipe, str(case.axes["part"]))

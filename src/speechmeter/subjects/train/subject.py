@@ -6,13 +6,12 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from speechmeter.core.axes import NONE, Axis
+from speechmeter.core.axes import NONE, Axis, Option
 from speechmeter.core.errors import NeedsValuesError, SubjectError
-from speechmeter.core.feeding import SHAPES
 from speechmeter.core.plugins import nearest
-from speechmeter.core.protocols import Choice, Installed, Prepared
+from speechmeter.core.protocols import SHAPES, Choice, Installed, Prepared
 from speechmeter.core.types import Case
-from speechmeter.subjects.installed import installed
+from speechmeter.subjects.common import installed
 from speechmeter.subjects.python import check_source, load_factory
 
 if TYPE_CHECKING:
@@ -21,7 +20,13 @@ if TYPE_CHECKING:
 CONFORMER = "conformer-transducer"
 BFLOAT16 = "bfloat16"
 _STATES = "states"
-_TABLES = ("rows", "published")
+_STATES_OPTION = Option(
+    name=_STATES, kind=int, default=5, minimum=2, help="label states a frame keeps in the pruned loss"
+)
+_TABLES = (
+    Option(name="rows", kind=dict, default={}, help="rows of the table, such as {attention: layers.*.self_attn}"),
+    Option(name="published", kind=dict, default={}, help="such as {name: V100, forward_ms: {embed: 168}}"),
+)
 _AXES = (
     Axis(name="amp", kind=str, default=NONE, choices=(NONE, BFLOAT16), help="autocast of forward and loss"),
     Axis(name="accumulate", kind=int, default=1, minimum=1, help="pieces of a batch whose gradients are added up"),
@@ -52,7 +57,7 @@ class TrainSubject:
         *_SIZES,
         Axis(name="loss", kind=str, default="pruned", choices=("pruned", "full"), help="transducer loss"),
     )
-    options = (_STATES, *_TABLES)
+    options = (_STATES_OPTION, *_TABLES)
     runs_code = False
     takes = (SHAPES,)
 
@@ -89,6 +94,7 @@ class TrainPythonSubject:
     axes = _AXES
     options = _TABLES
     runs_code = True
+    takes: tuple[str, ...] = ()
 
     def installed(self) -> Installed:
         """Needs torch."""
@@ -110,9 +116,6 @@ class TrainPythonSubject:
 
 def _check_sizes(case: Case) -> None:
     width, heads, kernel = (case.axes[name] for name in ("width", "heads", "kernel"))
-    states = case.subject.options.get(_STATES, 2)
-    if not isinstance(states, int) or isinstance(states, bool) or states < 2:
-        raise SubjectError(f"{_STATES} takes a whole number from 2 on, not {states!r}", fix=f"mend {_STATES}")
     if width % (2 * heads):
         raise SubjectError(f"a width of {width} cannot be split into {heads} even heads", fix="change width or heads")
     if kernel % 2 == 0:
@@ -144,7 +147,7 @@ def _conformer(case: Case) -> Task:
     from speechmeter.subjects.train.conformer import Size
     from speechmeter.subjects.train.transducer import ConformerTransducer
 
-    states = int(case.subject.options.get(_STATES, 5))
+    states = int(case.subject.options.get(_STATES, _STATES_OPTION.default))
     size = Size(**{axis.name: case.axes[axis.name] for axis in _SIZES})
     loss, checkpoint = str(case.axes["loss"]), str(case.axes["checkpoint"])
     return ConformerTransducer(size, loss=loss, states=states, checkpointing=checkpoint)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import transformers
 
-from speechmeter.core import feeding
+from speechmeter.core import plugins, protocols
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Case, Stage
 from speechmeter.subjects import torch_runtime as runtime
@@ -97,7 +97,6 @@ def _notes(loaded: Loaded) -> list[str]:
     if takes(loaded.head, loaded.kind) != SOUND and loaded.head != "vocoder":
         notes += reading_notes(loaded.config, loaded.tokenizer)
     if loaded.listener is not None:
-        fed = feeding.fed_by(loaded.case)
-        is_past = fed is not None and fed.kinds == (feeding.FEATURES,)
+        is_past = plugins.fed_by(loaded.case).kinds == (protocols.FEATURES,)
         notes += ["fed features: the model's own front-end does not run"] if is_past else loaded.listener.notes
     return [*notes, *speaking.speaking_notes(loaded)]

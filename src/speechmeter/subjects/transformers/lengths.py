@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from speechmeter.subjects.generation import PINNED_TOKENS, pinned_note
+from speechmeter.subjects.common import PINNED_TOKENS, pinned_note
 
 _AT_LEAST = 1
 

@@ -14,7 +14,7 @@ import transformers
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.types import Case
 from speechmeter.subjects import torch_runtime as runtime
-from speechmeter.subjects.generation import SYNTHETIC
+from speechmeter.subjects.common import SYNTHETIC
 from speechmeter.subjects.transformers.catalogue import NEEDS_VOCODER, SOUND, class_name, takes
 from speechmeter.subjects.transformers.compiling import Compiled, compile_parts
 from speechmeter.subjects.transformers.lengths import Lengths, lengths_of

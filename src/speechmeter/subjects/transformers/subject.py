@@ -10,14 +10,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from speechmeter.core import feeding
-from speechmeter.core.axes import Axis
+from speechmeter.core import plugins, protocols
+from speechmeter.core.axes import BEAM, MAX_LEN_A, MAX_LEN_B, MAX_NEW_TOKENS, MIN_NEW_TOKENS, QUANTIZE, Axis, Option
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
-from speechmeter.subjects import generation
-from speechmeter.subjects.installed import installed
-from speechmeter.subjects.refusals import torch_quantizing
+from speechmeter.subjects.common import WEIGHTS, installed, torch_quantizing
 from speechmeter.subjects.transformers import catalogue
 from speechmeter.subjects.transformers.catalogue import FRAMES, HEADS, NEEDS_VOCODER, SOUND, TEXT
 from speechmeter.subjects.transformers.compiling import not_compiled
@@ -25,7 +23,7 @@ from speechmeter.subjects.transformers.lengths import contradiction
 from speechmeter.subjects.transformers.sources import is_hub_id, read_config
 
 _FED = {"audio": SOUND, "text": TEXT, "features": FRAMES}
-_FEEDS = {SOUND: feeding.SOUND, TEXT: feeding.TEXT, FRAMES: feeding.FEATURES}
+_FEEDS = {SOUND: protocols.SOUND, TEXT: protocols.TEXT, FRAMES: protocols.FEATURES}
 _MUST_FEED = {
     TEXT: ("takes text", "add `text:` to the plan, for example `text: {vocabulary: 1000}`"),
     SOUND: ("takes sound", "name it with `audio:`, and drop `text:` and `features:`"),
@@ -46,16 +44,24 @@ class TransformersSubject:
 
     summary = "speech and translation models of transformers: a hub id, a directory, a config.json, or an architecture"
     axes: tuple[Axis, ...] = (
-        generation.BEAM,
-        generation.MAX_LEN_A,
-        generation.MAX_LEN_B,
-        generation.MIN_NEW_TOKENS,
-        generation.MAX_NEW_TOKENS,
-        generation.QUANTIZE,
+        BEAM,
+        MAX_LEN_A,
+        MAX_LEN_B,
+        MIN_NEW_TOKENS,
+        MAX_NEW_TOKENS,
+        QUANTIZE,
     )
-    options = ("config", "head", "weights", "vocoder", "clusters", "generate", "stand_in_for")
+    options = (
+        Option(name="config", kind=dict, default={}, help="changed configuration values, such as {hidden_size: 256}"),
+        Option(name="head", kind=str, choices=tuple(HEADS), help="what the model is used for; absent: its usual task"),
+        WEIGHTS,
+        Option(name="vocoder", kind=str, help="of a model that speaks in spectrograms: `random`, or a source of one"),
+        Option(name="clusters", kind=int, default=1000, minimum=1, help="units that the head `units` chooses from"),
+        Option(name="generate", kind=dict, default={}, help="for the library's generate(), such as {language: en}"),
+        Option(name="stand_in_for", kind=dict, default={}, help="files that this model replaces, such as {path: b.pt}"),
+    )
     runs_code = False
-    takes = (feeding.SOUND, feeding.TEXT, feeding.FEATURES)
+    takes = (protocols.SOUND, protocols.TEXT, protocols.FEATURES)
 
     def installed(self) -> Installed:
         """Needs torch and transformers."""
@@ -71,8 +77,8 @@ class TransformersSubject:
         config = read_config(case.subject.source)
         if "model_type" in config:  # the hub's files are not looked at beforehand
             _check_use(case, str(config["model_type"]), head_of(case, config))
-        vocoder = case.subject.options.get("vocoder", "random")
-        if vocoder != "random":
+        vocoder = case.subject.options.get("vocoder")
+        if vocoder not in (None, "random"):
             read_config(vocoder)
 
     def unavailable(self, case: Case) -> str | None:
@@ -119,28 +125,14 @@ def _known_use(case: Case) -> tuple[str, str | None]:
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    for name, choices in (("head", HEADS), ("weights", ("auto", "random"))):
-        if name in options and options[name] not in choices:
-            raise SubjectError(
-                f"{name} takes one of {', '.join(choices)}, not {options[name]!r}",
-                fix=f"mend {name}",
-            )
-    for name in ("config", "generate"):
-        if not isinstance(options.get(name, {}), dict):
-            raise SubjectError(f"{name} takes a mapping of values", fix="for example config: {hidden_size: 256}")
     for key in options.get("generate", {}):
         if key in _SET_BY_AXES:
             axis = _SET_BY_AXES[key]
             fix = f"use the axis {axis}" if axis else "leave it out: nothing is sampled"
             raise SubjectError(f"generate: {key} cannot stand here", fix=fix)
-    clusters = options.get("clusters", 1)
-    if not isinstance(clusters, int) or isinstance(clusters, bool) or clusters < 1:
-        raise SubjectError(f"clusters takes a whole number from 1 on, not {clusters!r}", fix="for example 1000")
     original = options.get("stand_in_for", {})
-    if not isinstance(original, dict) or not all(isinstance(part, str) for part in (*original, *original.values())):
+    if not all(isinstance(part, str) for part in (*original, *original.values())):
         raise SubjectError("stand_in_for takes a mapping of names", fix="for example stand_in_for: {path: best.pt}")
-    if not isinstance(options.get("vocoder", ""), str):
-        raise SubjectError("vocoder takes a source or `random`", fix="for example vocoder: random")
 
 
 def _check_use(case: Case, model_type: str, head: str | None) -> None:
@@ -179,10 +171,10 @@ def _check_threshold(given: Mapping[str, Any]) -> None:
 
 def _check_fed(case: Case, model_type: str, head: str) -> None:
     """What the workload feeds must be what the model takes, or features that may be fed past its front-end."""
-    fed, wanted = feeding.fed_by(case), catalogue.takes(head, model_type)
-    if fed is None or _FEEDS[wanted] in fed.kinds:
+    fed, wanted = plugins.fed_by(case), catalogue.takes(head, model_type)
+    if not fed.kinds or _FEEDS[wanted] in fed.kinds:
         return
-    if feeding.FEATURES not in fed.kinds or wanted != SOUND:
+    if protocols.FEATURES not in fed.kinds or wanted != SOUND:
         what, fix = _MUST_FEED[wanted]
         raise SubjectError(f"this model {what} (head {head!r})", fix=fix)
     config = {**read_config(case.subject.source), **case.subject.options.get("config", {})}

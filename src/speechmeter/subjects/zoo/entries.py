@@ -6,13 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from speechmeter.core.axes import LATE_QUANTIZE, Axis
-from speechmeter.core.errors import SubjectError
-from speechmeter.core.feeding import SOUND
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.axes import LATE_QUANTIZE, Axis, Option
+from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Case
-from speechmeter.subjects.installed import installed
-from speechmeter.subjects.refusals import torch_quantizing
+from speechmeter.subjects.common import check_no_source, installed, torch_quantizing
 
 if TYPE_CHECKING:
     from speechmeter.subjects.zoo.chain import Parts
@@ -24,7 +21,7 @@ class ZooSubject(ABC):
     name: ClassVar[str]
     summary: str
     axes: tuple[Axis, ...] = (LATE_QUANTIZE,)
-    options: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
     runs_code = False
     takes = (SOUND,)
     shortest_s: ClassVar[float] = 0.0
@@ -41,10 +38,7 @@ class ZooSubject(ABC):
 
     def check(self, case: Case) -> None:
         """It takes no source."""
-        if case.subject.source:
-            raise SubjectError(
-                f"{self.name} takes no source, not {case.subject.source!r}", fix=f"write `{self.name}` alone"
-            )
+        check_no_source(case)
 
     def unavailable(self, case: Case) -> str | None:
         """Audio may be too short for its convolutions; int8 is for float32 weights on the CPU."""
@@ -171,15 +165,8 @@ class ConformerCtcSubject(ZooSubject):
 
     name = "conformer-ctc"
     summary = "built-in Conformer with CTC, 12 × 256 on log-mel, random weights; option vocabulary (500)"
-    options = ("vocabulary",)
+    options = (Option(name="vocabulary", kind=int, default=500, minimum=2, help="tokens, the blank among them"),)
     shortest_s = 0.06
-
-    def check(self, case: Case) -> None:
-        """The vocabulary holds a blank and at least one token."""
-        super().check(case)
-        vocabulary = case.subject.options.get("vocabulary", 500)
-        if not isinstance(vocabulary, int) or isinstance(vocabulary, bool) or vocabulary < 2:
-            raise SubjectError(f"vocabulary takes a whole number from 2 on, not {vocabulary!r}", fix="mend vocabulary")
 
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On log-mel frames, decoded greedily."""

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.axes import NONE, Axis
+from speechmeter.core.axes import NONE, Axis, Option
 from speechmeter.core.batches import Batches
 from speechmeter.core.errors import InputError
-from speechmeter.core.feeding import SHAPES
+from speechmeter.core.protocols import SHAPES, Fed
 from speechmeter.core.types import Batch, Case, Measurement
 from speechmeter.workloads.batching import SORTS
 from speechmeter.workloads.shapes import file, generator
@@ -48,13 +48,22 @@ class ShapeWorkload:
              help="how many raw frames make one of T"),
         Axis(name="batch", kind=int, default=USUAL_BATCH, minimum=1, help="items in a call"),
     )  # fmt: skip
-    options = ("file", "count", "first", "steps", "frames")
-    feeds = (SHAPES,)
+    options = (
+        Option(name="file"),
+        Option(name="count"),
+        Option(name="first"),
+        Option(name="steps"),
+        Option(name="frames"),
+    )
 
     def check(self, case: Case) -> None:
         """Options must make sense together, the file must be one of shapes, and a batch must come of it."""
         _check_options(case)
         _groups(case)
+
+    def feeds(self, case: Case) -> Fed:
+        """Shapes."""
+        return Fed(kinds=(SHAPES,))
 
     def batches(self, case: Case) -> Batches:
         """Batches of shapes, each made in its turn."""
@@ -118,7 +127,7 @@ def _shapes(case: Case) -> Shapes:
     options = case.workload.options
     if "file" in options:
         return file.read(Path(options["file"])).first(options.get("count"))
-    return generator.generate(options.get("count", generator.ROWS), int(case.protocol.get("seed", 0)))
+    return generator.generate(options.get("count", generator.ROWS), case.protocol.seed)
 
 
 def _check_options(case: Case) -> None:

@@ -8,8 +8,7 @@ from simulated_power import EPOCH_S, Simulated, Works, World, energy_meter, sour
 
 from speechmeter.core.protocols import Meter
 from speechmeter.engine.measure import measure
-from speechmeter.meters.energy.figures import METRICS
-from speechmeter.meters.energy.load import Load
+from speechmeter.meters.energy.figures import METRICS, Load
 from speechmeter.meters.energy.meter import EnergyMeter
 
 

@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.energy.sensors.base import Reading
+from speechmeter.meters.energy.sensors import Reading
 from speechmeter.meters.energy.tracks import SensorTrack, counter_knots, power_knots, watching
 
 

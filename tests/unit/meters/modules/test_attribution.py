@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from speechmeter.meters.modules.attribution import attribute_events
-from speechmeter.meters.modules.events import BACKWARD_SCOPE, USER_SCOPE, CpuEvent, Events, Kernel
-from speechmeter.meters.modules.names import CALL, LABEL, MODULE, PARAMETER, STAGE
+from speechmeter.meters.recording.attribution import attribute
+from speechmeter.meters.recording.events import BACKWARD_SCOPE, USER_SCOPE, CpuEvent, Events, Kernel
+from speechmeter.meters.recording.label import CALL, LABEL, MODULE, PARAMETER, STAGE
 
 MAIN, ENGINE = 1, 2
 
@@ -18,7 +18,7 @@ def event(name, start, end, **more):
 def figures(call, what="cpu_s"):
     found = {}
     for row in call.rows:
-        place = row.place
+        place = row.owner
         name = place.label or place.module or place.stage or "-"
         found[name, row.direction] = found.get((name, row.direction), 0) + round(getattr(row, what) * 1e9, 3)
     return {key: value for key, value in found.items() if value}
@@ -41,7 +41,7 @@ def on_a_gpu():
 
 
 def test_waiting_for_the_engine_is_not_counted_twice():
-    (call,) = attribute_events(Events(cpu=on_a_gpu()))
+    (call,) = attribute(Events(cpu=on_a_gpu()))
 
     assert figures(call) == {
         ("m", "forward"): 25,
@@ -59,7 +59,7 @@ def test_kernels_go_to_whoever_ordered_them_and_overlaps_are_split():
         Kernel(start_ns=90, end_ns=96, launched_by=9),
         Kernel(start_ns=97, end_ns=98, launched_by=1234),
     )
-    (call,) = attribute_events(Events(cpu=on_a_gpu(), kernels=kernels))
+    (call,) = attribute(Events(cpu=on_a_gpu(), kernels=kernels))
 
     assert figures(call, "gpu_s") == {
         ("m", "forward"): 15,
@@ -77,7 +77,7 @@ def test_a_node_belongs_to_the_latest_started_operator_of_its_number():
         event("aten::mm", 12, 28, sequence=2),
         event("Back", 50, 60, sequence=2, forward_thread=MAIN, scope=BACKWARD_SCOPE),
     )
-    (call,) = attribute_events(Events(cpu=cpu))
+    (call,) = attribute(Events(cpu=cpu))
 
     assert figures(call)["inner", "backward"] == 10
 
@@ -90,7 +90,7 @@ def test_numbers_of_another_thread_are_not_confused():
         event("aten::mm", 2, 9, sequence=5, thread=3),
         event("Back", 50, 60, thread=ENGINE, sequence=5, forward_thread=MAIN, scope=BACKWARD_SCOPE),
     )
-    (call,) = attribute_events(Events(cpu=cpu))
+    (call,) = attribute(Events(cpu=cpu))
 
     assert figures(call)["here", "backward"] == 10
 
@@ -122,7 +122,7 @@ def test_a_reentrant_checkpoint_in_the_engines_thread_computes_again_and_runs_a_
         in_engine("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 97, 103),
         in_engine(PARAMETER + "m.a", 101, 102),
     )
-    (call,) = attribute_events(Events(cpu=cpu))
+    (call,) = attribute(Events(cpu=cpu))
 
     found = figures(call)
     assert found["m", "recompute"] == 4
@@ -145,7 +145,7 @@ def test_work_between_modules_that_a_node_of_one_of_them_computes_again_is_that_
         in_engine(MODULE + "m.b", 70, 80),
         in_engine("aten::mm", 85, 95),
     )
-    (call,) = attribute_events(Events(cpu=cpu))
+    (call,) = attribute(Events(cpu=cpu))
 
     found = figures(call)
     assert (found["m", "recompute"], found["m.a", "recompute"], found["m.b", "recompute"]) == (4, 8, 10)
@@ -159,7 +159,7 @@ def test_a_backward_pass_that_is_differentiated_is_not_taken_for_work_done_again
         *node("MulBackward0", 20, 40, 1, MAIN),
         in_engine("aten::mul", 22, 38, sequence=2),  # with create_graph=True it is made to be differentiated itself
     )
-    (call,) = attribute_events(Events(cpu=cpu))
+    (call,) = attribute(Events(cpu=cpu))
 
     assert figures(call) == {("m", "forward"): 10, ("m", "backward"): 20}
 
@@ -168,7 +168,7 @@ def test_every_marked_call_has_rows_of_its_own_and_what_is_between_has_none():
     def one(number, start):
         return event(f"{CALL}{number}", start, start + 20), event(MODULE + "m", start + 5, start + 15)
 
-    first, second = attribute_events(Events(cpu=(*one(0, 0), event(MODULE + "m", 30, 40), *one(1, 100))))
+    first, second = attribute(Events(cpu=(*one(0, 0), event(MODULE + "m", 30, 40), *one(1, 100))))
 
     assert figures(first) == figures(second) == {("-", "forward"): 10, ("m", "forward"): 10}
 
@@ -181,7 +181,7 @@ def test_other_peoples_ranges_are_labels_and_torchs_own_are_not():
         event(LABEL + "ours", 15, 20, scope=USER_SCOPE),
         event("Torch-Compiled Region: 0/0", 40, 50, scope=USER_SCOPE),
     )
-    (call,) = attribute_events(Events(cpu=cpu))
+    (call,) = attribute(Events(cpu=cpu))
 
     assert figures(call) == {
         ("-", "forward"): 40,
@@ -189,12 +189,12 @@ def test_other_peoples_ranges_are_labels_and_torchs_own_are_not():
         ("theirs", "forward"): 15,
         ("ours", "forward"): 5,
     }
-    assert {row.place.module for row in call.rows if row.place.label} == {"m"}
+    assert {row.owner.module for row in call.rows if row.owner.label} == {"m"}
 
 
 def test_clocked_parts_of_one_call_are_put_together():
     cpu = (event(CALL + "0", 0, 10), event(MODULE + "outside", 20, 30), event(CALL + "0", 40, 45))
-    (call,) = attribute_events(Events(cpu=cpu))
+    (call,) = attribute(Events(cpu=cpu))
 
     assert figures(call) == {("-", "forward"): 15}
     assert call.wall_s == pytest.approx(15e-9)

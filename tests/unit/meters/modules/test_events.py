@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the device types are torch's")
 from torch.autograd import DeviceType  # noqa: E402
 
-from speechmeter.meters.modules.events import USER_SCOPE, Allocation, Events, Kernel, sorted_out  # noqa: E402
+from speechmeter.meters.recording.events import USER_SCOPE, Allocation, Events, Kernel, sorted_out  # noqa: E402
 
 
 def raw(name, start, length, *, device=DeviceType.CPU, annotation=False, python=False, asynchronous=False, **facts):

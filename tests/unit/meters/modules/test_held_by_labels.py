@@ -16,11 +16,17 @@ from speechmeter import label  # noqa: E402
 from speechmeter.analysis.estimate import estimate  # noqa: E402
 from speechmeter.analysis.modules import find  # noqa: E402
 from speechmeter.core import metrics  # noqa: E402
-from speechmeter.meters.modules.attribution import attribute, attribute_events  # noqa: E402
-from speechmeter.meters.modules.events import BACKWARD_SCOPE, USER_SCOPE, CpuEvent, Events  # noqa: E402
-from speechmeter.meters.modules.measurements import measurements  # noqa: E402
-from speechmeter.meters.modules.names import CALL, LABEL, MODULE, PARAMETER, STAGE  # noqa: E402
-from speechmeter.meters.modules.ranges import module_ranges  # noqa: E402
+from speechmeter.meters.modules import measurements  # noqa: E402
+from speechmeter.meters.recording.attribution import attribute  # noqa: E402
+from speechmeter.meters.recording.events import (  # noqa: E402
+    BACKWARD_SCOPE,
+    USER_SCOPE,
+    CpuEvent,
+    Events,
+    events_of,
+)
+from speechmeter.meters.recording.label import CALL, LABEL, MODULE, PARAMETER, STAGE  # noqa: E402
+from speechmeter.meters.recording.profiler import module_ranges  # noqa: E402
 
 MAIN, ENGINE = 1, 2
 
@@ -33,7 +39,7 @@ def held(call):
     """Nanoseconds by label and direction, of all rows that it holds."""
     found = Counter()
     for row in call.rows:
-        for name in row.place.labels:
+        for name in row.owner.labels:
             found[name, row.direction] += round(row.cpu_s * 1e9)
     return {key: value for key, value in found.items() if value}
 
@@ -46,13 +52,13 @@ def test_a_label_holds_the_modules_and_labels_inside_it():
         event(LABEL + "inner", 30, 60),
         event(MODULE + "m.child", 40, 50),
     )
-    (call,) = attribute_events(Events(cpu=cpu))
+    (call,) = attribute(Events(cpu=cpu))
     assert held(call) == {("outer", "forward"): 80, ("inner", "forward"): 30}
 
 
 def test_a_label_that_is_open_twice_counts_an_instant_once():
     cpu = (event("x", 0, 100, scope=USER_SCOPE), event("x", 20, 80, scope=USER_SCOPE), event("aten::mm", 30, 40))
-    (call,) = attribute_events(Events(cpu=cpu))
+    (call,) = attribute(Events(cpu=cpu))
     assert held(call) == {("x", "forward"): 100}
 
 
@@ -73,7 +79,7 @@ def engine_thread(forward, backward):
 
 
 def test_the_backward_pass_belongs_to_the_label_of_its_forward_and_to_the_one_around_it():
-    (call,) = attribute_events(Events(cpu=engine_thread("encoder", "step")))
+    (call,) = attribute(Events(cpu=engine_thread("encoder", "step")))
     found = held(call)
     assert found["encoder", "forward"] == 50
     assert found["encoder", "backward"] == 30  # the node of 20, and the gradient of 10 by the parameter's module
@@ -121,7 +127,7 @@ def train(model, value):
 
 
 def record_of(found):
-    return make_record(make_case(), *measurements(attribute(found), {}, False, {}))
+    return make_record(make_case(), *measurements(attribute(events_of(found)), {}, False, {}))
 
 
 def test_forward_times_are_those_of_torchs_own_table():

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 from speechmeter.core.protocols import Phase, Prepared  # noqa: E402
 from speechmeter.core.types import Batch, Stage  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
-from speechmeter.meters.modules.meter import ModulesMeter  # noqa: E402
+from speechmeter.meters.modules import ModulesMeter  # noqa: E402
 
 
 class Attention(torch.nn.Module):

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from speechmeter.core.device import Device
-from speechmeter.meters.modules.memory import Peaks, module_memory
-from speechmeter.meters.modules.names import MODULE
+from speechmeter.meters.modules import Peaks, module_memory
+from speechmeter.meters.recording.label import MODULE
 
 
 class Allocator:

@@ -6,8 +6,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from speechmeter.meters.modules.attribution import attribute  # noqa: E402
-from speechmeter.meters.modules.ranges import module_ranges, named_modules  # noqa: E402
+from speechmeter.meters.recording.attribution import attribute  # noqa: E402
+from speechmeter.meters.recording.events import events_of  # noqa: E402
+from speechmeter.meters.recording.profiler import module_ranges, named_modules  # noqa: E402
 
 
 def hook_tables(model):
@@ -23,7 +24,7 @@ def rows(call, roots):
 
     with profile(activities=[ProfilerActivity.CPU]) as profiled, module_ranges(roots):
         call()
-    return attribute(profiled)[0].rows
+    return attribute(events_of(profiled))[0].rows
 
 
 class Raises(torch.nn.Module):
@@ -71,7 +72,7 @@ def test_a_module_that_raises_closes_its_range_and_the_caller_goes_on():
             return self.good(value)
 
     model = Tries()
-    found = {row.place.module: row.calls for row in rows(lambda: model(torch.ones(1, 2)), {"model": model})}
+    found = {row.owner.module: row.calls for row in rows(lambda: model(torch.ones(1, 2)), {"model": model})}
 
     assert found["model"] == found["model.bad"] == found["model.good"] == 1
 
@@ -89,7 +90,7 @@ def test_a_prehook_that_raises_leaves_later_ranges_in_order():
             model(torch.ones(1, 2))
         model[1](torch.ones(1, 2))
 
-    found = {row.place.module: row.calls for row in rows(call, {"model": model})}
+    found = {row.owner.module: row.calls for row in rows(call, {"model": model})}
     assert found["model.1"] == 1
 
 
@@ -98,7 +99,7 @@ def test_shared_module_has_its_first_path_and_all_its_calls():
     model = torch.nn.Sequential(shared, torch.nn.Sequential(shared))
 
     assert [*named_modules({"model": model})] == ["model", "model.0", "model.1"]
-    found = {row.place.module: row.calls for row in rows(lambda: model(torch.ones(1, 2)), {"model": model})}
+    found = {row.owner.module: row.calls for row in rows(lambda: model(torch.ones(1, 2)), {"model": model})}
     assert found["model.0"] == 2
 
 
@@ -122,7 +123,7 @@ def test_blocks_compiled_one_by_one_have_rows_forward_and_backward():
     model(value).sum().backward()  # compiles
 
     found = {
-        (row.place.module, row.place.label, row.direction)
+        (row.owner.module, row.owner.label, row.direction)
         for row in rows(lambda: model(value).sum().backward(), {"model": model})
     }
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speechmeter.meters.modules.spans import gaps, merged, shared_out
+from speechmeter.meters.recording.events import gaps, merged, shared_out
 
 SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 10)).map(lambda pair: (pair[0], sum(pair))), max_size=8)
 

@@ -13,10 +13,10 @@ torch = pytest.importorskip("torch")
 from torch.profiler import ProfilerActivity, profile, record_function  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from speechmeter.meters.modules.attribution import attribute  # noqa: E402
-from speechmeter.meters.modules.label import label  # noqa: E402
-from speechmeter.meters.modules.names import CALL  # noqa: E402
-from speechmeter.meters.modules.ranges import module_ranges  # noqa: E402
+from speechmeter.meters.recording.attribution import attribute  # noqa: E402
+from speechmeter.meters.recording.events import events_of  # noqa: E402
+from speechmeter.meters.recording.label import CALL, label  # noqa: E402
+from speechmeter.meters.recording.profiler import module_ranges  # noqa: E402
 
 TOLERANCE_S = 0.002
 CHECKPOINT_S = 0.010
@@ -83,14 +83,14 @@ def measured(step, model):
     slept.clear()
     with profile(activities=[ProfilerActivity.CPU]) as profiled, module_ranges({"model": model}), record_function(CALL):
         step()
-    (call,) = attribute(profiled)
+    (call,) = attribute(events_of(profiled))
     return call
 
 
 def by_place(call):
     found: Counter[tuple[str, str]] = Counter()
     for row in call.rows:
-        found[row.place.label or row.place.module, row.direction] += row.cpu_s
+        found[row.owner.label or row.owner.module, row.direction] += row.cpu_s
     return found
 
 
@@ -217,5 +217,5 @@ def test_labels_are_rows_forward_and_backward():
 
     call = true_call(lambda: model(torch.ones(1)).backward(), model)
 
-    inside = {row.place.module for row in call.rows if row.place.label == "mine"}
+    inside = {row.owner.module for row in call.rows if row.owner.label == "mine"}
     assert inside == {"model"}

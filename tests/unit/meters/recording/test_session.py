@@ -15,16 +15,16 @@ from speechmeter.core.outputs import Keep, TraceOptions  # noqa: E402
 from speechmeter.core.protocols import ORDINARY, Phase, Prepared  # noqa: E402
 from speechmeter.core.types import Batch, Measurement, Stage  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
-from speechmeter.launch.places import measure_here  # noqa: E402
+from speechmeter.launch.executors import measure_here  # noqa: E402
 from speechmeter.meters.latency import LatencyMeter  # noqa: E402
-from speechmeter.meters.modules.meter import ModulesMeter  # noqa: E402
-from speechmeter.meters.operators import OperatorsMeter  # noqa: E402
+from speechmeter.meters.modules import ModulesMeter  # noqa: E402
+from speechmeter.meters.operators.meter import OperatorsMeter  # noqa: E402
 from speechmeter.meters.recording import profiler  # noqa: E402
-from speechmeter.meters.recording.needs import Needs  # noqa: E402
-from speechmeter.meters.recording.session import _count, recording_of  # noqa: E402
+from speechmeter.meters.recording.recording import Needs  # noqa: E402
+from speechmeter.meters.recording.session import recording_of, usual_count  # noqa: E402
 from speechmeter.meters.split import SplitMeter  # noqa: E402
-from speechmeter.meters.timeline.meter import TimelineMeter  # noqa: E402
-from speechmeter.meters.traces.meter import TraceMeter  # noqa: E402
+from speechmeter.meters.timeline import TimelineMeter  # noqa: E402
+from speechmeter.meters.trace import TraceMeter  # noqa: E402
 
 ALL = {
     "modules": ModulesMeter,
@@ -138,7 +138,7 @@ def test_the_first_profiled_call_is_left_out_for_all_of_them():
     [(1, 0.01, 3), (2, 0.01, 4), (3, 0.01, 3), (5, 0.01, 5), (40, 0.01, 5), (1, 9.0, 2), (4, 9.0, 2), (1, 60.0, 1)],
 )
 def test_the_number_of_calls_is_bounded(batches, first_s, calls):
-    assert _count(SimpleNamespace(batches=[0] * batches, first_ns=round(first_s * 1e9))) == calls
+    assert usual_count(SimpleNamespace(batches=[0] * batches, first_ns=round(first_s * 1e9))) == calls
 
 
 def test_a_timeline_alone_needs_one_step_and_a_trace_as_many_as_are_asked_for(tmp_path):

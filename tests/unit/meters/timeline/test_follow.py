@@ -8,10 +8,9 @@ from speechmeter.core.device import Device  # noqa: E402
 from speechmeter.core.errors import InputError  # noqa: E402
 from speechmeter.core.memory_timeline import read_timeline, write_timeline  # noqa: E402
 from speechmeter.core.protocols import Phase  # noqa: E402
-from speechmeter.meters.recording.needs import Needs  # noqa: E402
 from speechmeter.meters.recording.profiler import recorded  # noqa: E402
-from speechmeter.meters.timeline.follow import followed, thinned  # noqa: E402
-from speechmeter.meters.timeline.meter import TimelineMeter, by_module, rows  # noqa: E402
+from speechmeter.meters.recording.recording import Needs  # noqa: E402
+from speechmeter.meters.timeline import TimelineMeter, by_module, thinned, timeline_of, timeline_rows  # noqa: E402  # noqa: E402
 
 
 def record(steps, roots):
@@ -49,7 +48,7 @@ class Net(torch.nn.Module):
 @pytest.fixture(scope="module")
 def timeline():
     net = Net()
-    return followed(record([lambda: net(None)], {"net": net}).events, Device.parse("cpu"))
+    return timeline_of(record([lambda: net(None)], {"net": net}).events, Device.parse("cpu"))
 
 
 def test_the_peak_is_what_was_alive_together(timeline):
@@ -69,19 +68,19 @@ def test_the_peak_is_given_to_modules_and_operators(timeline):
 
 
 def test_the_record_tells_the_peak_and_the_modules(timeline):
-    found = {m.scope: m.values[0] for m in rows(timeline)}
+    found = {m.scope: m.values[0] for m in timeline_rows(timeline)}
     assert found == {"total": 24000.0, "module:net.moment": 20000.0, "module:net.large": 4000.0}
 
 
 def test_saved_for_backward_is_held_at_the_peak_by_the_forward_module():
     net = torch.nn.Sequential(torch.nn.Linear(10, 100, bias=False), torch.nn.Tanh(), torch.nn.Linear(100, 1))
     x = torch.randn(50, 10)
-    found = followed(record([lambda: net(x).sum().backward()], {"net": net}).events, Device.parse("cpu"))
+    found = timeline_of(record([lambda: net(x).sum().backward()], {"net": net}).events, Device.parse("cpu"))
     assert by_module(found.held)["net.1"] >= 50 * 100 * FLOAT_BYTES  # Tanh saves what it puts out
 
 
 def test_a_step_without_tensors_has_no_timeline():
-    assert followed(record([lambda: None], {}).events, Device.parse("cpu")) is None
+    assert timeline_of(record([lambda: None], {}).events, Device.parse("cpu")) is None
 
 
 def test_allocations_of_a_gpu_count_from_what_was_there_before():
@@ -91,11 +90,11 @@ def test_allocations_of_a_gpu_count_from_what_was_there_before():
         return {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": at, "args": args}
 
     events = [change(1, 100, 1, 1100), change(2, 50, 2, 1150), change(3, -100, 1, 1050), change(2, 999, 9, 999, kind=0)]
-    found = followed(events, Device.parse("cuda"))
+    found = timeline_of(events, Device.parse("cuda"))
     assert (found.start_bytes, found.peak_bytes, found.growth_bytes) == (1000, 1150, 150)
     assert list(found.allocated_bytes) == [1100, 1150, 1050]
     assert list(found.reserved_bytes) == [2200, 2300, 2100]
-    assert followed(events, Device.parse("cuda:1")) is None
+    assert timeline_of(events, Device.parse("cuda:1")) is None
 
 
 def test_thinning_keeps_the_highest_and_the_lowest():

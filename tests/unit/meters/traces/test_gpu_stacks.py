@@ -3,8 +3,7 @@
 import pytest
 
 from speechmeter.core.traces import SUFFIX, Trace
-from speechmeter.meters.traces.meter import write_files
-from speechmeter.meters.traces.stacks import gpu_stacks, stacks
+from speechmeter.meters.trace import gpu_stacks, stacks, write_files
 
 CPU, STREAM = (1, 1), (0, 7)
 

@@ -6,11 +6,14 @@ torch = pytest.importorskip("torch", reason="needs torch")
 from trace_rules import breaches  # noqa: E402
 
 from speechmeter.core.traces import SUFFIX, Trace, nested  # noqa: E402
-from speechmeter.meters.recording.needs import Needs  # noqa: E402
 from speechmeter.meters.recording.profiler import recorded  # noqa: E402
-from speechmeter.meters.traces.meter import write_files  # noqa: E402
-from speechmeter.meters.traces.stacks import stacks, stacks_text  # noqa: E402
-from speechmeter.meters.traces.tidy import joined, shortened, tidied  # noqa: E402
+from speechmeter.meters.recording.recording import Needs  # noqa: E402
+from speechmeter.meters.recording.trace import joined, shortened, tidied  # noqa: E402
+from speechmeter.meters.trace import (  # noqa: E402
+    stacks,
+    stacks_text,
+    write_files,
+)
 
 
 def record(steps, roots, **needs):

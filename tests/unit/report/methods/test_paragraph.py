@@ -96,12 +96,12 @@ def test_processes_are_claimed_only_where_the_records_show_them():
     ("protocol", "words"),
     [
         (REPEATS, "In each round the first call was dropped, then 10 calls were timed."),
-        ({"mode": "repeats", "discard": 3}, "the first 3 calls were dropped, then 10 calls"),
-        ({"mode": "repeats", "discard": 0}, "In each round 10 calls were timed."),
-        ({"mode": "steady", "warmup": 30}, "warm-up calls were made until their time was steady (at most 30), then"),
+        ({**REPEATS, "discard": 3}, "the first 3 calls were dropped, then 10 calls"),
+        ({**REPEATS, "discard": 0}, "In each round 10 calls were timed."),
+        ({"warmup": 30}, "warm-up calls were made until their time was steady (at most 30), then"),
         ({"mode": "schedule", "wait": 1, "warmup": 2, "active": 3, "repeat": 4},
          "a schedule (wait 1, warmup 2, active 3, repeat 4)"),
-        ({"mode": "repeats", "find": "max-batch"}, "the trials of a search (max-batch)"),
+        ({**REPEATS, "find": "max-batch"}, "the trials of a search (max-batch)"),
     ],
 )  # fmt: skip
 def test_how_samples_were_taken(protocol, words):
@@ -199,7 +199,7 @@ def test_formats_hold_the_same_paragraph():
 
 
 def test_a_format_for_tables_is_refused_and_so_is_an_empty_run():
-    with pytest.raises(InputError, match="methods is text, which the format csv cannot hold; choose from: table, mark"):
+    with pytest.raises(InputError, match="methods is text; the format csv holds tables only; choose from: table, mark"):
         written(methods([taken()], KNOWN), "csv")
     with pytest.raises(InputError, match="nothing to describe"):
         methods([], {})

@@ -186,8 +186,7 @@ def case(source="conformer-transducer", options=None, **axes):
         ({"source": "conformer"}, "no training step"),
         ({"width": 30, "heads": 4}, "cannot be split"),
         ({"kernel": 4}, "even"),
-        ({"options": {"states": 1}}, "states"),
-        ({"options": {"rows": ["embed"]}}, "rows maps"),
+        ({"options": {"rows": {"embed": 5}}}, "rows maps"),
         ({"options": {"published": {"forward_ms": {"a": "x"}}}}, "published"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from speechmeter.subjects.generation import PINNED_TOKENS
+from speechmeter.subjects.common import PINNED_TOKENS
 from speechmeter.subjects.transformers.lengths import contradiction, lengths_of
 
 

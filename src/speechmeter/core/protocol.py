@@ -1,0 +1,216 @@
+"""How the samples of a case are taken: a union of frozen values. Records are comparable when their protocols are equal.
+
+In JSON a protocol is one flat mapping: `mode` says which, and `find` that it is the trial of a search. The hashed text
+of a case contains it, so what was read is written back as it was: `extra` keeps the keys of other versions, and
+`absent` names the keys that were not there although they have a default here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
+
+from speechmeter.core.quality import Quality
+
+SCHEDULE = "schedule"
+"""The mode of a protocol that goes through a schedule."""
+USUAL_MARGIN = 0.05
+"""Below the largest size that fits: what is left to fragmentation and to the next version of a library."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shared:
+    """What every protocol has. `seed` is that of all random numbers; `filter` selects modules by name."""
+
+    clock: str = "perf_counter_ns"
+    sync: str = "both edges"
+    seed: int = 0
+    power_log: str | None = None
+    filter: tuple[str, ...] = ()
+    quality: Quality | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    absent: frozenset[str] = frozenset()
+    mode: ClassVar[str] = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as stored in a record; what is None is left out, except `memory_gib` of a search."""
+        data: dict[str, Any] = {"clock": self.clock, "sync": self.sync, "seed": self.seed}
+        if self.power_log is not None:
+            data["power_log"] = self.power_log
+        if self.filter:
+            data["filter"] = list(self.filter)
+        if self.mode:
+            data["mode"] = self.mode
+        data.update({name: getattr(self, name) for name in _OWN[type(self)]})
+        if self.quality is not None:
+            data["quality"] = self.quality.to_json()
+        return {**{key: value for key, value in data.items() if key not in self.absent}, **self.extra}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SteadyProtocol(_Shared):
+    """Calls until their time is steady, at most `warmup`; then `samples`, or as many as `budget_s` allows."""
+
+    mode = "steady"
+    warmup: int
+    samples: int
+    min_samples: int
+    budget_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatsProtocol(_Shared):
+    """`samples` calls after `discard` that are dropped, the first call included."""
+
+    mode = "repeats"
+    discard: int
+    samples: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleProtocol(_Shared):
+    """The schedule of the classic profilers, in calls: `repeat` times wait, warm up, and keep the active ones."""
+
+    mode = SCHEDULE
+    wait: int
+    warmup: int
+    active: int
+    repeat: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchProtocol(RepeatsProtocol):
+    """A trial of a search: the first call, then one for each meter, with memory read in total alone.
+
+    `find` is what is searched for, `margin` is left free below the largest that fits, `memory_gib` is the limit.
+    """
+
+    discard: int = 1
+    samples: int = 1
+    readings: int = 1
+    find: str
+    margin: float = USUAL_MARGIN
+    memory_gib: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherProtocol(_Shared):
+    """One that nothing here takes samples by: of a newer version, or of figures that were not sampled call by call."""
+
+
+Protocol: TypeAlias = SteadyProtocol | RepeatsProtocol | ScheduleProtocol | SearchProtocol | OtherProtocol
+_READ: Mapping[str, Any] = {"filter": tuple, "quality": Quality.from_json}
+
+
+def protocol_from_json(data: Mapping[str, Any]) -> Protocol:
+    """The protocol whose `to_json` is `data`."""
+    kind = SearchProtocol if "find" in data else _BY_MODE.get(data.get("mode", ""), OtherProtocol)
+    required, defaults = _KEYS[kind]
+    if not required <= data.keys() or data.get("mode", "") != kind.mode:
+        kind, (required, defaults) = OtherProtocol, _KEYS[OtherProtocol]
+    read = {key: _READ.get(key, _same)(data[key]) for key in data if key in required or key in defaults}
+    extra = {key: value for key, value in data.items() if key not in read and (key != "mode" or not kind.mode)}
+    absent = frozenset(key for key in defaults if key not in data and key not in ("power_log", "filter", "quality"))
+    return kind(**read, extra=extra, absent=absent)
+
+
+def differences(base: Protocol, new: Protocol) -> list[tuple[str, Any, Any]]:
+    """(field, value in `base`, value in `new`) of every field in which two protocols differ; None where it is not."""
+    old, fresh = base.to_json(), new.to_json()
+    return [(key, old.get(key), fresh.get(key)) for key in {**old, **fresh} if old.get(key) != fresh.get(key)]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _own(kind: type[_Shared]) -> tuple[str, ...]:
+    """The fields that a kind has beside the shared ones."""
+    shared = {one.name for one in fields(_Shared)}
+    return tuple(one.name for one in fields(kind) if one.name not in shared)
+
+
+def _keys(kind: type[_Shared]) -> tuple[frozenset[str], frozenset[str]]:
+    """(keys that a protocol of this kind needs, keys that have a default)."""
+    named = [one for one in fields(kind) if one.name not in ("extra", "absent")]
+    needed = frozenset(one.name for one in named if one.default is MISSING and one.default_factory is MISSING)
+    return needed, frozenset(one.name for one in named) - needed
+
+
+_KINDS: tuple[type[Protocol], ...] = (SteadyProtocol, RepeatsProtocol, ScheduleProtocol, SearchProtocol, OtherProtocol)
+_OWN: Mapping[type[_Shared], tuple[str, ...]] = {kind: _own(kind) for kind in _KINDS}
+_KEYS = {kind: _keys(kind) for kind in _KINDS}
+_BY_MODE = {kind.mode: kind for kind in _KINDS if kind is not SearchProtocol}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """Steps are numbered from 0 through all cycles. Those that wait or warm up are fed batches too, all in turn.
+
+    A cycle is `lead` steps that are not kept (wait and warm-up), then `active` ones that are. There are `repeat` cycles
+    over `batches` batches: step n is fed batch n modulo their number.
+    """
+
+    lead: int
+    active: int
+    repeat: int
+    batches: int
+
+    @classmethod
+    def of(cls, protocol: Protocol, batches: int) -> Steps | None:
+        """Those of a protocol over so many batches; None where it has no schedule."""
+        if not isinstance(protocol, ScheduleProtocol):
+            return None
+        lead = protocol.wait + protocol.warmup
+        return cls(lead=lead, active=protocol.active, repeat=protocol.repeat, batches=batches)
+
+    def is_kept(self, step: int) -> bool:
+        """Whether a step is a sample."""
+        return step % (self.lead + self.active) >= self.lead
+
+    @property
+    def all(self) -> range:
+        """Every step."""
+        return range(self.repeat * (self.lead + self.active))
+
+    @cached_property
+    def kept(self) -> tuple[int, ...]:
+        """The steps that are samples."""
+        return tuple(step for step in self.all if self.is_kept(step))
+
+    @cached_property
+    def measured(self) -> tuple[int, ...]:
+        """The batches of these, each once, in the order in which they are measured first."""
+        return tuple(dict.fromkeys(step % self.batches for step in self.kept))
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """For each sample the place of its batch among those that are measured."""
+        place_of = {batch: place for place, batch in enumerate(self.measured)}
+        return tuple(place_of[step % self.batches] for step in self.kept)
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether the samples go through the measured batches one after another, and so on again."""
+        return in_turn(self.places) == len(self.places)
+
+    def note(self) -> str:
+        """What a reader must know where not every batch is measured; else nothing."""
+        if len(self.measured) == self.batches:
+            return ""
+        cycle = self.lead + self.active
+        spans = [(first + self.lead, first + cycle - 1) for first in self.all[::cycle]]
+        steps = ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in spans[:_MOST_SPANS])
+        more = ", …" if len(spans) > _MOST_SPANS else ""
+        return f"schedule: steps {steps}{more} are measured, {len(self.measured)} of {self.batches} batches"
+
+
+_MOST_SPANS = 4
+
+
+def in_turn(places: Sequence[int]) -> int:
+    """How many of these come in turn: 0, 1, 2, … to the highest, and so on again."""
+    count = next((index for index, place in enumerate(places) if place != index), len(places))
+    return next((index for index, place in enumerate(places) if place != index % count), len(places))

@@ -1,0 +1,225 @@
+"""Where one round of one case is measured: in fresh processes, or inline in this one."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic, perf_counter_ns
+from typing import Literal, Protocol
+
+from speechmeter.core import plugins
+from speechmeter.core.errors import CannotGoOnError
+from speechmeter.core.machine import kib_field
+from speechmeter.core.outputs import Keep
+from speechmeter.core.protocols import ORDINARY, Meter, Subject, Workload
+from speechmeter.core.types import BASELINE, VARIANT, Case, Limits, Measurement
+from speechmeter.engine.measure import Outcome, measure
+from speechmeter.engine.phases import MAIN, PROFILED, Process, processes_of
+from speechmeter.launch.child import Job
+from speechmeter.launch.process import MeasuringProcess
+
+THIS = "this"
+_SHARE_OF_FREE_MEMORY = 0.95
+_THRESHOLDS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
+_TUNABLES, _OF_MALLOC = "GLIBC_TUNABLES", "glibc.malloc."
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+Extent = Literal["all", "repeat", "timing"]
+"""Which processes of a case a round runs: `repeat` leaves out those that only count exact things, `timing` is the
+main process alone."""
+
+
+class Executor(Protocol):
+    """Measures one round of a case, and makes an outcome of any failure."""
+
+    def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
+        """The outcome of the case's meters, merged."""
+        ...
+
+
+class SubprocessExecutor:
+    """Fresh processes: one for the meters that share, one for each that needs its own."""
+
+    def __init__(self, limits: Limits, keep: Keep, baseline_python: str | None = None) -> None:
+        self._limits = limits
+        self._keep = keep
+        self._baseline_python = baseline_python
+
+    def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
+        """Run the case's processes in order within its time limit; stop after the first that fails."""
+        deadline = None if self._limits.time_s is None else monotonic() + self._limits.time_s
+        keep = self._keep if extent == "all" else self._keep.later_round()
+        processes = processes_of(case, meters_of(case, repeated=extent != "all"))
+        merged: Outcome | None = None
+        for process in processes[: 1 if extent == "timing" else None]:
+            job = Job(
+                case=case,
+                meters=tuple(meter.name for meter in process.meters),
+                process=process.name,
+                leads=merged is None,
+                spawned_ns=perf_counter_ns(),
+                memory_bytes=_memory_bytes(self._limits, on_cuda=case.device.is_cuda),
+                keep=keep,
+            )
+            left_s = None if deadline is None else max(0.1, deadline - monotonic())
+            outcome = self._start(job, process, report).run(left_s, self._limits.time_s)
+            if merged is not None and process.observes:
+                outcome = _without_failure(outcome, process)
+            merged = outcome if merged is None else _merge(merged, outcome, process.name)
+            if outcome.status != "ok":
+                break
+        assert merged is not None
+        return merged
+
+    def _start(self, job: Job, process: Process, report: Callable[[str], None]) -> MeasuringProcess:
+        case = job.case
+        environ = _environ(case, process)
+        if case.device.is_cuda and self._limits.memory_gib is not None:
+            environ["SPEECHMETER_CUDA_GIB"] = str(self._limits.memory_gib)
+        log = (self._keep.folder or Path()) / f"{case.id}-{process.name}-{os.getpid()}.log"
+        python = sys.executable
+        if self._baseline_python is not None and case.axes.get(VARIANT) == BASELINE:
+            python = self._baseline_python
+            environ.pop("PYTHONPATH", None)  # it belongs to this environment, not to the other
+        return MeasuringProcess(job, environ, log, report, python)
+
+
+class InlineExecutor:
+    """This process: quick, for debugging; no limits, and meters that need their own process are unavailable.
+
+    So are profilers where anything is timed: the next case would be timed after them.
+    """
+
+    def __init__(self, keep: Keep) -> None:
+        self._keep = keep
+        self._crashed = ""
+
+    def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
+        """The outcome of the meters that can share this process. Raises CannotGoOnError once its device is lost."""
+        if self._crashed:
+            raise CannotGoOnError(
+                f"{self._crashed}; this process cannot use the device again: "
+                "use `resume` with `launcher: subprocess` to continue",
+                resume_with={"launcher": "subprocess"},
+            )
+        outcome = measure_here(
+            case,
+            plugins.subject(case.subject.plugin),
+            plugins.workload(case.workload.plugin),
+            meters_of(case, repeated=extent != "all"),
+            "use `launcher: subprocess`",
+            with_profilers=False,
+            report=report,
+            keep=self._keep if extent == "all" else self._keep.later_round(),
+        )
+        release()
+        self._crashed = outcome.reason if outcome.status == "crashed" else ""
+        here = outcome.environment
+        if here is None:
+            return outcome
+        # the record says so: rounds in one process differ less than those in processes of their own
+        return replace(outcome, environment=replace(here, facts={**here.facts, "launcher": "inline"}))
+
+
+def measure_here(
+    case: Case,
+    subject: Subject,
+    workload: Workload,
+    meters: Sequence[Meter],
+    fix: str,
+    *,
+    with_profilers: bool = True,
+    report: Callable[[str], None] = lambda phase: None,
+    keep: Keep | None = Keep(),
+) -> Outcome:
+    """Measure in this process; a meter that needs its own is unavailable, and `fix` says what to do instead.
+
+    `with_profilers` runs them after all others. Without, they run only where nothing is timed.
+    """
+    processes = processes_of(case, meters)
+    names = {process.name for process in processes}
+    timed = MAIN in names and not with_profilers
+    apart = [
+        meter
+        for process in processes
+        for meter in process.meters
+        if (meter.environ and process.name != MAIN) or (timed and process.name == PROFILED)
+    ]
+    shared = [meter for meter in meters if meter not in apart]
+    name = PROFILED if names == {PROFILED} else MAIN
+    outcome = measure(case, subject, workload, shared, report=report, process=name, ways=ORDINARY, keep=keep)
+    absent = tuple(
+        Measurement.absent(meter.metrics[0], f"{meter.name} needs a process of its own: {fix}") for meter in apart
+    )
+    return replace(outcome, measurements=(*outcome.measurements, *absent))
+
+
+def meters_of(case: Case, *, repeated: bool = False) -> list[Meter]:
+    """The case's meters. `repeated` leaves out those whose metrics are all exact: they are not counted again."""
+    return [plugins.meter(name) for name in case.meters if not (repeated and all_exact([name]))]
+
+
+def all_exact(meters: Iterable[str]) -> bool:
+    """Whether nothing that these meters read varies between rounds."""
+    return all(metric.exact for name in meters for metric in plugins.meter(name).metrics)
+
+
+def release() -> None:
+    """Free what only reference cycles keep alive, and return cached CUDA memory. Imports nothing by itself."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        with contextlib.suppress(RuntimeError):  # a device that the case broke: its outcome says so already
+            torch.cuda.empty_cache()
+
+
+def _environ(case: Case, process: Process) -> dict[str, str]:
+    """Variables that libraries read when they start. The latency process has the default allocator."""
+    environ = {key: value for key, value in os.environ.items() if key not in _THRESHOLDS}
+    tunables = [part for part in environ.pop(_TUNABLES, "").split(":") if part and not part.startswith(_OF_MALLOC)]
+    environ.update({_TUNABLES: ":".join(tunables)} if tunables else {})
+    environ.update(dict.fromkeys(_THREAD_VARIABLES, str(case.axes["threads"])))
+    environ.update(PYTHONHASHSEED=str(case.protocol.seed), TOKENIZERS_PARALLELISM="false")
+    if case.axes.get("deterministic"):
+        environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    return {**environ, **process.environ}
+
+
+def _memory_bytes(limits: Limits, *, on_cuda: bool) -> int | None:
+    """The limit given; on the CPU, without one, what is free now, so that a case dies before the machine does."""
+    if on_cuda:  # the limit is on the memory of the device
+        return None
+    if limits.memory_gib is not None:
+        return int(limits.memory_gib * 2**30)
+    free = kib_field("/proc/meminfo", "MemAvailable")
+    return None if free is None else int(free * _SHARE_OF_FREE_MEMORY)
+
+
+def _without_failure(outcome: Outcome, process: Process) -> Outcome:
+    """The outcome of a process that only observes: its failure makes its own metrics unavailable, not the case."""
+    if outcome.status == "ok":
+        return outcome
+    reason = f"{process.name} pass: {outcome.status}: {outcome.reason}"
+    known = {m.metric for m in outcome.measurements}
+    firsts = [meter.metrics[0] for meter in process.meters]
+    absent = tuple(Measurement.absent(metric, reason) for metric in firsts if metric.id not in known)
+    return replace(outcome, status="ok", reason="", measurements=(*outcome.measurements, *absent))
+
+
+def _merge(first: Outcome, second: Outcome, process: str) -> Outcome:
+    failed = second if second.status != "ok" else first
+    known = {(m.metric, m.scope, m.values) for m in first.measurements}
+    added = [m for m in second.measurements if (m.metric, m.scope, m.values) not in known or not m.values]
+    return Outcome(
+        status=failed.status,
+        reason=f"{process} pass: {second.reason}" if failed is second else first.reason,
+        measurements=(*first.measurements, *added),
+        warnings=tuple(dict.fromkeys((*first.warnings, *second.warnings))),
+        environment=first.environment or second.environment,
+    )

@@ -1,1 +1,0 @@
-"""Which module a call's time goes to, forward and backward, without an edit of the model."""

@@ -1,1 +1,0 @@
-"""Memory through a step, and who held it at the peak."""
