@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from speechmeter.analysis.estimate import over_rounds
+from speechmeter.analysis.intervals import over_rounds
 from speechmeter.core.stages import run_chain
 from speechmeter.core.types import Batch
 from speechmeter.meters.recording.attribution import attribute

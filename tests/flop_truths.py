@@ -18,12 +18,10 @@ from flop_formulas import Cost
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from speechmeter.subjects.zoo.apc import AutoregressivePredictor
+from speechmeter.subjects.zoo.chain import LogMel
 from speechmeter.subjects.zoo.conformer import ConformerCtc
-from speechmeter.subjects.zoo.cpc import ContrastivePredictor
-from speechmeter.subjects.zoo.log_mel import LogMel
-from speechmeter.subjects.zoo.mockingjay import mockingjay, tera
-from speechmeter.subjects.zoo.wave_encoder import WaveEncoder
+from speechmeter.subjects.zoo.recurrent import AutoregressivePredictor, ContrastivePredictor
+from speechmeter.subjects.zoo.transformer import WaveEncoder, mockingjay, tera
 
 Call = Callable[[], object]
 Build = Callable[[str], Call]

@@ -11,7 +11,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 from typing import Literal
 
 from speechmeter.analysis import quality
@@ -27,8 +26,9 @@ Word = Literal["SLOWER", "FASTER", "MORE", "LESS", "SAME", "CANNOT TELL", "FAILE
 
 ALLOWANCE = 0.05
 """What two runs at different times may differ by without any change, where no earlier runs say how much."""
-_NEIGHBOURS = 8
-"""Two measurements of one round count as adjacent up to this distance in the sequence of their lane."""
+_SIDE_BY_SIDE = 8
+"""Two measurements of one round are paired when at most this many turns of their lane apart: what is further apart may
+have seen another state of the machine."""
 _MOST_ROUNDS = 1000
 
 
@@ -90,8 +90,24 @@ def verdict(
     `together` says that both come from one run, so that rounds may be paired; `between` is given where they come from
     two runs of one machine.
     """
-    found = _verdict(base, new, metric, min_effect, together, scope, between)
-    return _with_failures(replace(found, scope=scope, min_effect=min_effect), base, new)
+    old, fresh = estimate(base, metric, scope), estimate(new, metric, scope)
+    blank = Verdict(
+        case=new[0].case, metric=metric, word="CANNOT TELL", regression=False, base=old, new=fresh,
+        ratio=fresh.value / old.value if old and fresh and old.value else None,
+        rounds=min(old.rounds if old else 0, fresh.rounds if fresh else 0), scope=scope, min_effect=min_effect,
+    )  # fmt: skip
+    if old is None or fresh is None:
+        side, records = ("BASE", base) if old is None else ("NEW", new)
+        why = next((f": {text}" for record in records if (text := _absent(record, metric, scope))), "")
+        found = replace(blank, reason=f"{side} has no {metric.name}{why}")
+    elif metric.id in quality.DIFFERENCES:
+        found = _by_utterance(blank, old, fresh, quality.paired_difference(new, base, metric))
+    elif metric.exact:
+        word: Word = "SAME" if old.value == fresh.value else "MORE" if fresh.value > old.value else "LESS"
+        found = replace(blank, word=word, regression=word == _worse(metric), reason="counted, not sampled")
+    else:
+        found = _by_rounds(blank, old, fresh, base, new, together=together, between=between)
+    return _with_failures(found, base, new)
 
 
 def missing(base: Sequence[Record], metric: Metric, min_effect: float) -> Verdict:
@@ -102,25 +118,24 @@ def missing(base: Sequence[Record], metric: Metric, min_effect: float) -> Verdic
     )  # fmt: skip
 
 
-def _verdict(
+def _absent(record: Record, metric: Metric, scope: str) -> str:
+    """Why a record does not hold a metric, as far as it says."""
+    found = record.find(metric.id, scope)
+    return record.reason if found is None else found.unavailable or ""
+
+
+def _by_rounds(
+    blank: Verdict,
+    old: Estimate,
+    fresh: Estimate,
     base: Sequence[Record],
     new: Sequence[Record],
-    metric: Metric,
-    min_effect: float,
+    *,
     together: bool,
-    scope: str,
     between: Between | None,
 ) -> Verdict:
-    old, fresh = estimate(base, metric, scope), estimate(new, metric, scope)
-    case = new[0].case
-    if old is None or fresh is None:
-        side, records = ("BASE", base) if old is None else ("NEW", new)
-        why = next((f": {text}" for record in records if (text := _absent(record, metric, scope))), "")
-        return _undecided(case, metric, old, fresh, f"{side} has no {metric.name}{why}")
-    if metric.id in quality.DIFFERENCES:
-        return _by_utterance(case, old, fresh, quality.paired_difference(new, base, metric), min_effect)
-    if metric.exact:
-        return _exact(case, metric, old, fresh)
+    """Compare the logarithms of round figures: by pairs where enough rounds were measured side by side."""
+    metric, scope = blank.metric, blank.scope
     pairs = _adjacent(base, new, metric, scope) if together else {}
     is_paired = len(pairs) >= min(old.rounds, fresh.rounds) and len(pairs) > 0
     figures = [
@@ -129,43 +144,24 @@ def _verdict(
     ]
     base_logs, new_logs = (_logs(metric, values) for values in figures)
     if base_logs is None or new_logs is None:
-        return replace(_undecided(case, metric, old, fresh, "a round of 0 or less has no ratio"), ratio=None)
-    pilots = _pilot(base), _pilot(new)
+        return replace(blank, ratio=None, reason="a round of 0 or less has no ratio")
+    # the rounds of each first stage, from which the number of all rounds was chosen
+    pilots = [next((r.pilot.rounds for r in side if r.pilot is not None), None) for side in (base, new)]
     if is_paired:
         logs = paired(base_logs, new_logs, max(filter(None, pilots), default=None))
     else:
-        logs = independent(base_logs, new_logs, pilots)
+        logs = independent(base_logs, new_logs, (pilots[0], pilots[1]))
     if logs is None:
-        few = min(old.rounds, fresh.rounds)
-        reason = f"{few} round has no spread between processes; run more rounds"
-        return _undecided(case, metric, old, fresh, reason, is_paired)
+        reason = f"{blank.rounds} round has no spread between processes; run more rounds"
+        return replace(blank, paired=is_paired, reason=reason)
     if between is not None and not is_paired:
         logs = replace(logs, offset=between.spread, allowance=math.log1p(ALLOWANCE) if between.spread is None else 0.0)
-    return judged(case, metric, logs, min_effect, old, fresh, is_paired=is_paired)
+    found = judged(blank.case, metric, logs, blank.min_effect, is_paired=is_paired)
+    return replace(found, base=old, new=fresh, scope=scope)
 
 
-def _absent(record: Record, metric: Metric, scope: str) -> str:
-    """Why a record does not hold a metric, as far as it says."""
-    found = record.find(metric.id, scope)
-    return record.reason if found is None else found.unavailable or ""
-
-
-def _pilot(records: Sequence[Record]) -> int | None:
-    """The rounds of the first stage, from which the number of all rounds was chosen; None where it was fixed."""
-    return next((record.pilot.rounds for record in records if record.pilot is not None), None)
-
-
-def judged(
-    case: Case,
-    metric: Metric,
-    logs: Difference,
-    min_effect: float,
-    base: Estimate | None = None,
-    new: Estimate | None = None,
-    *,
-    is_paired: bool = True,
-) -> Verdict:
-    """The verdict on a difference of logarithms."""
+def judged(case: Case, metric: Metric, logs: Difference, min_effect: float, *, is_paired: bool = True) -> Verdict:
+    """The verdict on a difference of logarithms, without the figures of the two sides."""
     edge = math.log1p(min_effect)
     low, high = logs.bounds
     more: int | None = None
@@ -183,23 +179,12 @@ def judged(
         reason = f"about {words} would settle it" if more else f"over {_MOST_ROUNDS} rounds would be needed"
     worse = 1.0 if is_worse(metric, 1.0) else -1.0
     return Verdict(
-        case=case,
-        metric=metric,
-        word=word,
+        case=case, metric=metric, word=word, base=None, new=None,
         regression=word not in ("SAME", "CANNOT TELL") and is_worse(metric, logs.mean),
-        base=base,
-        new=new,
-        ratio=math.exp(logs.mean),
-        low=math.exp(low),
-        high=math.exp(high),
-        paired=is_paired,
-        rounds=logs.rounds,
-        reason=reason,
-        rounds_to_settle=more,
-        min_effect=min_effect,
-        difference=logs,
-        tails=(logs.tail(worse), logs.tail(-worse)),
-    )
+        ratio=math.exp(logs.mean), low=math.exp(low), high=math.exp(high),
+        paired=is_paired, rounds=logs.rounds, reason=reason, rounds_to_settle=more, min_effect=min_effect,
+        difference=logs, tails=(logs.tail(worse), logs.tail(-worse)),
+    )  # fmt: skip
 
 
 def _differs(logs: Difference, edge: float) -> bool:
@@ -221,15 +206,6 @@ def is_same(logs: Difference, edge: float) -> bool:
     low, high = logs.bounds
     room = 0.0 if low <= 0 <= high else logs.allowance
     return -edge <= low - room and high + room <= edge
-
-
-def independent_ratio(base: Sequence[float], new: Sequence[float]) -> tuple[float, float | None, float | None]:
-    """(NEW / BASE, its bounds at 95 %) of independent logarithms by Welch's t; no bounds where a side is single."""
-    found = independent(dict(enumerate(base)), dict(enumerate(new)))
-    if found is None:
-        return math.exp(fmean(new) - fmean(base)), None, None
-    low, high = found.bounds
-    return math.exp(found.mean), math.exp(low), math.exp(high)
 
 
 def is_worse(metric: Metric, log_ratio: float) -> bool:
@@ -255,8 +231,8 @@ def _rounds_to_settle(logs: Difference, edge: float) -> int | None:
         return _differs(grown, edge) or is_same(grown, edge)
 
     candidates = range(logs.rounds + 1, _MOST_ROUNDS)
-    place = bisect_left(candidates, True, key=is_settled)
-    return candidates[place] - logs.rounds if place < len(candidates) else None
+    first = bisect_left(candidates, True, key=is_settled)
+    return candidates[first] - logs.rounds if first < len(candidates) else None
 
 
 def _with_failures(found: Verdict, base: Sequence[Record], new: Sequence[Record]) -> Verdict:
@@ -273,34 +249,32 @@ def _with_failures(found: Verdict, base: Sequence[Record], new: Sequence[Record]
     return replace(found, word="CANNOT TELL", regression=False, reason=reason, difference=None, tails=None)
 
 
-def _by_utterance(case: Case, old: Estimate, fresh: Estimate, found: quality.Difference, min_effect: float) -> Verdict:
+def _by_utterance(blank: Verdict, old: Estimate, fresh: Estimate, found: quality.Difference) -> Verdict:
     """A score is compared over the utterances that both sides have: rounds do not vary it."""
-    metric, change = old.metric, found.estimate
+    metric, change = blank.metric, found.estimate
     if change is not None and (found.order == "same" or old.value == fresh.value == 0):
-        return Verdict(
-            case=case, metric=metric, word="SAME", regression=False, base=old, new=fresh,
-            ratio=1.0 if old.value else None, paired=True, reason=_utterances(change, old, fresh),
-        )  # fmt: skip
+        reason = _utterances(change, old, fresh)
+        return replace(blank, word="SAME", ratio=1.0 if old.value else None, rounds=0, paired=True, reason=reason)
     if change is None or change.low is None or change.high is None:
-        return _undecided(case, metric, old, fresh, found.reason)
-    edge = min_effect * old.value  # of a BASE of 0 any change counts, and there is no ratio
+        return replace(blank, reason=found.reason)
+    edge = blank.min_effect * old.value  # of a BASE of 0 any change counts, and there is no ratio
     word: Word = "CANNOT TELL"
     if abs(change.value) > edge and (change.low > 0 or change.high < 0):
         word = "MORE" if change.value > 0 else "LESS"
     elif -edge <= change.low and change.high <= edge:
         word = "SAME"
-    reason = "more utterances would settle it" if word == "CANNOT TELL" else ""
+
+    def ratio(difference: float) -> float | None:
+        return max(0.0, 1 + difference / old.value) if old.value else None
+
     tails = quality.tails(change)
-    return Verdict(
-        case=case, metric=metric, word=word, regression=word == _worse(metric), base=old, new=fresh,
-        ratio=_over(change.value, old), low=_over(change.low, old), high=_over(change.high, old),
-        paired=True, reason="; ".join(filter(None, [_utterances(change, old, fresh), reason])),
+    reason = "more utterances would settle it" if word == "CANNOT TELL" else ""
+    return replace(
+        blank, word=word, regression=word == _worse(metric), rounds=0, paired=True,
+        ratio=ratio(change.value), low=ratio(change.low), high=ratio(change.high),
+        reason="; ".join(filter(None, [_utterances(change, old, fresh), reason])),
         tails=tails if _worse(metric) == "MORE" else tails[::-1],
     )  # fmt: skip
-
-
-def _over(change: float, old: Estimate) -> float | None:
-    return max(0.0, 1 + change / old.value) if old.value else None
 
 
 def _utterances(change: Estimate, old: Estimate, fresh: Estimate) -> str:
@@ -314,26 +288,6 @@ def _worse(metric: Metric) -> Word:
     return "LESS" if metric.direction == "higher" else "MORE"
 
 
-def _exact(case: Case, metric: Metric, old: Estimate, fresh: Estimate) -> Verdict:
-    same = old.value == fresh.value
-    word: Word = "SAME" if same else "MORE" if fresh.value > old.value else "LESS"
-    ratio = fresh.value / old.value if old.value else None
-    return Verdict(
-        case=case, metric=metric, word=word, regression=word == _worse(metric), base=old, new=fresh, ratio=ratio,
-        rounds=min(old.rounds, fresh.rounds), reason="counted, not sampled",
-    )  # fmt: skip
-
-
-def _undecided(
-    case: Case, metric: Metric, old: Estimate | None, fresh: Estimate | None, reason: str, paired: bool = False
-) -> Verdict:
-    ratio = fresh.value / old.value if old and fresh and old.value else None
-    return Verdict(
-        case=case, metric=metric, word="CANNOT TELL", regression=False, base=old, new=fresh, ratio=ratio,
-        rounds=min(old.rounds if old else 0, fresh.rounds if fresh else 0), reason=reason, paired=paired,
-    )  # fmt: skip
-
-
 def _adjacent(
     base: Sequence[Record], new: Sequence[Record], metric: Metric, scope: str
 ) -> dict[int, tuple[float, float]]:
@@ -342,7 +296,7 @@ def _adjacent(
     pairs = {}
     for record in base:
         partner = others.get(record.round)
-        if partner is None or partner.lane != record.lane or abs(partner.sequence - record.sequence) > _NEIGHBOURS:
+        if partner is None or partner.lane != record.lane or abs(partner.sequence - record.sequence) > _SIDE_BY_SIDE:
             continue
         values = round_value(record, metric, scope, base), round_value(partner, metric, scope, new)
         if values[0] is not None and values[1] is not None:

@@ -74,29 +74,31 @@ def alone(verdicts: Sequence[Verdict]) -> Family:
 
 def together(verdicts: Sequence[Verdict]) -> Family:
     """Judge the cells of a comparison together."""
-    steadied = {index: found for metric in _metrics(verdicts) for index, found in _steadied(verdicts, metric)}
-    means = {metric: found for metric in _metrics(verdicts) if (found := _mean(verdicts, metric)) is not None}
-    tails = [_tails(v, steadied.get(index)) for index, v in enumerate(verdicts)]
-    of_means = [_tails_of(found, metric) for metric, found in means.items()]
-    tested = [pair for pair in (*tails, *of_means) if pair is not None]
-    if len(tested) < 2:
+    compared = list(dict.fromkeys(v.metric for v in verdicts if v.difference is not None))
+    steadied = {index: found for metric in compared for index, found in _steadied(verdicts, metric)}
+    means = {}
+    tails: dict[int | Metric, tuple[float, float]] = {}  # by index of a cell, by metric of a mean
+    for index, v in enumerate(verdicts):
+        pair = _tails(steadied[index], v.metric) if index in steadied else v.tails
+        if pair is not None:
+            tails[index] = pair
+    for metric in compared:
+        cells = [v.difference for v in _cells(verdicts, metric) if v.difference is not None]
+        found = mean_of(cells) if len(cells) > 1 else None
+        if found is not None:
+            means[metric], tails[metric] = found, _tails(found, metric)
+    if len(tails) < 2:
         return Family(verdicts=tuple(verdicts))
-    places = iter(range(len(tested)))
-    numbers = [None if pair is None else next(places) for pair in (*tails, *of_means)]
-    worse, better = (_holm([pair[side] for pair in tested]) for side in (0, 1))
+    worse, better = (dict(zip(tails, _holm([pair[side] for pair in tails.values()]), strict=True)) for side in (0, 1))
     judged = [
-        v if number is None else _corrected(v, steadied.get(index), worse[number], better[number], len(tested))
-        for index, (v, number) in enumerate(zip(verdicts, numbers, strict=False))
+        _corrected(v, steadied.get(index), worse[index], better[index], len(tails)) if index in tails else v
+        for index, v in enumerate(verdicts)
     ]
     made = [
-        _judged_mean(metric, found, _cells(verdicts, metric), worse[number or 0], better[number or 0])
-        for (metric, found), number in zip(means.items(), numbers[len(verdicts) :], strict=True)
+        _judged_mean(metric, found, _cells(verdicts, metric), worse[metric], better[metric])
+        for metric, found in means.items()
     ]
     return Family(verdicts=tuple(judged), means=tuple(made))
-
-
-def _metrics(verdicts: Sequence[Verdict]) -> list[Metric]:
-    return list(dict.fromkeys(v.metric for v in verdicts if v.difference is not None))
 
 
 def _cells(verdicts: Sequence[Verdict], metric: Metric) -> list[Verdict]:
@@ -104,7 +106,7 @@ def _cells(verdicts: Sequence[Verdict], metric: Metric) -> list[Verdict]:
 
 
 def _steadied(verdicts: Sequence[Verdict], metric: Metric) -> list[tuple[int, Difference]]:
-    """(place, difference) of every cell of a metric, each side's variances steadied by those of the other cells."""
+    """(index, difference) of every cell of a metric, each side's variances steadied by those of the other cells."""
     found = [(i, v.difference) for i, v in enumerate(verdicts) if v.metric == metric and v.difference is not None]
     made = []
     for sides in {len(difference.sides) for _, difference in found}:
@@ -115,11 +117,7 @@ def _steadied(verdicts: Sequence[Verdict], metric: Metric) -> list[tuple[int, Di
     return made
 
 
-def _tails(verdict: Verdict, steadied: Difference | None) -> tuple[float, float] | None:
-    return verdict.tails if steadied is None else _tails_of(steadied, verdict.metric)
-
-
-def _tails_of(difference: Difference, metric: Metric) -> tuple[float, float]:
+def _tails(difference: Difference, metric: Metric) -> tuple[float, float]:
     worse = 1.0 if is_worse(metric, 1.0) else -1.0
     return difference.tail(worse), difference.tail(-worse)
 
@@ -128,9 +126,9 @@ def _holm(tails: Sequence[float]) -> list[float]:
     """P-values adjusted for their number, by Holm's steps down."""
     adjusted = [0.0] * len(tails)
     reached = 0.0
-    for step, place in enumerate(sorted(range(len(tails)), key=tails.__getitem__)):
-        reached = max(reached, min(1.0, (len(tails) - step) * tails[place]))
-        adjusted[place] = reached
+    for step, index in enumerate(sorted(range(len(tails)), key=tails.__getitem__)):
+        reached = max(reached, min(1.0, (len(tails) - step) * tails[index]))
+        adjusted[index] = reached
     return adjusted
 
 
@@ -153,11 +151,6 @@ def _corrected(verdict: Verdict, steadied: Difference | None, worse: float, bett
         )  # fmt: skip
     changed = verdict.word not in ("SAME", "CANNOT TELL")
     return replace(verdict, regression=False, corrected=changed, shown=shown)
-
-
-def _mean(verdicts: Sequence[Verdict], metric: Metric) -> Difference | None:
-    cells = [v.difference for v in _cells(verdicts, metric) if v.difference is not None]
-    return mean_of(cells) if len(cells) > 1 else None
 
 
 def _judged_mean(metric: Metric, found: Difference, cells: Sequence[Verdict], worse: float, better: float) -> Mean:

@@ -1,4 +1,7 @@
-"""The largest size that fits: the search for it, and reading it from the records of a search or of any grid."""
+"""The largest size that fits: the search for it, and reading it from the records of a search or of any grid.
+
+All sizes are counts of steps. What fits is assumed to fit at every smaller size too.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from speechmeter.analysis.estimate import Estimate
+from speechmeter.analysis.intervals import Quantity
 from speechmeter.core import metrics
 from speechmeter.core.finding import TARGETS, Target, target_of
 from speechmeter.core.metrics import Metric
@@ -15,9 +18,19 @@ from speechmeter.core.protocol import USUAL_MARGIN, SearchProtocol
 from speechmeter.core.types import Case, Record
 
 _DOUBLINGS = 3
-"""How often a size is expected to double before it fails; for the time left alone."""
+"""How often a size is expected to double before it fails; only for the estimate of the time left."""
+_TRIED_STATUSES = ("ok", "oom", "timeout", "crashed", "error")
+_GIB = {"bytes": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0}
+_SIZE = rf"([\d.]+) ({'|'.join(_GIB)})"
+_ASKED = re.compile(rf"Tried to allocate {_SIZE}")
+_FREE = re.compile(rf"of which {_SIZE} is free")
+_ALLOWED = re.compile(rf"{_SIZE} allowed")
+_USED = re.compile(rf"{_SIZE} is allocated by PyTorch")
+_UNUSED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated")
+
 Tried = Mapping[int, bool]
 """Whether a size fitted, by size."""
+Group = Sequence[Record]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +50,10 @@ def largest_and_smallest(tried: Tried) -> tuple[int | None, int | None]:
 
 
 def next_size(tried: Tried, bounds: Bounds) -> int | None:
-    """The size to try after these; None when the search is over."""
+    """The size to try after these: doubled until one fails, halved until one fits, then the middle between the two.
+
+    None when the search is over.
+    """
     fits, fails = largest_and_smallest(tried)
     if fits is None and fails is None:
         return min(bounds.start, bounds.most)
@@ -52,7 +68,7 @@ def next_size(tried: Tried, bounds: Bounds) -> int | None:
 
 
 def trials_left(tried: Tried, bounds: Bounds) -> int:
-    """How many trials are left: at most so many once both sides are known, before that as if few doublings were."""
+    """At most how many trials are left, once a size that fits and one that fails are known; a guess before that."""
     fits, fails = largest_and_smallest(tried)
     if fits is not None and fails is not None:
         return math.ceil(math.log2(max(1.0, (fails - fits) / max(1.0, bounds.within * fits))))
@@ -61,15 +77,6 @@ def trials_left(tried: Tried, bounds: Bounds) -> int:
     doublings = min(_DOUBLINGS, math.ceil(math.log2(bounds.most / fits))) if fits is not None else _DOUBLINGS
     near = 2**doublings * (fits or bounds.start) / max(1.0, bounds.within * (fits or bounds.start))
     return doublings + max(0, math.ceil(math.log2(near))) if doublings else 0
-
-
-_GIB = {"bytes": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0}
-_SIZE = rf"([\d.]+) ({'|'.join(_GIB)})"
-_ASKED = re.compile(rf"Tried to allocate {_SIZE}")
-_FREE = re.compile(rf"of which {_SIZE} is free")
-_ALLOWED = re.compile(rf"{_SIZE} allowed")
-_USED = re.compile(rf"{_SIZE} is allocated by PyTorch")
-_UNUSED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +88,18 @@ class Pieces:
 
 
 def in_pieces(reason: str) -> Pieces | None:
-    """What lay unused in pieces, where it and the free memory would have been enough; None otherwise."""
-    sizes = [_gib(pattern, reason) for pattern in (_ASKED, _FREE, _USED, _UNUSED)]
+    """Whether a CUDA device had enough memory, but not in one piece, from what torch said when it gave up.
+
+    None where memory was short, or where torch does not say.
+    """
+
+    def gib(pattern: re.Pattern[str]) -> float | None:
+        found = pattern.search(reason)
+        return float(found[1]) * _GIB[found[2]] if found else None
+
+    sizes = [gib(pattern) for pattern in (_ASKED, _FREE, _USED, _UNUSED)]
     asked, free, used, unused = (size or 0.0 for size in sizes)
-    allowed = _gib(_ALLOWED, reason)
+    allowed = gib(_ALLOWED)
     if allowed is not None:  # a limit on what torch holds, not on the process
         free = min(free, max(0.0, allowed - used - unused))
     if None in sizes or free + unused < asked:
@@ -92,15 +107,11 @@ def in_pieces(reason: str) -> Pieces | None:
     return Pieces(unused_gib=unused, whole_gib=used + unused + free)
 
 
-def _gib(pattern: re.Pattern[str], reason: str) -> float | None:
-    found = pattern.search(reason)
-    return float(found[1]) * _GIB[found[2]] if found else None
+@dataclass(frozen=True, kw_only=True)
+class Size(Quantity):
+    """A value of an axis as it was tried, never rounded; with `at_least`, only the largest that was tried."""
 
-
-TRIED, AT_LEAST = "tried", "at least"
-"""Statistics of a figure that is a value of an axis, never rounded: the edge itself, or the largest that was tried."""
-_TRIED_STATUSES = ("ok", "oom", "timeout", "crashed", "error")
-Group = Sequence[Record]
+    at_least: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,9 +127,9 @@ class Edge:
 
     target: Target
     case: Case
-    fits: Estimate | None
-    fails: Estimate | None
-    safe: Estimate | None
+    fits: Size | None
+    fails: Size | None
+    safe: Size | None
     largest: Group
     trials: int
     ended: str = ""
@@ -165,24 +176,46 @@ def edges(cases: Sequence[Group]) -> list[Edge]:
 def _edge(groups: Sequence[Group]) -> Edge:
     case = groups[0][0].case
     target = target_of(case) or TARGETS["max-batch"]
+    margin = _margin(case)
     by_size = {target.steps(group[0].case.axes[target.axis]): group for group in groups}
     statuses = {size: _status(group) for size, group in by_size.items()}
     tried = {size: status == "ok" for size, status in statuses.items() if status in ("ok", "oom")}
     fits, fails = largest_and_smallest(tried)
-    margin = _margin(case)
-    other = _ended(statuses, fits, fails)
+    safe = None if fits is None or fails is None else max(1, int(fits * (1 - margin) + 1e-9))
+    # the least size between what fits and what does not that ended otherwise than for memory
+    others = (size for size, status in statuses.items() if status not in ("ok", "oom") and size > (fits or 0))
+    other = min((size for size in others if fails is None or size < fails), default=None)
     ended = "" if other is None else f"{target.axis} {target.value(other):,} ended otherwise: {statuses[other]}"
+    above = [size for size, fitted in tried.items() if fitted and fails is not None and size > fails]
+
+    def size_of(metric: Metric, steps: int | None, *, at_least: bool = False) -> Size | None:
+        if steps is None:
+            return None
+        return Size(
+            metric=metric, value=float(target.value(steps)), low=None, high=None, rounds=1,
+            samples_per_round=len(groups), at_least=at_least,
+        )  # fmt: skip
+
+    stop = ""
+    if other is not None:
+        stop = f"{ended}: {next((r.reason for r in by_size[other] if r.status not in ('ok', 'oom')), '')}"
+    elif fails is None:
+        stop = "nothing ran out of memory: the largest that was tried fits"
+    elif fits is None:
+        stop = f"nothing that was tried fits: {by_size[fails][-1].reason}"
     return Edge(
         target=target,
         case=case,
-        fits=_figure(metrics.LARGEST_FITTING, target, fits, len(groups), TRIED if fails is not None else AT_LEAST),
-        fails=_figure(metrics.SMALLEST_FAILING, target, fails, len(groups)),
-        safe=_figure(metrics.LARGEST_SAFE, target, _less(fits, margin), len(groups)) if fails is not None else None,
+        fits=size_of(metrics.LARGEST_FITTING, fits, at_least=fails is None),
+        fails=size_of(metrics.SMALLEST_FAILING, fails),
+        safe=size_of(metrics.LARGEST_SAFE, safe),
         largest=by_size[fits] if fits is not None else (),
         trials=len(groups),
         ended=ended,
-        stop=_stop(by_size, ended, other, fits, fails),
-        doubt=_doubt(tried, target, fails),
+        stop=stop,
+        doubt=f"{target.axis} {target.value(min(above)):,} fitted, and {target.value(fails or 0):,} did not"
+        if above
+        else "",
         pieces=_pieces(by_size[fails], margin) if fails is not None else None,
     )
 
@@ -193,45 +226,6 @@ def _status(group: Group) -> str:
     return "oom" if "oom" in found else next((status for status in _TRIED_STATUSES[2:] if status in found), "ok")
 
 
-def _less(fits: int | None, margin: float) -> int | None:
-    return None if fits is None else max(1, int(fits * (1 - margin) + 1e-9))
-
-
-def _figure(metric: Metric, target: Target, size: int | None, trials: int, statistic: str = TRIED) -> Estimate | None:
-    if size is None:
-        return None
-    value = float(target.value(size))
-    return Estimate(
-        metric=metric, value=value, low=None, high=None, rounds=1, samples_per_round=trials, statistic=statistic
-    )
-
-
-def _ended(statuses: Mapping[int, str], fits: int | None, fails: int | None) -> int | None:
-    """The least size between what fits and what does not that ended otherwise than for memory."""
-    others = (size for size, status in statuses.items() if status not in ("ok", "oom") and size > (fits or 0))
-    return min((size for size in others if fails is None or size < fails), default=None)
-
-
-def _stop(by_size: Mapping[int, Group], ended: str, other: int | None, fits: int | None, fails: int | None) -> str:
-    """Why what is known ends here, where it is not for memory alone."""
-    if other is not None:
-        return (
-            f"{ended}: {next((record.reason for record in by_size[other] if record.status not in ('ok', 'oom')), '')}"
-        )
-    if fails is None:
-        return "nothing ran out of memory: the largest that was tried fits"
-    if fits is None:
-        return f"nothing that was tried fits: {by_size[fails][-1].reason}"
-    return ""
-
-
 def _pieces(group: Group, margin: float) -> Pieces | None:
     found = (in_pieces(record.reason) for record in group if record.status == "oom")
     return next((pieces for pieces in found if pieces and pieces.unused_gib > margin * pieces.whole_gib), None)
-
-
-def _doubt(tried: Mapping[int, bool], target: Target, fails: int | None) -> str:
-    above = [size for size, fitted in tried.items() if fitted and fails is not None and size > fails]
-    if fails is None or not above:
-        return ""
-    return f"{target.axis} {target.value(min(above)):,} fitted, and {target.value(fails):,} did not"

@@ -1,4 +1,4 @@
-"""How a figure grows along an axis: exponents, the quadratic part, and what to expect at another size.
+"""How a figure grows along an axis: exponents, the quadratic part, the figure at another size, the saturating batch.
 
 All from the rounds behind `analysis.estimate`: a point is a case's figure with the spread of its rounds.
 """
@@ -15,18 +15,38 @@ from statistics import fmean, stdev
 
 from speechmeter.analysis.derived import round_value
 from speechmeter.analysis.estimate import Estimate, estimate
-from speechmeter.analysis.intervals import over_rounds, t_quantile
+from speechmeter.analysis.intervals import Quantity, over_rounds, t_quantile
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 
+DRAWN, EXTRAPOLATED, INTERPOLATED = "drawn", "extrapolated", "interpolated"
+LEAST_SIZES = 4
+"""A curve of three parts goes through three points whatever they are."""
+NEAR = 0.9
+"""The share of the best throughput from which on a batch counts as saturating."""
+_POOR_PERCENT = 10.0
+"""A curve that misses a point by more than this says nothing about its parts."""
+_APART = 2 / 3
+_DRAWS = 400
+_TAIL = 0.025
 _PARTS = (0, 1, 2)
 _FLAT = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
+class Slope(Quantity):
+    """An exponent of growth: the slope of a line in logarithms. Its samples are the sizes measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchSize(Quantity):
+    """One of the batch sizes measured, with the sizes between which it lies. Its samples are the sizes measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Curve:
-    """The three parts, of x as a share of `unit`."""
+    """a + b·x + c·x², no part negative: `parts` are those of x as a share of `unit`."""
 
     parts: tuple[float, float, float]
     unit: float
@@ -47,11 +67,15 @@ class Curve:
 
 
 def fit(xs: Sequence[float], ys: Sequence[float]) -> Curve:
-    """The curve nearest to points whose values are all positive."""
+    """The curve nearest to points whose values are all positive, by least squares of relative errors."""
+    # written out for three parts: a general solver takes longer to import than this takes to run
     unit = max(xs)
     rows = [tuple((x / unit) ** power / y for power in _PARTS) for x, y in zip(xs, ys, strict=True)]
-    best = min(_candidates(rows), key=lambda parts: _distance(rows, parts))
-    return Curve(parts=best, unit=unit)
+
+    def distance(parts: Sequence[float]) -> float:
+        return sum((sum(part * value for part, value in zip(parts, row, strict=True)) - 1) ** 2 for row in rows)
+
+    return Curve(parts=min(_candidates(rows), key=distance), unit=unit)
 
 
 def _candidates(rows: Sequence[tuple[float, ...]]) -> Iterator[tuple[float, float, float]]:
@@ -77,21 +101,6 @@ def _solved(rows: Sequence[tuple[float, ...]], kept: Sequence[int]) -> tuple[flo
     if min(parts.values()) < 0:
         return None
     return parts.get(0, 0.0), parts.get(1, 0.0), parts.get(2, 0.0)
-
-
-def _distance(rows: Sequence[tuple[float, ...]], parts: Sequence[float]) -> float:
-    return sum((sum(part * value for part, value in zip(parts, row, strict=True)) - 1) ** 2 for row in rows)
-
-
-SLOPE, DRAWN = "slope", "drawn"
-EXTRAPOLATED, INTERPOLATED = "extrapolated", "interpolated"
-LEAST_SIZES = 4
-"""A curve of three parts goes through three points whatever they are."""
-_POOR_PERCENT = 10.0
-"""A curve that misses a point by more than this is none to read parts off."""
-_APART = 2 / 3
-_DRAWS = 400
-_TAIL = 0.025
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +185,7 @@ def line_of(cases: Sequence[tuple[float, Sequence[Record]]], metric: Metric) -> 
     return Line(metric=metric, points=tuple(points)) if distinct == len(points) > 1 else None
 
 
-def exponent(line: Line) -> Estimate:
+def exponent(line: Line) -> Slope:
     """The slope over all sizes with its interval at 95 %.
 
     From three sizes on it is the regression's, by Student's t on the residuals: what is no power law gets a wide one.
@@ -190,18 +199,16 @@ def exponent(line: Line) -> Estimate:
     residual = sum((y - mean_y - slope * (x - mean_x)) ** 2 for x, y in zip(xs, ys, strict=True))
     degrees = len(xs) - 2
     half = t_quantile(degrees) * math.sqrt(residual / degrees / spread)
-    return _figure(metrics.GROWTH_EXPONENT, line, slope, slope - half, slope + half, SLOPE)
+    return _slope(metrics.GROWTH_EXPONENT, line, slope, half)
 
 
-def local_exponent(line: Line, metric: Metric = metrics.GROWTH_EXPONENT_LOCAL) -> Estimate:
+def local_exponent(line: Line, metric: Metric = metrics.GROWTH_EXPONENT_LOCAL) -> Slope:
     """The slope at the largest sizes; its interval is that of the rounds, None where they have no spread."""
     before, last = line.points[_before_last(line.sizes)], line.points[-1]
     width = math.log(last.size / before.size)
     slope = (last.log - before.log) / width
     half = _half_width(before, last)
-    if half is None:
-        return _figure(metric, line, slope, None, None, SLOPE)
-    return _figure(metric, line, slope, slope - half / width, slope + half / width, SLOPE)
+    return _slope(metric, line, slope, None if half is None else half / width)
 
 
 def quadratic_part(line: Line) -> Estimate | None:
@@ -240,17 +247,14 @@ def measured_span(lines: Sequence[Line]) -> tuple[float, float]:
 
 
 def _before_last(sizes: Sequence[float]) -> int:
-    """Where the slope at the end begins: sizes that are nearly alike would show nothing but noise."""
-    return max((place for place, size in enumerate(sizes) if size <= _APART * sizes[-1]), default=0)
-
-
-def _after_first(sizes: Sequence[float]) -> int:
-    return min((place for place, size in enumerate(sizes) if size * _APART >= sizes[0]), default=len(sizes) - 1)
+    """The index at which the slope at the end begins: sizes that are nearly alike would show nothing but noise."""
+    return max((index for index, size in enumerate(sizes) if size <= _APART * sizes[-1]), default=0)
 
 
 def _straight(sizes: Sequence[float], values: Sequence[float], size: float) -> float:
-    """By the slope at the end that is nearer."""
-    end, inner = (0, _after_first(sizes)) if size < sizes[0] else (-1, _before_last(sizes))
+    """The value at a size beyond those measured, by the slope at the end that is nearer."""
+    after_first = (index for index, one in enumerate(sizes) if one * _APART >= sizes[0])
+    end, inner = (0, min(after_first, default=len(sizes) - 1)) if size < sizes[0] else (-1, _before_last(sizes))
     slope = math.log(values[end] / values[inner]) / math.log(sizes[end] / sizes[inner])
     return float(values[end] * (size / sizes[end]) ** slope)
 
@@ -289,6 +293,17 @@ def _between(values: Sequence[float]) -> tuple[float, float]:
     return ordered[cut], ordered[-1 - cut]
 
 
+def _slope(metric: Metric, line: Line, slope: float, half: float | None) -> Slope:
+    return Slope(
+        metric=metric,
+        value=slope,
+        low=None if half is None else slope - half,
+        high=None if half is None else slope + half,
+        rounds=min(point.rounds for point in line.points),
+        samples_per_round=len(line.points),
+    )
+
+
 def _figure(
     metric: Metric, line: Line, value: float, low: float | None, high: float | None, statistic: str
 ) -> Estimate:
@@ -303,20 +318,14 @@ def _figure(
     )
 
 
-NEAR = 0.9
-"""Of the best throughput: what counts as saturated."""
-SIZE = "size"
-"""The statistic of a figure that is one of the sizes measured."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Saturation:
-    """The saturating batch, and the throughput there and at its best.
+    """The batch from which on a larger one gains less than a tenth, and the throughput there and at its best.
 
     `batch` is None where throughput still rises at the largest batch, by more than a tenth.
     """
 
-    batch: Estimate | None
+    batch: BatchSize | None
     there: Estimate
     best: Estimate
     largest: float
@@ -324,7 +333,11 @@ class Saturation:
 
 def saturation(cases: Sequence[tuple[float, Sequence[Record]]]) -> Saturation | None:
     """From (batch, rounds of the case); None with fewer than two batches that have a throughput."""
-    found = [(size, e) for size, records in sorted(cases, key=lambda case: case[0]) if (e := _rate(records))]
+    found = [
+        (size, e)
+        for size, records in sorted(cases, key=lambda case: case[0])
+        if (e := estimate(records, metrics.THROUGHPUT))
+    ]
     if len(found) < 2:
         return None
     best = max((figure for _, figure in found), key=lambda figure: figure.value)
@@ -334,17 +347,12 @@ def saturation(cases: Sequence[tuple[float, Sequence[Record]]]) -> Saturation | 
     low = next(size for size, figure in found if (figure.high or figure.value) >= NEAR * best.value)
     high = next((size for size, figure in found if (figure.low or figure.value) >= NEAR * best.value), found[-1][0])
     known = all(figure.low is not None for _, figure in found)
-    batch = Estimate(
+    batch = BatchSize(
         metric=metrics.SATURATION_BATCH,
         value=first[0],
         low=min(low, first[0]) if known else None,
         high=max(high, first[0]) if known else None,
         rounds=best.rounds,
         samples_per_round=len(found),
-        statistic=SIZE,
     )
     return Saturation(batch=batch, there=first[1], best=best, largest=found[-1][0])
-
-
-def _rate(records: Sequence[Record]) -> Estimate | None:
-    return estimate(records, metrics.THROUGHPUT)

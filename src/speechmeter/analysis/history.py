@@ -13,11 +13,12 @@ import math
 from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
-from speechmeter.analysis.compare import Word, independent_ratio, is_worse, word_of_change
+from speechmeter.analysis.compare import Word, is_worse, word_of_change
 from speechmeter.analysis.conditions import environment_differences
+from speechmeter.analysis.difference import independent
 from speechmeter.analysis.estimate import Estimate
 from speechmeter.analysis.intervals import over_rounds, t_quantile
 from speechmeter.core.metrics import Metric
@@ -285,17 +286,19 @@ def _floor(metric: Metric, points: Sequence[Point]) -> float:
 
 
 def _shift(metric: Metric, old: Sequence[float], new: Sequence[float], before: Point, began: Point) -> Shift:
-    ratio, low, high = independent_ratio(old, new)
+    known = independent(dict(enumerate(old)), dict(enumerate(new)))
+    change = fmean(new) - fmean(old) if known is None else known.mean
+    low, high = (None, None) if known is None or metric.exact else map(math.exp, known.bounds)
     old_facts, new_facts = (
         {name: fact for name, fact in point.facts.items() if name != _GIT} for point in (before, began)
     )
     machine, code = environment_differences(old_facts, new_facts, ("before", "after"))
     return Shift(
-        word=word_of_change(metric, math.log(ratio)),
-        regression=is_worse(metric, math.log(ratio)),
-        ratio=ratio,
-        low=None if metric.exact else low,
-        high=None if metric.exact else high,
+        word=word_of_change(metric, change),
+        regression=is_worse(metric, change),
+        ratio=math.exp(change),
+        low=low,
+        high=high,
         before=before,
         changed=(*machine, *code),
     )

@@ -34,7 +34,7 @@ class Quantity:
     high: float | None
     rounds: int
     samples_per_round: int
-    statistic: str
+    statistic: str = ""
 
     @property
     def half_width(self) -> float | None:
@@ -47,8 +47,6 @@ class Quantity:
 @dataclass(frozen=True, kw_only=True)
 class Correlation(Quantity):
     """Spearman's rho of two figures over models; the models are its samples."""
-
-    statistic: str = "rho"
 
 
 def t_quantile(degrees: float, level: float = 0.975) -> float:

@@ -15,15 +15,21 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 
 from speechmeter.analysis import modules
-from speechmeter.analysis.intervals import t_quantile
+from speechmeter.analysis.intervals import half_width
 from speechmeter.analysis.readings import Round, find, may_be_left_out
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.scope import ALL_ROWS, BUSY, EVERYTHING, PART, ROW, SPLIT, STAGE, Scope
 from speechmeter.core.types import SAMPLED, Measurement, Record, batch_of_each
+
+CPU, GPU = (Scope.of(BUSY, worker) for worker in ("cpu", "gpu"))
+"""Scopes of the busy time."""
+_AT_WORK = tuple(Scope.of(SPLIT, kind) for kind in ("kernel", "memcpy"))
+_WAITING = tuple(Scope.of(SPLIT, kind) for kind in ("runtime", "cpu", "idle"))
+"""Scopes of a call's time in which the GPU worked, and in which it did not."""
 
 Bounds = tuple[float | None, float | None]
 
@@ -56,23 +62,19 @@ def round_means(records: Sequence[Record], metric: Metric, scope: str = "total")
     for record, m in found:
         if m is not None and m.values:
             means.append(Mean(record=record, value=fmean(m.values), calls=len(m.values)))
-        elif calls := _calls(record, metric):
+        # in how many calls the round measured the metric, whatever the scope
+        elif calls := max((len(m.values) for m in record.measurements if m.metric == metric.id), default=0):
             if may_be_left_out(record, metric, scope):
                 return []
             means.append(Mean(record=record, value=0.0, calls=calls))
     return means
 
 
-def _calls(record: Record, metric: Metric) -> int:
-    """In how many calls a round measured a metric, whatever the scope."""
-    return max((len(m.values) for m in record.measurements if m.metric == metric.id), default=0)
-
-
 def mean_bounds(values: Sequence[float]) -> Bounds:
     """Bounds of a mean over rounds at 95 %; none with a single round."""
     if len(values) < 2:
         return None, None
-    centre, half = fmean(values), _half_width(values)
+    centre, half = fmean(values), half_width(values)
     return centre - half, centre + half
 
 
@@ -88,7 +90,7 @@ def ratio_bounds(rounds: Sequence[Ratio]) -> Bounds:
     if ratio is None or len(rounds) < 2:
         return None, None
     below = fmean(one.below for one in rounds)
-    half = _half_width([(one.above - ratio * one.below) / below for one in rounds])
+    half = half_width([(one.above - ratio * one.below) / below for one in rounds])
     return ratio - half, ratio + half
 
 
@@ -101,15 +103,6 @@ def linearised_logs(values: Sequence[float]) -> list[float] | None:
     return [math.log(centre) + value / centre - 1 for value in values] if centre > 0 else None
 
 
-def _half_width(values: Sequence[float]) -> float:
-    return t_quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
-
-
-CPU, GPU = (Scope.of(BUSY, worker) for worker in ("cpu", "gpu"))
-"""Scopes of the busy time."""
-_AT_WORK = tuple(Scope.of(SPLIT, kind) for kind in ("kernel", "memcpy"))
-_WAITING = tuple(Scope.of(SPLIT, kind) for kind in ("runtime", "cpu", "idle"))
-"""Scopes of a call's time in which the GPU worked, and in which it did not."""
 Rounds = Callable[[Sequence[Record], str], list[Ratio]]
 
 
@@ -128,15 +121,11 @@ def ratio_of_round(this: Round, metric: Metric, scope: str) -> tuple[float, int]
 
 
 def _module_share(records: Sequence[Record], scope: str) -> list[Ratio]:
-    time = modules.time_metric(records)
-    return _divided(round_means(records, time, scope), round_means(records, time, _over(scope)), factor=100.0)
-
-
-def _over(scope: str) -> str:
-    """What a share is taken of: the whole call; of a row in one direction, all rows in it."""
-    asked = Scope.parse(scope)
+    """The share of the whole call; of a row in one direction, that of all rows in it."""
+    time, asked = modules.time_metric(records), Scope.parse(scope)
     one_way = asked.direction and asked.kind == ROW
-    return Scope.parse(ALL_ROWS).in_direction(asked.direction) if one_way else EVERYTHING
+    whole = Scope.parse(ALL_ROWS).in_direction(asked.direction) if one_way else EVERYTHING
+    return _divided(round_means(records, time, scope), round_means(records, time, whole), factor=100.0)
 
 
 def _operator_share(records: Sequence[Record], scope: str) -> list[Ratio]:
@@ -166,7 +155,7 @@ def _audio_beside(busy: Mean, worker: str, records: Sequence[Record]) -> list[Me
         return []
     times = busy.record.find(metrics.TIME_BUSY.id, worker)
     sampled = (times.notes.get(SAMPLED) if times is not None else None) or range(busy.calls)
-    mean = fmean(fed[place % len(fed)] for place in sampled)
+    mean = fmean(fed[batch % len(fed)] for batch in sampled)
     return [Mean(record=busy.record, value=mean, calls=busy.calls)]
 
 
@@ -207,7 +196,7 @@ def is_divided(records: Sequence[Record], metric: Metric, scope: str) -> bool:
         return False
     if metric.id == metrics.RTF.id and any(find(record, metrics.AUDIO_MADE, scope) for record in records):
         return False
-    pairs = [(_of_call(record), find(record, metrics.LATENCY, scope)) for record in records]
+    pairs = [(record.find(metrics.LATENCY.id), find(record, metrics.LATENCY, scope)) for record in records]
     found = [(whole, part) for whole, part in pairs if part is not None and part.values]
     return bool(found) and all(
         part.notes.get("clocked", True) and whole is not None and len(whole.values) == len(part.values)
@@ -215,15 +204,11 @@ def is_divided(records: Sequence[Record], metric: Metric, scope: str) -> bool:
     )
 
 
-def _of_call(record: Record) -> Measurement | None:
-    return record.find(metrics.LATENCY.id)
-
-
 def call_shares(records: Sequence[Record], scope: str) -> list[Ratio]:
     """Time of the part and of the call in each round, over the chosen calls; rounds without such a part have 0."""
     found = []
     for record in records:
-        whole, part = _of_call(record), find(record, metrics.LATENCY, scope)
+        whole, part = record.find(metrics.LATENCY.id), find(record, metrics.LATENCY, scope)
         if whole is None or not whole.values:
             continue
         kept = _near_the_median(whole)
@@ -233,17 +218,15 @@ def call_shares(records: Sequence[Record], scope: str) -> list[Ratio]:
 
 
 def _near_the_median(whole: Measurement) -> list[list[int]]:
-    """Of each batch the calls that count, by their number."""
+    """Of each batch the half of its calls whose time is nearest to the median, by their number."""
     numbers: dict[int, list[int]] = {}
     for number, batch in enumerate(batch_of_each(whole)):
         numbers.setdefault(batch, []).append(number)
-    return [_nearest(own, whole.values) for own in numbers.values()]
-
-
-def _nearest(calls: Sequence[int], values: Sequence[float]) -> list[int]:
-    middle = median(values[call] for call in calls)
-    nearest = sorted(calls, key=lambda call: abs(values[call] - middle))
-    return nearest[: ceil(len(calls) / 2)]
+    kept = []
+    for calls in numbers.values():
+        middle = median(whole.values[call] for call in calls)
+        kept.append(sorted(calls, key=lambda call: abs(whole.values[call] - middle))[: ceil(len(calls) / 2)])
+    return kept
 
 
 def _mean(measurement: Measurement, kept: Sequence[Sequence[int]]) -> float:

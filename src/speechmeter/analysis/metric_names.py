@@ -13,7 +13,7 @@ from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.module_tree import tree
 from speechmeter.analysis.modules import time_metric
 from speechmeter.analysis.quality import best_score
-from speechmeter.analysis.readings import part_names, placed_scopes
+from speechmeter.analysis.readings import costliest_operators, part_names
 from speechmeter.analysis.selecting import by_case
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError, command_line
@@ -153,7 +153,7 @@ class Figures:
         for m in (m for record in records for m in record.measurements if m.values and m.metric not in _NO_FIGURES):
             scopes.setdefault(definition(m.metric, m.unit), {})[m.scope] = None
         if metrics.TIME_OPERATOR in scopes:
-            scopes[metrics.TIME_OPERATOR] |= dict.fromkeys(placed_scopes(records, _MOST_OPERATORS))
+            scopes[metrics.TIME_OPERATOR] |= dict.fromkeys(costliest_operators(records, _MOST_OPERATORS))
         wider = dict.fromkeys(
             ["total", *(s for found in scopes.values() for s in found if Scope.parse(s).kind == STAGE)]
             + [Scope.of(PART, name) for name in part_names(records)]

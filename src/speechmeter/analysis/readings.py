@@ -21,23 +21,55 @@ from speechmeter.core.scope import OPERATOR, PART, STAGE, Scope
 from speechmeter.core.types import Measurement, Record, by_batch
 
 _INSIDE = "inside"
+_TOGETHER: dict[Metric, Callable[[Sequence[float]], float]] = {
+    metrics.MEMORY_CPU_PEAK: max,
+    metrics.MEMORY_CUDA_GROWTH: max,
+    metrics.MEMORY_CUDA_ALLOCATED: max,
+}
+"""How the stages of a part go together; a sum unless it says otherwise."""
 
-Apart = Mapping[str, Sequence[float]]
-"""Values of each direction, one a call."""
+
+def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
+    """The measurement of a metric in any scope; None where the record does not hold it."""
+    if modules.is_made(record, metric, scope):
+        return modules.find(record, metric, scope)
+    asked = Scope.parse(scope)
+    if asked.is_in_module:
+        return _operator_in_module(record, metric, asked)
+    if asked.kind != PART:
+        return record.find(metric.id, scope)
+    rows = ((m, Scope.parse(m.scope)) for m in record.measurements if m.metric == metric.id)
+    stages = [m for m, own in rows if own.kind == STAGE and own.path.startswith(f"{asked.path}.")]
+    clocked = [m for m in stages if m.values and m.notes.get("clocked", True)]
+    if not clocked:
+        return next((m for m in stages if m.unavailable), None)
+    if metric == metrics.AUDIO_MADE:
+        return clocked[-1]
+    together = _TOGETHER.get(metric, sum)
+    calls = zip(*(m.values for m in clocked), strict=True)
+    return Measurement.of(metric, [float(together(call)) for call in calls], scope=scope, notes=clocked[0].notes)
 
 
-def _of_operator(record: Record, metric: Metric, scope: str) -> Measurement | None:
-    """The measurement of an operator in one module, one value a call; None where it did nothing for it."""
+def part_names(records: Iterable[Record]) -> list[str]:
+    """The models of a cascade in their order; empty for a plain model."""
+    rows = (m for record in records for m in record.measurements if m.metric == metrics.LATENCY.id)
+    scopes = (Scope.parse(m.scope) for m in rows)
+    roles = [scope.path.rpartition(".")[0] for scope in scopes if scope.kind == STAGE]
+    return list(dict.fromkeys(role for role in roles if role))
+
+
+def _operator_in_module(record: Record, metric: Metric, scope: Scope) -> Measurement | None:
+    """One value a call; None where the operator did nothing for the module."""
     stored = record.find(metric.id, scope)
     if stored is not None:
         return stored
-    operator, module = Scope.parse(scope).operator_and_module()
+    operator, module = scope.operator_and_module()
     row = record.find(metric.id, operator)
-    apart: Apart = {} if row is None else row.notes.get(_INSIDE, {}).get(module, {})
+    apart: Mapping[str, Sequence[float]] = {} if row is None else row.notes.get(_INSIDE, {}).get(module, {})
     if row is None or not apart:
         return None
-    notes = {"kind": row.notes.get("kind", ""), "module": module}
-    return Measurement.of(metric, _summed(apart), scope=scope, notes=notes)
+    values = [sum(call) for call in zip(*apart.values(), strict=True)]  # of all directions
+    return Measurement.of(metric, values, scope=scope, notes={"kind": row.notes.get("kind", ""), "module": module})
 
 
 def operator_calls(record: Record, scope: str) -> float | None:
@@ -46,14 +78,15 @@ def operator_calls(record: Record, scope: str) -> float | None:
     return None if row is None or "calls" not in row.notes else float(row.notes["calls"])
 
 
-def placed_scopes(records: Sequence[Record], most: int) -> list[Scope]:
+def costliest_operators(records: Sequence[Record], most: int) -> list[Scope]:
     """The costliest operators in one module that every round has, the costliest first."""
-    rounds = [found for record in records if (found := dict(_placed(record)))]
+    rounds = [found for record in records if (found := dict(_operators_in_modules(record)))]
     shared = set.intersection(*map(set, rounds)) if rounds else set()
     return sorted(shared, key=lambda scope: (-sum(found[scope] for found in rounds), scope))[:most]
 
 
-def _placed(record: Record) -> Iterator[tuple[Scope, float]]:
+def _operators_in_modules(record: Record) -> Iterator[tuple[Scope, float]]:
+    """(operator in a module, its time in one call)."""
     for m in record.measurements:
         if m.metric != metrics.TIME_OPERATOR.id or not m.values or (scope := Scope.parse(m.scope)).kind != OPERATOR:
             continue
@@ -70,51 +103,6 @@ def may_be_left_out(record: Record, metric: Metric, scope: str) -> bool:
         return False
     total = record.find(metric.id)
     return asked.is_in_module or (total is not None and "calls" not in total.notes)
-
-
-def _summed(apart: Apart) -> list[float]:
-    return [sum(values) for values in zip(*apart.values(), strict=True)]
-
-
-def part_names(records: Iterable[Record]) -> list[str]:
-    """The models of a cascade in their order; empty for a plain model."""
-    rows = (m for record in records for m in record.measurements if m.metric == metrics.LATENCY.id)
-    scopes = (Scope.parse(m.scope) for m in rows)
-    roles = [scope.path.rpartition(".")[0] for scope in scopes if scope.kind == STAGE]
-    return list(dict.fromkeys(role for role in roles if role))
-
-
-def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
-    """The measurement of a metric in a scope, parts put together from their stages, and modules as asked."""
-    if modules.is_made(record, metric, scope):
-        return modules.find(record, metric, scope)
-    asked = Scope.parse(scope)
-    if asked.is_in_module:
-        return _of_operator(record, metric, scope)
-    if asked.kind != PART:
-        return record.find(metric.id, scope)
-    stages = _stages(record, metric, asked.path)
-    rows = [m for m in stages if m.values and m.notes.get("clocked", True)]
-    if not rows:
-        return next((m for m in stages if m.unavailable), None)
-    if metric in _LAST:
-        return rows[-1]
-    together = _TOGETHER.get(metric, sum)
-    calls = zip(*(m.values for m in rows), strict=True)
-    return Measurement.of(metric, [float(together(call)) for call in calls], scope=scope, notes=rows[0].notes)
-
-
-def _stages(record: Record, metric: Metric, role: str) -> list[Measurement]:
-    rows = ((m, Scope.parse(m.scope)) for m in record.measurements if m.metric == metric.id)
-    return [m for m, scope in rows if scope.kind == STAGE and scope.path.startswith(f"{role}.")]
-
-
-_TOGETHER: dict[Metric, Callable[[Sequence[float]], float]] = {
-    metrics.MEMORY_CPU_PEAK: max,
-    metrics.MEMORY_CUDA_GROWTH: max,
-    metrics.MEMORY_CUDA_ALLOCATED: max,
-}
-_LAST = (metrics.AUDIO_MADE,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,9 +123,9 @@ class Round:
         return None if found is None or not found.values else over_calls(found, metric)
 
     def largest(self, metric: Metric, scope: str = "total") -> float | None:
-        """The median of the batch whose median is the highest."""
+        """The median of the batch whose median is the highest; None where there is none."""
         found = self.find(metric, scope)
-        return max(_medians(found)) if found is not None and found.values else None
+        return max(map(median, by_batch(found))) if found is not None and found.values else None
 
     def find(self, metric: Metric, scope: str = "total") -> Measurement | None:
         """The measurement of a metric in a scope; an exact one also from the other rounds."""
@@ -151,8 +139,4 @@ def over_calls(measurement: Measurement, metric: Metric) -> float:
     """One figure for a round: the mean of what is counted or adds up, else the median of each batch, their mean."""
     if metric.exact or metric.combined == "mean":
         return fmean(measurement.values)
-    return fmean(_medians(measurement))
-
-
-def _medians(measurement: Measurement) -> list[float]:
-    return [median(values) for values in by_batch(measurement)]
+    return fmean(map(median, by_batch(measurement)))

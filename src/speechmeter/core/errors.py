@@ -40,6 +40,15 @@ def as_plan(key: str, value: str) -> str:
     return f"`{key}: {value}`" if value else f"`{key}`"
 
 
+def as_python(key: str, value: str) -> str:
+    """A key as an argument of a call in Python: `launcher="subprocess"`, `limits={"memory_gib": 8}`."""
+    if not value:
+        return f"`{key}`"
+    plain = value if value in {"True", "False"} or re.fullmatch(r"[\d.]+|[\[{].*", value) else f'"{value}"'
+    outer, _, inner = key.partition(".")
+    return f'`{outer}={{"{inner}": {plain}}}`' if inner else f"`{outer}={plain}`"
+
+
 _KEY = re.compile(r"`([a-z][a-z0-9_]*(?:\.[a-z_]+)*)(?:: ([^`]+))?`")
 
 

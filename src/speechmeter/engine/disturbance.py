@@ -1,16 +1,22 @@
-"""What else went on while a case was measured: other processes, throttled clocks. Each warning names cause and fix."""
+"""What went on beside a measurement: other processes, throttled clocks, the state of the GPU.
+
+Each warning names the cause and the fix.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
 from speechmeter.core import metrics
+from speechmeter.core.device import Device
+from speechmeter.core.errors import SensorError
 from speechmeter.core.machine import available_cores, read_text
 from speechmeter.core.types import Measurement
+from speechmeter.meters.nvml_device import device_handle, load_nvml
 
 _BUSY = 0.10
 _SHORTEST_S = 0.3
@@ -33,7 +39,9 @@ class Watch:
         """Read the clocks."""
         times = os.times()
         own = times.user + times.system + times.children_user + times.children_system
-        return cls(at_s=monotonic(), own_s=own, busy_s=_busy_s(available_cores()), throttled=_throttle_count())
+        files = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
+        throttled = sum(int(read_text(str(file)) or 0) for file in files)
+        return cls(at_s=monotonic(), own_s=own, busy_s=_busy_s(available_cores()), throttled=throttled)
 
 
 def disturbances(before: Watch, after: Watch) -> tuple[list[Measurement], list[str]]:
@@ -48,9 +56,11 @@ def disturbances(before: Watch, after: Watch) -> tuple[list[Measurement], list[s
         if others > _BUSY:
             warnings.append(f"another process was busy: {others:.0%} of the cores were in use; close it, or wait")
     if after.throttled > before.throttled:
-        warnings.append("the processor's clock was throttled by heat; improve cooling, or limit cores")
+        warnings.append("the processor's clock was throttled by heat; improve the cooling, or use fewer cores")
     if (governor := read_text(_GOVERNOR)) not in _STEADY_GOVERNORS:
-        warnings.append(f"the clock governor is {governor}: speed follows load; cpupower frequency-set -g performance")
+        warnings.append(
+            f"the clock governor is {governor}: the speed follows the load; run: cpupower frequency-set -g performance"
+        )
     return found, warnings
 
 
@@ -65,6 +75,79 @@ def _busy_s(cores: Sequence[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _throttle_count() -> int:
-    files = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
-    return sum(int(read_text(str(file)) or 0) for file in files)
+_HARMFUL_REASONS = {0x4: "power cap", 0x8: "hardware slowdown", 0x20: "heat", 0x40: "heat", 0x80: "power brake"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """One look at the GPU, after the pass that `when` names."""
+
+    when: str
+    clock_mhz: float
+    temperature_c: float
+    reasons: int
+
+
+@dataclass(kw_only=True)
+class GpuState:
+    """Looks at one device between the meters, by NVML: its clock, its temperature, and what holds the clock back.
+
+    `ask` makes a look; None where the device cannot be asked."""
+
+    ask: Callable[[str], Look] | None
+    looks: list[Look] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, device: Device) -> GpuState:
+        """The state of a CUDA device; for any other it stays empty."""
+        if not device.is_cuda:
+            return cls(ask=None)
+        try:
+            nvml = load_nvml()
+            handle = device_handle(nvml, device)
+        except SensorError:
+            return cls(ask=None)
+
+        def look(when: str) -> Look:
+            return Look(
+                when=when,
+                clock_mhz=float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+                temperature_c=float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
+                reasons=int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)),
+            )
+
+        return cls(ask=look)
+
+    def look(self, when: str) -> None:
+        """Take the state now; a device that stops answering is not asked again."""
+        if self.ask is None:
+            return
+        try:
+            self.looks.append(self.ask(when))
+        except Exception:  # an unknown call, a device that fell off the bus: the measuring goes on
+            self.ask = None
+
+    def measurements(self) -> list[Measurement]:
+        """Clock and temperature at each look, the moments in the notes."""
+        if not self.looks:
+            return []
+        notes = {"after": [look.when for look in self.looks]}
+        clocks = [look.clock_mhz for look in self.looks]
+        heat = [look.temperature_c for look in self.looks]
+        return [
+            Measurement.of(metrics.GPU_CLOCK, clocks, source="NVML", notes={**notes, "held back by": self.causes()}),
+            Measurement.of(metrics.GPU_TEMPERATURE, heat, source="NVML", notes=notes),
+        ]
+
+    def causes(self) -> list[str]:
+        """Why the clock was held back at any look."""
+        seen = 0
+        for look in self.looks:
+            seen |= look.reasons
+        return list(dict.fromkeys(text for bit, text in _HARMFUL_REASONS.items() if seen & bit))
+
+    def warnings(self) -> list[str]:
+        """One line for each cause."""
+        return [
+            f"the GPU's clock was held back ({cause}); let it cool, or set a fixed clock" for cause in self.causes()
+        ]

@@ -1,11 +1,14 @@
-"""What an exception inside a measurement means for the record."""
+"""What an exception inside a measurement means for the record, and readings that are not numbers."""
 
 from __future__ import annotations
 
 import traceback
+from dataclasses import replace
+from math import isfinite
+from typing import Any
 
 from speechmeter.core.errors import SpeechmeterError
-from speechmeter.core.types import Status
+from speechmeter.core.types import Measurement, Status
 
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "cannot allocate memory", "unable to allocate")
 _LOST = (
@@ -62,3 +65,23 @@ def _place(error: BaseException) -> str:
 
 def _shorten(text: str, most: int = _REASON_LENGTH) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def finite(measurement: Measurement) -> Measurement:
+    """The measurement as it is; unavailable, with the reason, where a value is NaN or infinite.
+
+    Records hold finite numbers alone, so that every reader of JSON can read them.
+    """
+    bad = next((value for value in measurement.values if not isfinite(value)), None)
+    if bad is not None:
+        measurement = replace(measurement, values=(), unavailable=f"a reading was {bad}, which is not a number")
+    return replace(measurement, notes=_plain(measurement.notes)) if measurement.notes else measurement
+
+
+def _plain(value: Any) -> Any:
+    """Notes with text in place of NaN and infinity: JSON has neither."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return str(value) if isinstance(value, float) and not isfinite(value) else value

@@ -1,33 +1,31 @@
-"""Measure one case in this process: load, first call, then one pass per meter, timing first, profilers last."""
+"""Measure one case in this process: load, first call, then one pass per meter in the order of `engine.phases`."""
 
 from __future__ import annotations
 
 import os
 import random
-import sys
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from time import perf_counter_ns
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.batches import LeftOut
 from speechmeter.core.machine import profiler_ran
 from speechmeter.core.outputs import Keep
 from speechmeter.core.protocols import ORDINARY, Meter, Subject, Way, Workload
 from speechmeter.core.scope import LOADING, PROCESS, Scope
 from speechmeter.core.types import Case, Environment, Measurement, Status
-from speechmeter.engine.caches import cache_warning
-from speechmeter.engine.disturbance import Watch, disturbances
+from speechmeter.engine.disturbance import GpuState, Watch, disturbances
+from speechmeter.engine.doubts import cache_warning, session_warnings
 from speechmeter.engine.environment import capture
-from speechmeter.engine.failures import classify
-from speechmeter.engine.finite import finite
-from speechmeter.engine.gpu_state import GpuState
+from speechmeter.engine.failures import classify, finite
 from speechmeter.engine.outputs import write_outputs, write_timed_utterances
 from speechmeter.engine.phases import MAIN, in_order, processes_of
 from speechmeter.engine.session import LOAD, LoadedSession, Progress, open_session
 
 _PROFILED_BEFORE = "a profiler ran in this process before, and may have slowed what was timed: time in a new process"
+_OF_THE_SUBJECT = (metrics.LATENCY, metrics.MEMORY_CPU_TOTAL)
+"""A meter that reads one of these does nothing but call the subject: if it fails, the subject did."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +55,14 @@ def measure(
     """All readings of the given meters. A failure keeps what was read before it; it never raises for one.
 
     The case is opened in the first of the meters' ways that works. `process` names the measuring process in the scope
-    of its phases, `leads` makes it the one that tells what was fed, and `start_s` is what its start took. `keep` says
-    where the outputs of the calls go, if anywhere.
-    KeyboardInterrupt passes through.
+    of its phases. The process that `leads` also records what was fed. `start_s` is what its start took. `keep` says
+    where the outputs of the calls go, if anywhere. KeyboardInterrupt passes through.
     """
     *earlier, last = ways or (meters[0].ways if meters and process != MAIN else ORDINARY)
     attempt = _Attempt(
-        case, subject, workload, meters, report, process=process, leads=leads, start_s=start_s, keep=keep
-    )
+        case=case, subject=subject, workload=workload, meters=meters, report=report, process=process, leads=leads,
+        start_s=start_s, keep=keep,
+    )  # fmt: skip
     refused = ""
     found: Outcome | None = None
     for way in earlier:
@@ -84,21 +82,22 @@ def measure(
     return replace(found, warnings=(*found.warnings, f"not checked by a second measurement: {checked.reason}"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Attempt:
+    """One process that measures one case, in one way after another."""
+
     case: Case
     subject: Subject
     workload: Workload
     meters: Sequence[Meter]
     report: Progress
-    _: KW_ONLY
     process: str
     leads: bool
     start_s: float | None
     keep: Keep | None
 
     def measure(self, way: Way, refused: str, earlier: Sequence[Measurement] = (), *, another: bool = False) -> Outcome:
-        """Open the case in one way and take every reading. Where there is `another`, no meter may fail."""
+        """Open the case in one way and take every reading. Where there is `another` way, no meter may fail."""
         found: list[Measurement] = []
         phases: dict[str, float] = {} if self.start_s is None else {"start": self.start_s}
         warnings: list[str] = []
@@ -107,19 +106,14 @@ class _Attempt:
         session: LoadedSession | None = None
         try:
             with way.around():
-                _seed(self.case.protocol.seed)
+                random.seed(self.case.protocol.seed)
+                os.environ.setdefault("PYTHONHASHSEED", str(self.case.protocol.seed))
                 session = open_session(
-                    self.case,
-                    self.subject,
-                    self.workload,
-                    self.report,
-                    warm=way.warm,
-                    refused=refused,
-                    earlier=earlier,
-                    keep=(self.keep or Keep()).of(self.case.id),
-                )
+                    self.case, self.subject, self.workload, self.report, warm=way.warm, refused=refused,
+                    earlier=earlier, keep=(self.keep or Keep()).of(self.case.id),
+                )  # fmt: skip
                 phases.update(data=session.data_ns / 1e9, load=session.load_ns / 1e9, first=session.first_ns / 1e9)
-                warnings += [*_session_warnings(session), *self._after_a_profiler()]
+                warnings += [*session_warnings(session), *self._after_a_profiler()]
                 found += self._session_facts(session)
                 before, gpu = Watch.now(), GpuState.of(self.case.device)
                 gpu.look("first call")
@@ -129,8 +123,8 @@ class _Attempt:
                     found += _new(readings, found)
                     gpu.look(meter.name)
                     phases[meter.name] = (perf_counter_ns() - start) / 1e9
-                known = {(m.metric, m.scope) for m in found}  # a meter that counts calls tells of them itself
-                found += [m for m in self._told(session, phases, _latency(found)) if (m.metric, m.scope) not in known]
+                known = {(m.metric, m.scope) for m in found}  # some meters count the calls' tokens themselves
+                found += [m for m in self._results(session, phases, found) if (m.metric, m.scope) not in known]
                 if self.process == MAIN:
                     warnings += cache_warning(session, found)
                     busy, disturbed = disturbances(before, Watch.now())
@@ -143,12 +137,19 @@ class _Attempt:
         finally:
             if session is not None:
                 warnings += _close(session)
+        if phases:
+            scope, names = Scope.of(PROCESS, self.process), {"phases": list(phases)}
+            found.append(Measurement.of(metrics.PHASE, list(phases.values()), scope=scope, notes=names))
+        try:
+            environment = capture(self.case)
+        except Exception:  # as with a device that was lost
+            environment = None
         return Outcome(
             status=status,
             reason=reason,
-            measurements=tuple(finite(m) for m in (*found, *_phases(phases, self.process))),
+            measurements=tuple(map(finite, found)),
             warnings=tuple(warnings),
-            environment=_environment(self.case),
+            environment=environment,
         )
 
     def _whatever_happens(self, meter: Meter, session: LoadedSession) -> list[Measurement]:
@@ -164,8 +165,8 @@ class _Attempt:
             status, reason = classify(error)
             if status == "crashed" or any(metric in _OF_THE_SUBJECT for metric in meter.metrics):
                 raise
-            if self.process == MAIN:
-                _call_without_meter(session)
+            if self.process == MAIN:  # if a call without the meter fails too, the failure is the subject's
+                session.call(next(iter(session.batches)))
             failed = f"the meter {meter.name} failed: {reason}"
             return [Measurement.absent(metric, failed) for metric in meter.metrics[:1]]
 
@@ -175,18 +176,23 @@ class _Attempt:
         return [_PROFILED_BEFORE] if timed and profiler_ran() else []
 
     def _session_facts(self, session: LoadedSession) -> list[Measurement]:
+        """Times of load and first call, and what was fed."""
         facts = _workload_facts(session) if self.leads else []
         if self.process != MAIN:
             return facts
-        return [
+        found = [
             Measurement.of(metrics.LATENCY_LOAD, [session.load_ns / 1e9]),
             Measurement.of(metrics.LATENCY_FIRST, [session.first_ns / 1e9]),
-            *_load_row(session),
-            *facts,
         ]
+        if all(stage.name != LOAD for stage in session.stages):  # else a clocked stage of every call
+            reload_s = session.reload_ns / 1e9
+            found.append(Measurement.of(metrics.LATENCY, [reload_s], scope=LOADING, notes={"clocked": False}))
+        return [*found, *facts]
 
-    def _told(self, session: LoadedSession, phases: dict[str, float], latency: Measurement | None) -> list[Measurement]:
-        """Tokens and sound of every batch, and the outputs as files; once a case."""
+    def _results(
+        self, session: LoadedSession, phases: dict[str, float], found: Sequence[Measurement]
+    ) -> list[Measurement]:
+        """Tokens and sound that the calls made, and the outputs as files; once a case."""
         if self.keep is None or not self.keep.outputs or not self.leads:
             return []
         start = perf_counter_ns()
@@ -194,14 +200,15 @@ class _Attempt:
         outputs = list(zip(session.all_batches.outlines(), session.outputs(), strict=False))
         folder = session.keep.folder
         if folder is not None:
+            latency = next((m for m in found if (m.metric, m.scope) == (metrics.LATENCY.id, "total")), None)
             write_outputs(folder, outputs, speech=self.keep.speech)
-            write_timed_utterances(folder, [outputs[place] for place in session.measured if outputs], latency)
+            write_timed_utterances(folder, [outputs[index] for index in session.measured if outputs], latency)
         phases["outputs"] = (perf_counter_ns() - start) / 1e9
-        return _joined([session.told[place].made for place in session.measured if session.told])
+        return _joined([session.results[index].made for index in session.measured if session.results])
 
 
 def _close(session: LoadedSession) -> list[str]:
-    """What was measured stands, whatever the subject does when it is closed; the warning, if any."""
+    """What was measured counts, whatever the subject does when it is closed; the warning, if any."""
     try:
         session.prepared.close()
     except KeyboardInterrupt:
@@ -209,18 +216,6 @@ def _close(session: LoadedSession) -> list[str]:
     except BaseException as error:
         return [f"closing the model failed: {classify(error)[1]}"]
     return []
-
-
-def _environment(case: Case) -> Environment | None:
-    """None where even asking fails, as with a device that was lost."""
-    try:
-        return capture(case)
-    except Exception:
-        return None
-
-
-def _latency(found: Sequence[Measurement]) -> Measurement | None:
-    return next((m for m in found if m.metric == metrics.LATENCY.id and m.scope == "total"), None)
 
 
 def _joined(calls: Sequence[Sequence[Measurement]]) -> list[Measurement]:
@@ -233,11 +228,6 @@ def _joined(calls: Sequence[Sequence[Measurement]]) -> list[Measurement]:
     return [replace(m, values=tuple(values[key])) for key, m in first.items()]
 
 
-def _seed(seed: int) -> None:
-    random.seed(seed)
-    os.environ.setdefault("PYTHONHASHSEED", str(seed))
-
-
 def _one_pass(meter: Meter, session: LoadedSession) -> list[Measurement]:
     reason = meter.unavailable(session.case)
     if reason is not None:
@@ -246,89 +236,29 @@ def _one_pass(meter: Meter, session: LoadedSession) -> list[Measurement]:
     return meter.measure(session)
 
 
-_OF_THE_SUBJECT = (metrics.LATENCY, metrics.MEMORY_CPU_TOTAL)
-"""A meter that reads one of these does nothing but call the subject: if it fails, the subject did."""
-
-
-def _call_without_meter(session: LoadedSession) -> None:
-    """Call the subject with nothing around it: if that fails too, the failure is the subject's, and is raised."""
-    session.call(next(iter(session.batches)))
-
-
 def _new(readings: Sequence[Measurement], found: Sequence[Measurement]) -> list[Measurement]:
     """Without those that another meter has read already, off the same recording: a value is in a record once."""
     known = {(m.metric, m.scope): m for m in found}
     return [m for m in readings if known.get((m.metric, m.scope)) != m]
 
 
-def _load_row(session: LoadedSession) -> list[Measurement]:
-    """Data loading is a row of its own whatever the boundary is."""
-    if any(stage.name == LOAD for stage in session.stages):
-        return []
-    return [Measurement.of(metrics.LATENCY, [session.reload_ns / 1e9], scope=LOADING, notes={"clocked": False})]
-
-
 def _workload_facts(session: LoadedSession) -> list[Measurement]:
+    """Items and seconds of every batch with the notes of model and workload, and what of a dataset was left out."""
     scheduled = [session.steps.note()] if session.steps is not None and session.steps.note() else []
-    told = [*session.prepared.notes, *session.batches.notes, *scheduled]
-    notes = {"notes": told} if told else {}
+    texts = [*session.prepared.notes, *session.batches.notes, *scheduled]
     outlines = list(session.batches.outlines())
-    facts = [Measurement.of(metrics.ITEMS, [float(batch.items) for batch in outlines], notes=notes)]
+    items = [float(batch.items) for batch in outlines]
+    facts = [Measurement.of(metrics.ITEMS, items, notes={"notes": texts} if texts else {})]
     seconds = [batch.audio_s for batch in outlines if batch.audio_s is not None]
     if seconds:
         facts.append(Measurement.of(metrics.AUDIO_SECONDS, seconds))
     padded = [batch.padded_s for batch in outlines if batch.padded_s is not None]
     if seconds and len(padded) == len(seconds):
         facts.append(Measurement.of(metrics.PADDED_SECONDS, padded))
-    return [*facts, *_joined([batch.facts for batch in outlines]), *_left_out(session.batches.left_out)]
-
-
-def _left_out(items: LeftOut | None) -> list[Measurement]:
-    """How many items of a dataset could not be used, and why the first of them could not."""
-    if items is None:
-        return []
-    notes: dict[str, Any] = {"refused": [list(item) for item in items.first]} if items.count else {}
-    notes |= {"kinds": dict(items.kinds)} if items.kinds else {}
-    return [Measurement.of(metrics.ITEMS_REFUSED, [float(items.count)], notes=notes)]
-
-
-def _session_warnings(session: LoadedSession) -> list[str]:
-    pinned = any(stage.pinned_tokens is not None for stage in session.stages)
-    is_text = session.first is not None and session.first.output.is_text and not pinned
+    facts += _joined([batch.facts for batch in outlines])
     left_out = session.batches.left_out
-    warnings = [left_out.line()] if left_out is not None and left_out.count else []
-    warnings += session.batches.warnings
-    if session.first is not None and session.first.unfinished:
-        warnings.append(
-            f"the model returned {session.first.unfinished}: its work is not done when the call returns, and is not "
-            "measured; return the finished result"
-        )
-    if (session.prepared.data_dependent or is_text) and session.case.workload.source == "noise":
-        warnings.append(
-            "decoding on noise: the cost depends on what is heard, so time and RTF mislead; "
-            "give real speech with --audio (`--audio sample` ships with the package)"
-        )
-    return [*warnings, *_other_tf32(session.case)]
-
-
-def _other_tf32(case: Case) -> list[str]:
-    """A warning where the model's own code switched TF32, so that the axis `tf32` of the record is not true."""
-    torch = sys.modules.get("torch")
-    if torch is None or not case.device.is_cuda:
-        return []
-    asked, used = bool(case.axes.get("tf32", False)), bool(torch.backends.cuda.matmul.allow_tf32)
-    if asked == used:
-        return []
-    words = {True: "on", False: "off"}
-    return [
-        f"the model's code switched TF32 {words[used]}, and the case says {words[asked]}; "
-        f"remove that from the model, or measure with --set tf32={str(used).lower()}"
-    ]
-
-
-def _phases(phases: dict[str, float], process: str) -> list[Measurement]:
-    """What a process spent its time on, in order: one measurement, the names in its notes."""
-    if not phases:
-        return []
-    seconds = list(phases.values())
-    return [Measurement.of(metrics.PHASE, seconds, scope=Scope.of(PROCESS, process), notes={"phases": list(phases)})]
+    if left_out is not None:
+        notes: dict[str, Any] = {"refused": [list(item) for item in left_out.first]} if left_out.count else {}
+        notes |= {"kinds": dict(left_out.kinds)} if left_out.kinds else {}
+        facts.append(Measurement.of(metrics.ITEMS_REFUSED, [float(left_out.count)], notes=notes))
+    return facts

@@ -17,8 +17,8 @@ from speechmeter.core.protocol import Steps
 from speechmeter.core.protocols import Collected, Prepared, Subject, Workload
 from speechmeter.core.stages import made_by, run_chain
 from speechmeter.core.types import Batch, Case, Measurement, Stage
+from speechmeter.engine.outputs import unfinished
 from speechmeter.engine.schedule import collect
-from speechmeter.engine.unfinished import unfinished
 
 Progress = Callable[[str], None]
 _QUICK_DATA_NS = 10**9
@@ -37,10 +37,12 @@ class Call:
     made: tuple[Measurement, ...]
     unfinished: str = ""
 
-    @property
-    def tells(self) -> bool:
-        """Whether there is anything to keep or to count."""
-        return bool(self.output.lines or self.output.speech or self.made)
+    @classmethod
+    def of(cls, stages: Sequence[Stage], outputs: Sequence[Any]) -> Call:
+        """From the outputs of every stage."""
+        return cls(
+            output=output_of(outputs[-1]), made=tuple(made_by(stages, [outputs])), unfinished=unfinished(outputs[-1])
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,19 +77,19 @@ class LoadedSession:
         self.prepared.sync()
 
     @cached_property
-    def told(self) -> tuple[Call, ...]:
-        """What a call with each of all batches gives; nothing where the first gave nothing worth telling.
+    def results(self) -> tuple[Call, ...]:
+        """What a call with each of all batches gives; nothing where the first gave nothing to keep or to count.
 
         One pass outside every clock, made when it is first asked for.
         """
-        if self.first is None or not self.first.tells:
+        first = self.first
+        if first is None or not (first.output.lines or first.output.speech or first.made):
             return ()
-        others = islice(self.all_batches, 1, None)
-        return (self.first, *(_told(self.stages, self.call(batch)) for batch in others))
+        return (first, *(Call.of(self.stages, self.call(batch)) for batch in islice(self.all_batches, 1, None)))
 
     def outputs(self) -> list[Output]:
         """What a call with each of all batches puts out; empty where nothing can be kept of it."""
-        return [call.output for call in self.told]
+        return [call.output for call in self.results]
 
     def collect(self, sample: Callable[[Batch], int]) -> Collected:
         """Call `sample` as often as the case's protocol asks."""
@@ -100,7 +102,7 @@ class LoadedSession:
 
     @property
     def measured(self) -> Sequence[int]:
-        """The places of `batches` among all."""
+        """Which of all batches are measured, by their index."""
         return range(len(self.all_batches)) if self.steps is None else self.steps.measured
 
     def progress(self, what: str) -> None:
@@ -121,24 +123,36 @@ def open_session(
 ) -> LoadedSession:
     """Make the batches, load the subject and, if `warm`, call it once; each timed on its own."""
     report("data")
-    batches, data_ns = _made_batches(case, workload)
+    start = perf_counter_ns()
+    batches = gathered(lambda: workload.batches(case))
+    data_ns = perf_counter_ns() - start
     if not batches:
         raise ValueError("the workload gave no batch")
-    # the first time holds the imports of the workload's libraries, which are no part of loading data
-    reload_ns = _loading_ns(batches) if data_ns < _QUICK_DATA_NS else data_ns
+    reload_ns = data_ns
+    if data_ns < _QUICK_DATA_NS:  # once more: the first time holds the imports of the workload's libraries
+        start = perf_counter_ns()
+        sum(1 for _ in batches.again())  # none is held, as it would count as memory of the model
+        reload_ns = perf_counter_ns() - start
 
     report("load")
     start = perf_counter_ns()
-    prepared = subject.prepare(case, str(case.axes["device"]))
+    prepared = subject.prepare(case, case.axes.device)
     prepared.sync()
     load_ns = perf_counter_ns() - start
-    if inside_boundary(LOAD, str(case.axes["boundary"])):
-        batches = _PlacedBatches(batches)
+    if inside_boundary(LOAD, case.axes.boundary):
+        batches = _NumberedBatches(batches)
     stages = bounded_stages(prepared, case, batches)
     resident = resident_bytes()
 
     steps = Steps.of(case.protocol, len(batches))
-    first, first_ns = _first_call(prepared, stages, batches[0], report) if warm else (None, 0)
+    first, first_ns = None, 0
+    if warm:
+        report("first call")
+        start = perf_counter_ns()
+        outputs = run_chain(stages, batches[0])
+        prepared.sync()
+        first_ns = perf_counter_ns() - start
+        first = Call.of(stages, outputs)
     return LoadedSession(
         case=case,
         prepared=prepared,
@@ -158,38 +172,9 @@ def open_session(
     )
 
 
-def _first_call(prepared: Prepared, stages: Sequence[Stage], batch: Batch, report: Progress) -> tuple[Call, int]:
-    report("first call")
-    start = perf_counter_ns()
-    outputs = run_chain(stages, batch)
-    prepared.sync()
-    first_ns = perf_counter_ns() - start
-    return _told(stages, outputs), first_ns
-
-
-def _told(stages: Sequence[Stage], outputs: Sequence[Any]) -> Call:
-    return Call(
-        output=output_of(outputs[-1]), made=tuple(made_by(stages, [outputs])), unfinished=unfinished(outputs[-1])
-    )
-
-
-def _made_batches(case: Case, workload: Workload) -> tuple[Batches, int]:
-    start = perf_counter_ns()
-    batches = gathered(lambda: workload.batches(case))
-    return batches, perf_counter_ns() - start
-
-
-def _loading_ns(batches: Batches) -> int:
-    """What loading all of them takes once more; none is held."""
-    start = perf_counter_ns()
-    for _ in batches.again():
-        pass
-    return perf_counter_ns() - start
-
-
 def bounded_stages(prepared: Prepared, case: Case, batches: Batches) -> tuple[Stage, ...]:
     """The chain with clocked flags as the case's boundary sets them; `+load` puts data loading in front."""
-    boundary = str(case.axes["boundary"])
+    boundary = case.axes.boundary
     stages = tuple(
         replace(stage, clocked=stage.clocked and inside_boundary(stage.name.rpartition(".")[2], boundary))
         for stage in prepared.stages
@@ -200,13 +185,13 @@ def bounded_stages(prepared: Prepared, case: Case, batches: Batches) -> tuple[St
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Placed(Batch):
+class _Numbered(Batch):
     """A batch with its number, by which it can be loaded anew."""
 
-    place: int
+    index: int
 
 
-class _PlacedBatches(Batches):
+class _NumberedBatches(Batches):
     """The batches of another, each with its number."""
 
     def __init__(self, batches: Batches) -> None:
@@ -221,7 +206,7 @@ class _PlacedBatches(Batches):
     def one(self, place: int) -> Batch:
         """The batch and its number."""
         batch = self._batches.one(place)
-        return _Placed(**{own.name: getattr(batch, own.name) for own in fields(Batch)}, place=place)
+        return _Numbered(**{own.name: getattr(batch, own.name) for own in fields(Batch)}, index=place)
 
     def outlines(self) -> Iterator[Batch]:
         """Those of the other."""
@@ -233,15 +218,15 @@ class _PlacedBatches(Batches):
 
 
 class _Loading:
-    """Loads the batch that it is called with. Out of order, all that stand before it are loaded too."""
+    """Loads the batch that it is called with. Out of order, all batches before it are loaded too."""
 
     def __init__(self, batches: Batches) -> None:
         self._batches = batches
         self._fresh: Iterator[Batch] = iter(())
         self._next = -1
 
-    def __call__(self, batch: _Placed) -> Batch:
-        if batch.place != self._next:
-            self._fresh = islice(self._batches.again(), batch.place, None)
-        self._next = batch.place + 1
+    def __call__(self, batch: _Numbered) -> Batch:
+        if batch.index != self._next:
+            self._fresh = islice(self._batches.again(), batch.index, None)
+        self._next = batch.index + 1
         return next(self._fresh)

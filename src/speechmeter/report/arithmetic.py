@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from speechmeter.analysis.readings import placed_scopes
+from speechmeter.analysis.readings import costliest_operators
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
@@ -179,7 +179,7 @@ def operators_by_module(records: Sequence[Record]) -> list[Table]:
     shown = (metrics.TIME_OPERATOR, metrics.OPERATOR_SHARE)
     rows = []
     for label, group in labelled(records):
-        for scope in placed_scopes(group, MOST_OPERATORS):
+        for scope in costliest_operators(group, MOST_OPERATORS):
             operator, module = scope.operator_and_module()
             cells = tuple(cell_of(group, metric, scope) for metric in shown)
             rows.append(Row(labels=(label, module, operator.path), cells=cells))

@@ -92,7 +92,7 @@ def _check_options(metric: str | None, given: Mapping[str, Any]) -> None:
         fits = (view is not None and option in view.takes) or (metric is None and option == "assumed")
         if given[option] and not fits:
             takers = [one.name for one in VIEWS if option in one.takes]
-            raise InputError(f"only the table {takers[0]} takes this option", key=key, fix=f"use `metric: {takers[0]}`")
+            raise InputError(f"it applies to the view {takers[0]} only", key=key, fix=f"add `metric: {takers[0]}`")
 
 
 def _first_of_plugins(meters: Sequence[str]) -> list[Metric]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from speechmeter.analysis.conditions import RATIO
 from speechmeter.analysis.estimate import Estimate
-from speechmeter.analysis.frontier import AT_LEAST, TRIED
-from speechmeter.analysis.growth import DRAWN, EXTRAPOLATED, INTERPOLATED, SIZE, SLOPE
+from speechmeter.analysis.frontier import Size
+from speechmeter.analysis.growth import DRAWN, EXTRAPOLATED, INTERPOLATED, BatchSize, Slope
 from speechmeter.analysis.intervals import Correlation, Quantity
 from speechmeter.analysis.scores import KINDS
 from speechmeter.core.quality import IMPORTED
@@ -21,10 +21,7 @@ _COUNTED = {"flop": "FLOP", "flop/s": "FLOP/s", "op": "op"}
 _SAID = (IMPORTED, EXTRAPOLATED, INTERPOLATED)
 _BOTH_ENDS = (*KINDS, "difference", DRAWN, RATIO, *_SAID)
 """Statistics that stand behind the interval as a word; they and some others show both its ends."""
-_OF_AN_AXIS = {TRIED: "", AT_LEAST: "≥ "}
-"""Figures that are values of an axis, as they were tried; and what stands before them."""
 _SCALED = ("s", "bytes", "bytes/s", *_COUNTED)
-_PLAIN_ENDS = {SLOPE: ".2f", SIZE: "g"}
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -66,12 +63,12 @@ def figure(estimate: Quantity, *, sci: bool = False, scale: str = "") -> str:
 def _figure(estimate: Quantity, sci: bool, scale: str) -> str:
     if isinstance(estimate, Correlation):
         return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}] (n={estimate.samples_per_round})"
-    if estimate.statistic in _PLAIN_ENDS:
-        form = _PLAIN_ENDS[estimate.statistic]
+    if isinstance(estimate, Slope | BatchSize):
+        form = ".2f" if isinstance(estimate, Slope) else "g"
         ends = "" if estimate.low is None else f" [{estimate.low:{form}}, {estimate.high:{form}}]"
         return f"{estimate.value:{form}}{ends}"
-    if estimate.statistic in _OF_AN_AXIS:
-        return f"{_OF_AN_AXIS[estimate.statistic]}{estimate.value:,.10g}"
+    if isinstance(estimate, Size):
+        return f"{'≥ ' if estimate.at_least else ''}{estimate.value:,.10g}"
     if estimate.statistic in _BOTH_ENDS:
         return _score(estimate, sci)
     text = number(estimate.value, estimate.metric.unit, sci=sci, scale=scale)

@@ -19,7 +19,7 @@ from speechmeter.analysis.compare import verdict
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.metric_names import Figures
 from speechmeter.analysis.module_tree import class_lines, row_lines, tree
-from speechmeter.analysis.readings import placed_scopes
+from speechmeter.analysis.readings import costliest_operators
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
 from speechmeter.store.run_dir import RunDir
@@ -143,7 +143,7 @@ def test_operators_and_kinds_add_up_and_so_do_their_shares(records):
         scopes = stored(records, time, prefix)
         assert sum(value(records, time, scope) for scope in scopes) == pytest.approx(total, **CLOSE)
         assert sum(value(records, share, scope) for scope in scopes) == pytest.approx(1, **CLOSE)
-    for scope in (*stored(records, time, ("op:", "kind:")), *placed_scopes(records, 99)):
+    for scope in (*stored(records, time, ("op:", "kind:")), *costliest_operators(records, 99)):
         assert value(records, share, scope) == pytest.approx(value(records, time, scope) / total, **CLOSE)
 
 
@@ -226,7 +226,7 @@ def test_rows_that_an_earlier_record_may_have_left_out_are_not_taken_for_nothing
 
 def test_an_operator_in_a_module_is_shown_where_every_round_has_it():
     records = noisy_rounds()
-    scopes = placed_scopes(records, 99)
+    scopes = costliest_operators(records, 99)
     assert {"op:aten::mm@net.front", "op:aten::relu@net.blocks.0"} <= set(scopes)
     assert not any("aten::sort" in scope for scope in scopes)  # only every other round has it
     assert estimate(records, metrics.TIME_OPERATOR, "op:aten::sort@net.front") is None

@@ -1,7 +1,7 @@
 """Errors name options by key, and whoever shows them spells the keys."""
 
+from speechmeter.cli.errors import as_typed
 from speechmeter.cli.main import app
-from speechmeter.cli.spelling import as_typed
 from speechmeter.core.errors import InterruptedRun, PlanError, RunDirError, StoppedRun, command_line
 
 TAKEN = RunDirError("it contains a run", key="output", fix="use `resume`, or `launcher: inline`, not `name`")

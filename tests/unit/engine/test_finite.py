@@ -4,7 +4,7 @@ import pytest
 
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
-from speechmeter.engine.finite import finite
+from speechmeter.engine.failures import finite
 
 
 @pytest.mark.parametrize("bad", [nan, inf, -inf])

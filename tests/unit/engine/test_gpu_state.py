@@ -10,7 +10,7 @@ from speechmeter.core import metrics
 from speechmeter.core.device import Device
 from speechmeter.core.protocols import ORDINARY, Phase, Prepared
 from speechmeter.core.types import Batch, Measurement, Stage
-from speechmeter.engine.gpu_state import GpuState
+from speechmeter.engine.disturbance import GpuState
 from speechmeter.engine.measure import measure
 
 IDLE, APPLICATION_CLOCKS, POWER_CAP, SLOWDOWN, SOFTWARE_HEAT, HARDWARE_HEAT, BRAKE = 1, 2, 4, 8, 0x20, 0x40, 0x80

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from speechmeter.engine.loaded_code import loaded_code
+from speechmeter.engine.environment import loaded_code
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from conftest import make_case
 
 from speechmeter.core.protocols import ORDINARY, Phase, Prepared
 from speechmeter.core.types import Batch, Stage
-from speechmeter.engine.measure import _other_tf32, measure
+from speechmeter.engine.doubts import other_tf32
+from speechmeter.engine.measure import measure
 from speechmeter.engine.session import open_session
 
 
@@ -122,6 +123,6 @@ def test_tf32_switched_by_the_models_own_code_is_a_warning(asked, used, device, 
     products = SimpleNamespace(allow_tf32=used)
     torch = SimpleNamespace(backends=SimpleNamespace(cuda=SimpleNamespace(matmul=products)))
     monkeypatch.setitem(sys.modules, "torch", torch)
-    found = _other_tf32(make_case(device=device, tf32=asked))
+    found = other_tf32(make_case(device=device, tf32=asked))
     assert bool(found) == warned
-    assert not warned or "switched TF32 on, and the case says off" in found[0]
+    assert not warned or "switched TF32 on, but the case says off" in found[0]

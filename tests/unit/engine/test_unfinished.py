@@ -16,7 +16,7 @@ from conftest import make_case
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Stage
 from speechmeter.engine.measure import measure
-from speechmeter.engine.unfinished import unfinished
+from speechmeter.engine.outputs import unfinished
 from speechmeter.meters.latency import LatencyMeter
 
 

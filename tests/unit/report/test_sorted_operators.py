@@ -97,8 +97,8 @@ EXAMPLE = str(Path(__file__).parents[3] / "examples/runs/cpu-grid")
             "memory, flops, name",
         ),
         (("--metric", "operators", "--limit", "0"), "--limit: a table cannot have 0 rows; give a number of at least 1"),
-        (("--metric", "modules", "--sort", "calls"), "--sort: only the table operators takes this option; use --metric"),
-        (("--limit", "3"), "--limit: only the table operators takes this option; use --metric operators"),
+        (("--metric", "modules", "--sort", "calls"), "--sort: it applies to the view operators only"),
+        (("--limit", "3"), "--limit: it applies to the view operators only; add --metric operators"),
     ],
 )
 def test_what_cannot_be_sorted_is_refused(command, monkeypatch, flags, message):

@@ -11,7 +11,7 @@ from speechmeter.core.errors import InputError  # noqa: E402
 from speechmeter.core.types import Batch, Spec  # noqa: E402
 from speechmeter.subjects.mel import array_log_mel, frames_in  # noqa: E402
 from speechmeter.subjects.onnx_model import OnnxSubject  # noqa: E402
-from speechmeter.subjects.zoo.log_mel import LogMel  # noqa: E402
+from speechmeter.subjects.zoo.chain import LogMel  # noqa: E402
 
 FLOAT, HALF, INT64, INT32 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT64, TensorProto.INT32
 NOISE = np.random.default_rng(0).standard_normal((2, 16_000), dtype=np.float32)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechmeter.core import metrics
+from speechmeter.core.axes import Axes
 from speechmeter.core.device import Device
 from speechmeter.core.errors import InputError
 from speechmeter.core.machine import available_cores
@@ -265,7 +266,7 @@ def _case(name: str, device: str, meters: Sequence[str]) -> Case:
     return Case(
         subject=Spec(plugin="live", name=name),
         workload=Spec(plugin="live", name="steps"),
-        axes={**axes, "boundary": "as it ran"},
+        axes=Axes({**axes, "boundary": "as it ran"}),
         meters=tuple(meters),
         protocol=protocol_from_json({"mode": "profile"}),
     )

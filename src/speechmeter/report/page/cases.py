@@ -65,9 +65,9 @@ class Labels:
         case = group[0].case
         rule = batching(case)
         found: list[Any] = [source.name] if self._several else []
-        found += [case.subject.name, str(case.axes.get("device", ""))]
+        found += [case.subject.name, case.axes.device]
         found += [case.axes.get("seconds", "")] if self._seconds else []
-        found += [case.axes["batch"] if rule == f"batch {case.axes.get('batch')}" else rule]
+        found += [case.axes.batch if rule == f"batch {case.axes.batch}" else rule]
         found += [case.workload.name] if self._fed else []
         outcome = ", ".join(dict.fromkeys(record.status for record in group))
         return [*found, *(_plain(case.axes.get(name)) for name in self._axes), outcome]

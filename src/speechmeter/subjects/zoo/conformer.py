@@ -43,8 +43,9 @@ class ConformerCtc(nn.Module):  # type: ignore[misc]
     def forward(self, frames: torch.Tensor, lengths: torch.Tensor | None = None) -> Scores:
         """Of a quarter of the frames."""
         states = self.subsampling(frames) * math.sqrt(_WIDTH)
-        lengths = None if lengths is None else _begun(lengths, states.shape[1])
-        mask, distances = padding_mask(lengths, states), _distances(states)
+        if lengths is not None:  # how many of these frames, each on four of the input, begin inside an item
+            lengths = ((lengths + 3) // 4).clamp(max=states.shape[1])
+        mask, distances = padding_mask(lengths, states), distances_of(states)
         for layer in self.layers:
             states = layer(states, distances, mask)
         return Scores(self.ctc(self.norm(states)), lengths)
@@ -58,7 +59,7 @@ class Subsampling(nn.Module):  # type: ignore[misc]
         self.convolutions = nn.Sequential(
             nn.Conv2d(1, _WIDTH, 3, stride=2), nn.ReLU(), nn.Conv2d(_WIDTH, _WIDTH, 3, stride=2), nn.ReLU()
         )
-        self.projection = nn.Linear(_WIDTH * _quarter(BANDS), _WIDTH)
+        self.projection = nn.Linear(_WIDTH * (((BANDS - 1) // 2 - 1) // 2), _WIDTH)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
         """(items, frames, bands) → (items, frames / 4, width)."""
@@ -133,10 +134,10 @@ def _feed_forward() -> nn.Sequential:
     )
 
 
-def _distances(states: torch.Tensor) -> torch.Tensor:
-    frames = states.shape[1]
-    steps = torch.arange(frames - 1, -frames, -1, device=states.device)
-    return sinusoids(steps, _WIDTH).to(states.dtype)
+def distances_of(states: torch.Tensor) -> torch.Tensor:
+    """Sinusoids of 2 · frames − 1 distances, from the farthest ahead to the farthest behind."""
+    frames, width = states.shape[1:]
+    return sinusoids(torch.arange(frames - 1, -frames, -1, device=states.device), width).to(states.dtype)
 
 
 def aligned(scores: torch.Tensor) -> torch.Tensor:
@@ -144,15 +145,6 @@ def aligned(scores: torch.Tensor) -> torch.Tensor:
     *outer, frames, distances = scores.shape
     shifted = functional.pad(scores, (1, 0)).reshape(*outer, distances + 1, frames)
     return shifted[..., 1:, :].reshape(*outer, frames, distances)[..., :frames]
-
-
-def _quarter(length: int) -> int:
-    return ((length - 1) // 2 - 1) // 2
-
-
-def _begun(lengths: torch.Tensor, frames: int) -> torch.Tensor:
-    """How many of these frames, each on four of those before, begin inside an item of that length."""
-    return ((lengths + 3) // 4).clamp(max=frames)
 
 
 def greedy(scores: Scores) -> list[list[int]]:

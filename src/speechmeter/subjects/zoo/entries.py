@@ -1,4 +1,4 @@
-"""The zoo's entry points: what a plan names by a bare word. Imports no torch until a model is prepared."""
+"""The subjects of the zoo: what a plan names by a bare word. Imports no torch until a model is prepared."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class ZooSubject(ABC):
     runs_code = False
     takes = (SOUND,)
     shortest_s: ClassVar[float] = 0.0
-    """Shorter audio leaves not one frame."""
+    """Shorter audio gives no frame at all."""
 
     @abstractmethod
     def parts(self, options: Mapping[str, Any]) -> Parts:
-        """Build the model and what stands around it."""
+        """The model with what computes its input and reads its output."""
 
     @final
     def installed(self) -> Installed:
@@ -41,7 +41,7 @@ class ZooSubject(ABC):
         check_no_source(case)
 
     def unavailable(self, case: Case) -> str | None:
-        """Audio may be too short for its convolutions; int8 is for float32 weights on the CPU."""
+        """Audio may be too short for the convolutions; int8 is for float32 weights on the CPU."""
         if case.axes.get("seconds", self.shortest_s) < self.shortest_s:
             return f"{self.name} needs at least {self.shortest_s:g} s of audio"
         return torch_quantizing(case)
@@ -62,15 +62,14 @@ class LogMelSubject(ZooSubject):
     axes = ()  # it has no weights to quantise
 
     def unavailable(self, case: Case) -> str | None:
-        """The Fourier transform has no half-precision path on the CPU."""
+        """torch has no Fourier transform in half precision on the CPU."""
         if case.axes["dtype"] != "float32":
-            return "log-mel runs in float32 only: the Fourier transform is not to be had in half precision"
+            return "log-mel runs in float32 only: there is no Fourier transform in half precision on the CPU"
         return super().unavailable(case)
 
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """The front-end is the model."""
-        from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.log_mel import LogMel
+        from speechmeter.subjects.zoo.chain import LogMel, Parts
 
         return Parts.on_waveform(LogMel())
 
@@ -84,7 +83,7 @@ class MockingjaySubject(ZooSubject):
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On log-mel frames."""
         from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.mockingjay import mockingjay
+        from speechmeter.subjects.zoo.transformer import mockingjay
 
         return Parts.on_log_mel(mockingjay())
 
@@ -98,7 +97,7 @@ class TeraSubject(ZooSubject):
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On log-mel frames."""
         from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.mockingjay import tera
+        from speechmeter.subjects.zoo.transformer import tera
 
         return Parts.on_log_mel(tera())
 
@@ -112,7 +111,7 @@ class WaveEncoderSubject(ZooSubject):
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On the levelled waveform."""
         from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.wave_encoder import WaveEncoder
+        from speechmeter.subjects.zoo.transformer import WaveEncoder
 
         return Parts.on_waveform(WaveEncoder(), levelled=True)
 
@@ -139,8 +138,8 @@ class ApcSubject(ZooSubject):
 
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On log-mel frames."""
-        from speechmeter.subjects.zoo.apc import AutoregressivePredictor
         from speechmeter.subjects.zoo.chain import Parts
+        from speechmeter.subjects.zoo.recurrent import AutoregressivePredictor
 
         return Parts.on_log_mel(AutoregressivePredictor())
 
@@ -155,7 +154,7 @@ class CpcSubject(ZooSubject):
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On the waveform as it is."""
         from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.cpc import ContrastivePredictor
+        from speechmeter.subjects.zoo.recurrent import ContrastivePredictor
 
         return Parts.on_waveform(ContrastivePredictor())
 

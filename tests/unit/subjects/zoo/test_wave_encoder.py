@@ -8,7 +8,7 @@ pytest.importorskip("transformers", reason="needs transformers")
 import torch
 import transformers
 
-from speechmeter.subjects.zoo.wave_encoder import WaveEncoder, frames_of
+from speechmeter.subjects.zoo.transformer import WaveEncoder, frames_of
 
 # transformers' name → ours
 OUTSIDE = {
