@@ -19,8 +19,8 @@ def rerun(
     metric: list[str] | None = typer.Option(
         None,
         metavar="METRIC",
-        help="What to compare: latency, memory, flops, …  Repeatable. The default is latency, memory, FLOPs, "
-        "parameters, WER and BLEU, as far as the case has them.",
+        help="What to compare: latency, memory, flops, …; repeatable. "
+        "The default is latency, memory, FLOPs, parameters, WER and BLEU, as far as the case has them.",
     ),
     min_effect: str = typer.Option("5%", metavar="SHARE", help="The smallest change that counts."),
     rounds: int | None = typer.Option(
