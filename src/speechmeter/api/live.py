@@ -13,7 +13,7 @@ from speechmeter.analysis.metric_names import metric_named
 from speechmeter.core import plugins
 from speechmeter.core.axes import Axes, Axis, Option
 from speechmeter.core.device import Device
-from speechmeter.core.errors import InputError
+from speechmeter.core.errors import InputError, for_python
 from speechmeter.core.machine import available_cores
 from speechmeter.core.protocol import protocol_from_json
 from speechmeter.core.protocols import Fed, Installed, Prepared
@@ -30,6 +30,7 @@ class Result:
 
     record: Record
 
+    @for_python
     def estimate(self, metric: str) -> Estimate | None:
         """The figure of a metric by name (`latency`, `memory`, `parameters`, …); None when it was not measured.
 
@@ -47,6 +48,7 @@ class Result:
         """Real-time factor; None unless `audio_seconds` was given."""
         return self._value("rtf")
 
+    @for_python
     def table(self, metric: str | None = None, format: str = "markdown") -> str:
         """The tables that `speechmeter show` prints, as text. Raises InputError for an unknown format."""
         return text.formatted(choose.tables([self.record], metric), format)
@@ -56,6 +58,7 @@ class Result:
         return None if found is None else found.value
 
 
+@for_python
 def measure(
     subject: Callable[..., Any],
     inputs: Any,

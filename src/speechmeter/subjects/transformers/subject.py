@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from speechmeter.core import plugins, protocols
@@ -62,7 +63,7 @@ class TransformersSubject:
         Option(name="config", kind=dict, default={}, help="changed configuration values, such as {hidden_size: 256}"),
         Option(name="head", kind=str, choices=tuple(HEADS), help="what the model is used for; absent: its usual task"),
         WEIGHTS,
-        Option(name="vocoder", kind=str, help="random, or a source of one; for a model that makes spectrograms"),
+        Option(name="vocoder", kind=Path, help="random, or a source of one; for a model that makes spectrograms"),
         CLUSTERS,
         Option(name="generate", kind=dict, default={}, help="for the library's generate(), such as {language: en}"),
         Option(name="stand_in_for", kind=dict, default={}, help="files that this model replaces, such as {path: b.pt}"),
