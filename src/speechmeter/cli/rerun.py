@@ -45,7 +45,7 @@ def rerun(
     from speechmeter.api.rerunning import rerun as measure_again
     from speechmeter.cli.progress import progress
     from speechmeter.report.comparison import comparison_json, comparison_table
-    from speechmeter.report.rerunning import environment_notes, ratios
+    from speechmeter.report.lines import environment_notes, ratios
 
     how = Again(
         metrics=metric or (), min_effect=share(min_effect, key="min_effect"), rounds=rounds, output=output, trust=trust
