@@ -24,7 +24,7 @@ from speechmeter.api.starting import (
     sweep_of,
 )
 from speechmeter.core import metrics
-from speechmeter.core.errors import InputError, InterruptedRun, StoppedRun
+from speechmeter.core.errors import InputError, InterruptedRun, StoppedRun, for_python
 from speechmeter.core.hosts import as_stored, hosts_apart
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import FAILED, LEFT_OUT, VARIANT, Record
@@ -35,9 +35,7 @@ from speechmeter.launch.recorder import Event, Watcher, run_sweep
 from speechmeter.launch.search import run_search
 from speechmeter.plan.study import Study, study_from_file, study_from_python
 from speechmeter.report import choose, text
-from speechmeter.report.examples import example_lines
-from speechmeter.report.failures import failure_lines
-from speechmeter.report.grids import summary
+from speechmeter.report.lines import example_lines, failure_lines, summary
 from speechmeter.report.numbers import number
 from speechmeter.report.tables import Table, with_notes
 from speechmeter.store.lines import Skipped
@@ -93,6 +91,7 @@ class Run:
         """Lines on what an example costs on average: of cascades, and of datasets with one utterance a call."""
         return example_lines(self.records)
 
+    @for_python
     def estimates(self, metric: str = "latency", **axes: Any) -> list[tuple[Mapping[str, Any], Estimate]]:
         """(axes with the model's name, figure) of every case that has the metric and matches the given axes.
 
@@ -108,6 +107,7 @@ class Run:
                 found.append(({MODEL: group[0].case.subject.name, **group[0].case.axes}, made))
         return found
 
+    @for_python
     def table(self, metric: str | None = None, format: str = "markdown", *, sci: bool = False) -> str:
         """The tables that `speechmeter show` prints, as text. Raises InputError for an unknown format."""
         return text.formatted(self.tables(metric), format, sci=sci)
@@ -117,6 +117,7 @@ class Run:
         return with_notes(choose.tables(self.records, metric), [f"warning: {one.note}" for one in self.skipped])
 
 
+@for_python
 def load(path: str | Path) -> Run:
     """Read a run directory, machines told apart by the axis `host` where it holds records of several.
 
@@ -127,6 +128,7 @@ def load(path: str | Path) -> Run:
     return Run(path=store.path, records=tuple(hosts_apart(store.records())), skipped=store.skipped)
 
 
+@for_python
 def run(
     plan: str | Path | Mapping[str, Any],
     *,

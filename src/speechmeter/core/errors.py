@@ -24,12 +24,17 @@ by `command_line`. So no message holds a flag, and none is rewritten.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, ParamSpec, TypeVar
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_CANNOT_TELL, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
 
 Spell = Callable[[str, str], str]
 """How a key, with its value or with an empty text, is typed by whoever reads a message."""
@@ -49,6 +54,7 @@ def as_python(key: str, value: str) -> str:
     return f'`{outer}={{"{inner}": {plain}}}`' if inner else f"`{outer}={plain}`"
 
 
+_LINE_OF_FILE = re.compile(r":\d+$")
 _KEY = re.compile(r"`([a-z][a-z0-9_]*(?:\.[a-z_]+)*)(?:: ([^`]+))?`")
 
 
@@ -65,22 +71,34 @@ def command_line(command: str, *arguments: str, **options: str | bool) -> str:
     return " ".join(words)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where a value was given: `where` is `file:line`; a key that was given by a flag or in Python has none."""
+
+    where: str | None = None
+    key: str | None = None
+
+    def __str__(self) -> str:
+        return self.where or f"`{self.key}`"
+
+
 class SpeechmeterError(Exception):
     """Base of every error that Speechmeter raises on purpose: what is wrong, where, and what to do instead.
 
-    `where` is `file:line`, a path or the name of what is wrong; `key` is the option or the key of a plan that the error
-    is about. Both and `fix` may be missing.
+    `where` is `file:line`, a path, the name of what is wrong, or the `Origin` of a value. `key` is the option or the
+    key of a plan that the error is about. Both and `fix` may be missing.
     """
 
     exit_code: ClassVar[int] = EXIT_BAD_INPUT
 
     def __init__(
-        self, reason: str, *, where: str | None = None, key: str | None = None, fix: str | None = None
+        self, reason: str, *, where: str | Origin | None = None, key: str | None = None, fix: str | None = None
     ) -> None:
         self.reason = " ".join(reason.split())
-        self.where = where
-        self.key = key
+        self.where = where.where if isinstance(where, Origin) else where
+        self.key = key or (where.key if isinstance(where, Origin) else None)
         self.fix = " ".join(fix.split()) if fix else None
+        self.spell: Spell = as_plan
         super().__init__(reason)
 
     def message(self, spell: Spell = as_plan) -> str:
@@ -90,7 +108,22 @@ class SpeechmeterError(Exception):
         return f"{where}: {spelt(text, spell)}" if where else spelt(text, spell)
 
     def __str__(self) -> str:
-        return self.message()
+        return self.message(self.spell)
+
+
+def for_python(function: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+    """The function, whose errors print keys as arguments of a call in Python. A line of a plan keeps its keys."""
+
+    @functools.wraps(function)
+    def worded(*args: _Given.args, **kwargs: _Given.kwargs) -> _Made:
+        try:
+            return function(*args, **kwargs)
+        except SpeechmeterError as error:
+            if not (error.where and _LINE_OF_FILE.search(error.where)):
+                error.spell = as_python
+            raise
+
+    return worded
 
 
 class InputError(SpeechmeterError):

@@ -1,4 +1,4 @@
-"""Finding plug-ins by entry point. Nothing is imported until it is asked for."""
+"""Plug-ins by entry point, imported when they are asked for; and how a plan names a model that one of them loads."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
-from speechmeter.core.errors import InputError, PlanError, SubjectError
-from speechmeter.core.metrics import register
+from speechmeter.core.errors import InputError, PlanError, SubjectError, command_line
+from speechmeter.core.metrics import Metric, find, register
 from speechmeter.core.protocols import FEATURES, SHAPES, SOUND, TEXT, Fed, Meter, Phase, Subject, Workload
 from speechmeter.core.types import Case
 
@@ -32,6 +32,9 @@ def names(group: str) -> list[str]:
 def _load(group: str, name: str) -> Any:
     point = _found(group).get(name)
     kind = group.rpartition(".")[2].removesuffix("s")
+    if point is None and group == METERS and (metric := find(name)) is not None:
+        show = command_line("show", "RUN", metric=name)
+        raise PlanError(f"{name!r} is a metric, not a meter", fix=f"use `meters: {_meter_of(metric)}`, then {show}")
     if point is None:
         raise PlanError(f"there is no {kind} {name!r}", fix=nearest(name, names(group)))
     try:
@@ -43,6 +46,15 @@ def _load(group: str, name: str) -> Any:
             f"the {kind} plug-in {name!r} ({point.value}) cannot be imported: {type(error).__name__}: {error}",
             fix="update or uninstall the package that provides it",
         ) from error
+
+
+def _meter_of(metric: Metric) -> str:
+    """The meter to use for a metric: the one it is named after, or that gives it; others are derived from latency."""
+    for name in names(METERS):
+        with suppress(InputError):
+            if metric.name.startswith(name) or metric in meter(name).metrics:
+                return name
+    return "latency"
 
 
 def subject(name: str) -> Subject:
@@ -111,3 +123,35 @@ def check_input(case: Case) -> None:
             f"{case.subject.name} takes {' or '.join(taken)}, and `{case.workload.plugin}:` feeds {' or '.join(fed)}",
             fix=_WAYS_OUT[taken[0]],
         )
+
+
+def default_name(load: str) -> str:
+    """`python:dir/mine.py:make` → `mine:make`, `log-mel` → `log-mel`."""
+    plugin, _, source = load.partition(":")
+    if not source:
+        return plugin
+    path, colon, factory = source.partition(":")
+    stem = path.rstrip("/").rpartition("/")[2]
+    return stem.removesuffix(".py").removesuffix(".json") + colon + factory
+
+
+def split_name(text: str) -> tuple[str | None, str]:
+    """(name, load) of `NAME=LOAD`, as models are given outside of a plan file; the name is None for a load alone.
+
+    A name comes before the plug-in, so that an equals sign behind the first colon is part of the source:
+    `transformers:a=b` has no name. Raises PlanError for an empty name or load.
+    """
+    before = text.partition(":")[0]
+    name, equals, _ = before.partition("=")
+    if not equals:
+        return None, text
+    name, load = name.strip(), text.partition("=")[2].strip()
+    if not name or not load:
+        raise PlanError(f"{text!r} is not NAME=MODEL", key="models", fix="for example mine=python:mine.py:make")
+    return name, load
+
+
+def joined_name(name: str, load: str) -> str | None:
+    """`NAME=LOAD` for a model of this name; None for a name that `split_name` would not read back."""
+    plain = bool(name) and name == name.strip() and not set(":=") & set(name)
+    return f"{name}={load}" if plain else None

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechmeter.core.quality import NORMALISERS
+from speechmeter.meters.english_numbers import in_digits
 from speechmeter.meters.normalise import normaliser
-from speechmeter.meters.normalise.numbers import in_digits
 
-english = normaliser("english.v1").apply
+english = normaliser("english.v1")
 
 ALIKE = [
     ("Hello, World!", "hello world"),
@@ -136,7 +136,7 @@ def test_every_number_in_words_is_read_back():
 
 
 def test_basic_keeps_letters_of_any_language():
-    basic = normaliser("basic.v1").apply
+    basic = normaliser("basic.v1")
     assert basic("Grüß Gott, Ihr!") == "grüß gott ihr"
     assert basic("don't – STOP…") == "don t stop"
     assert basic("हिन्दी, 日本語。") == "हिन्दी 日本語"
@@ -144,11 +144,11 @@ def test_basic_keeps_letters_of_any_language():
 
 
 def test_none_leaves_case_and_points():
-    assert normaliser("none.v1").apply(" It's,  So. ") == "It's, So."
+    assert normaliser("none.v1")(" It's,  So. ") == "It's, So."
 
 
 def test_every_name_of_a_plan_has_a_normaliser():
-    assert [normaliser(id).id for id in NORMALISERS.values()] == list(NORMALISERS.values())
+    assert len({normaliser(id) for id in NORMALISERS.values()}) == len(NORMALISERS)
 
 
 @pytest.mark.parametrize("text", ["9" * 6000, "one point " + "one " * 6000 + "million", "7 " * 6000, "<" * 6000])

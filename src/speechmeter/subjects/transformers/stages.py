@@ -12,11 +12,10 @@ from speechmeter.core import plugins, protocols
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Case, Stage
 from speechmeter.subjects import torch_runtime as runtime
-from speechmeter.subjects.transformers import coding, speaking, writing
-from speechmeter.subjects.transformers.catalogue import NEEDS_VOCODER, SOUND, takes
+from speechmeter.subjects.transformers import speaking, writing
+from speechmeter.subjects.transformers.inputs import read_text, reading_notes
 from speechmeter.subjects.transformers.loading import Loaded, load
-from speechmeter.subjects.transformers.reading import read_text, reading_notes
-from speechmeter.subjects.transformers.units import units_stages
+from speechmeter.subjects.transformers.sources import NEEDS_VOCODER, SOUND, SPEAKS, takes
 
 _WRITES = {
     "ctc": writing.ctc_stages,
@@ -25,7 +24,6 @@ _WRITES = {
     "seq2seq": writing.seq2seq_stages,
     "tdt": writing.transducer_stages,
 }
-_SPEAKS = ("tts", "s2st")
 
 
 def prepare_chain(case: Case, device: str) -> Prepared:
@@ -51,7 +49,7 @@ def _features(loaded: Loaded) -> Callable[[Any], Mapping[str, Any]]:
     if loaded.listener is not None:
         return loaded.listener.features
     if loaded.head == "vocoder":
-        return coding.vocoder_input(loaded)
+        return speaking.vocoder_input(loaded)
     return read_text(loaded.config, loaded.tokenizer, end=loaded.head == "mt")
 
 
@@ -67,15 +65,15 @@ def _copy(device: str, dtype: torch.dtype) -> Callable[[Mapping[str, Any]], dict
 def _stages_of(loaded: Loaded) -> list[Stage]:
     if loaded.head in _WRITES:
         return _WRITES[loaded.head](loaded)
-    if loaded.head in _SPEAKS and loaded.kind in NEEDS_VOCODER:
+    if loaded.head in SPEAKS and loaded.kind in NEEDS_VOCODER:
         return speaking.spectrogram_stages(loaded)
-    if loaded.head in _SPEAKS and loaded.kind.startswith("seamless"):
+    if loaded.head in SPEAKS and loaded.kind.startswith("seamless"):
         return speaking.seamless_stages(loaded)
     heads = {
         "tts": speaking.waveform_stages,
-        "codec": coding.codec_stages,
-        "vocoder": coding.vocoder_stages,
-        "units": units_stages,
+        "codec": speaking.codec_stages,
+        "vocoder": speaking.vocoder_stages,
+        "units": writing.units_stages,
         "encoder": _encoder_stages,
     }
     return heads[loaded.head](loaded)

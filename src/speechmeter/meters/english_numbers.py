@@ -1,6 +1,6 @@
 """Numbers in words as digits, for English: `twenty one` → `21`, `nineteen eighty four` → `1984`, `third` → `3rd`.
 
-Words that stand side by side make one number where English reads them as one. Digits said one by one stay apart, and a
+Neighbouring words make one number where English reads them as one. Digits said one by one stay apart, and a
 pair of numbers from 10 to 99 is read as a year: `twenty twenty four` → `2024`.
 """
 
@@ -38,78 +38,78 @@ _ORDINALS = {**_REGULAR_ORDINALS, **_IRREGULAR_ORDINALS}
 def in_digits(words: Sequence[str]) -> list[str]:
     """The words with every number in digits."""
     found: list[str] = []
-    place = 0
-    while place < len(words):
-        taken, text = _number_at(words, place)
-        found.append(text if taken else words[place])
-        place += max(taken, 1)
+    index = 0
+    while index < len(words):
+        taken, text = _number_at(words, index)
+        found.append(text if taken else words[index])
+        index += max(taken, 1)
     return found
 
 
-def _number_at(words: Sequence[str], place: int) -> tuple[int, str]:
+def _number_at(words: Sequence[str], start: int) -> tuple[int, str]:
     """(words taken, digits) of the number that begins here; none taken where none does."""
-    taken, value, ordinal = _whole(words, place)
+    taken, value, ordinal = _whole(words, start)
     if not taken:
         return 0, ""
     if ordinal:
         return taken, f"{value}{_suffix(value)}"
-    decimals = _decimals(words, place + taken)
+    decimals = _decimals(words, start + taken)
     if decimals:
-        scale = _SCALES.get(_word(words, place + taken + 1 + decimals[0]))
+        scale = _SCALES.get(_word(words, start + taken + 1 + decimals[0]))
         if scale is None:
             return taken + 1 + decimals[0], f"{value}.{decimals[1]}"
         exact = value * scale + int(decimals[1]) * scale // 10 ** len(decimals[1])
         return taken + 2 + decimals[0], str(exact)
-    if 10 <= value <= 99 and not words[place].isdigit():
-        second, low, is_ordinal = _whole(words, place + taken)
+    if 10 <= value <= 99 and not words[start].isdigit():
+        second, low, is_ordinal = _whole(words, start + taken)
         if second and not is_ordinal and 10 <= low <= 99:
             return taken + second, f"{value}{low}"
     # what was written with leading zeros stays so
-    return taken, words[place] if taken == 1 and words[place].isdigit() else str(value)
+    return taken, words[start] if taken == 1 and words[start].isdigit() else str(value)
 
 
-def _whole(words: Sequence[str], place: int) -> tuple[int, int, bool]:
+def _whole(words: Sequence[str], start: int) -> tuple[int, int, bool]:
     """(words taken, value, whether it is an ordinal) of a whole number: groups below a thousand, scales falling."""
-    total, at, end, least = 0, place, place, inf
+    total, at, end, least = 0, start, start, inf
     while True:
         taken, value, ordinal = _below_thousand(words, at)
         name = _word(words, at + taken)
         scale = _SCALES.get(_ORDINALS.get(name, name), 0)
         if not taken or scale >= least or (total and value >= 1000):
-            return end - place, total, False
+            return end - start, total, False
         if ordinal or not scale:
-            return at + taken - place, total + value, ordinal
+            return at + taken - start, total + value, ordinal
         total, end, least = total + value * scale, at + taken + 1, scale
         if name in _ORDINALS:
-            return end - place, total, True
+            return end - start, total, True
         at = end + 1 if _word(words, end) == "and" and _below_hundred(words, end + 1)[0] else end
 
 
-def _below_thousand(words: Sequence[str], place: int) -> tuple[int, int, bool]:
+def _below_thousand(words: Sequence[str], start: int) -> tuple[int, int, bool]:
     """(words taken, value, whether it is an ordinal): `a hundred and five`, `forty two`, `2`, `seventh`."""
-    word, after = _word(words, place), _word(words, place + 1)
+    word, after = _word(words, start), _word(words, start + 1)
     if _is_written(word):
         hundreds = after == _HUNDRED
         return (2, int(word) * 100, False) if hundreds else (1, int(word), False)
     if word == "a" and after in (_HUNDRED, *_SCALES):
-        return _hundreds(words, place, 1) if after == _HUNDRED else (1, 1, False)
+        return _hundreds(words, start, 1) if after == _HUNDRED else (1, 1, False)
     if (word in _UNITS or word in _TEENS) and after == _HUNDRED:
-        return _hundreds(words, place, _SMALL[word])
+        return _hundreds(words, start, _SMALL[word])
     if (word in _UNITS or word in _TEENS) and after == f"{_HUNDRED}th":
         return 2, _SMALL[word] * 100, True
-    return _below_hundred(words, place)
+    return _below_hundred(words, start)
 
 
-def _hundreds(words: Sequence[str], place: int, count: int) -> tuple[int, int, bool]:
-    skipped = 1 if _word(words, place + 2) == "and" else 0
-    taken, rest, ordinal = _below_hundred(words, place + 2 + skipped)
+def _hundreds(words: Sequence[str], start: int, count: int) -> tuple[int, int, bool]:
+    skipped = 1 if _word(words, start + 2) == "and" else 0
+    taken, rest, ordinal = _below_hundred(words, start + 2 + skipped)
     if not taken:
         return 2, count * 100, False
     return 2 + skipped + taken, count * 100 + rest, ordinal
 
 
-def _below_hundred(words: Sequence[str], place: int) -> tuple[int, int, bool]:
-    word, after = _word(words, place), _word(words, place + 1)
+def _below_hundred(words: Sequence[str], start: int) -> tuple[int, int, bool]:
+    word, after = _word(words, start), _word(words, start + 1)
     if word in _TENS:
         unit = _UNITS.get(after) or _UNITS.get(_ORDINALS.get(after, ""))
         return (2, _TENS[word] + unit, after in _ORDINALS) if unit else (1, _TENS[word], False)
@@ -120,24 +120,24 @@ def _below_hundred(words: Sequence[str], place: int) -> tuple[int, int, bool]:
     return 0, 0, False
 
 
-def _decimals(words: Sequence[str], place: int) -> tuple[int, str] | None:
+def _decimals(words: Sequence[str], start: int) -> tuple[int, str] | None:
     """(words taken, digits) after `point`: said digit by digit, or written."""
-    if _word(words, place) != "point":
+    if _word(words, start) != "point":
         return None
     taken, digits = 0, ""
-    while (word := _word(words, place + 1 + taken)) in _UNITS or _is_written(word):
+    while (word := _word(words, start + 1 + taken)) in _UNITS or _is_written(word):
         digits += str(_UNITS[word]) if word in _UNITS else word
         taken += 1
     return (taken, digits) if 0 < len(digits) <= _LONGEST else None
 
 
 def _is_written(word: str) -> bool:
-    """Whether a word is a number in digits, and no endless row of them, as a model that loops puts out."""
+    """Whether a word is a number in digits, and no endless row of them, as a model in a loop writes."""
     return word.isascii() and word.isdigit() and len(word) <= _LONGEST
 
 
-def _word(words: Sequence[str], place: int) -> str:
-    return words[place] if place < len(words) else ""
+def _word(words: Sequence[str], start: int) -> str:
+    return words[start] if start < len(words) else ""
 
 
 def _suffix(value: int) -> str:
