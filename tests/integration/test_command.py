@@ -19,7 +19,7 @@ BAD = {
     "no such file": (["run", "--model", "python:absent.py:make"], "--model: there is no file 'absent.py'"),
     "no such factory": (["run", "--model", "python:fakes.py:nothin"], "did you mean 'nothing'?"),
     "no such module": (["run", "--model", "python:not.a.module:make"], "--model: there is no module 'not.a.module'"),
-    "no factory": (["run", "--model", "python:fakes.py"], "names no factory"),
+    "no factory": (["run", "--model", "python:fakes.py"], "does not name a factory"),
     "no such model": (["run", "--model", "transformers:wav2vec3"], "did you mean 'wav2vec2'?"),
     "no such directory": (["run", "--model", "transformers:./nowhere"], "no such directory"),
     "empty directory": (["run", "--model", "transformers:empty"], "contains no config.json"),

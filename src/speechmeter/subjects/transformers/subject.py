@@ -99,7 +99,7 @@ class TransformersSubject:
     def unavailable(self, case: Case) -> str | None:
         """What torch or the library cannot do here, as far as it is known before loading."""
         reason = torch_quantizing(case)
-        is_usual = not case.axes["compile"] and case.axes["dtype"] == "float32"
+        is_usual = not case.axes.compile and case.axes.dtype == "float32"
         if reason is not None or is_usual:
             return reason
         try:
@@ -109,9 +109,9 @@ class TransformersSubject:
         if "model_type" not in config:
             return None
         kind, head = str(config["model_type"]), head_of(case, config)
-        if case.axes["compile"] and head is not None and (reason := not_compiled(head, kind)) is not None:
+        if case.axes.compile and head is not None and (reason := not_compiled(head, kind)) is not None:
             return reason
-        if case.axes["dtype"] != "float32" and kind.startswith(_FLOAT32_ONLY):
+        if case.axes.dtype != "float32" and kind.startswith(_FLOAT32_ONLY):
             return f"{kind} runs in float32 only: transformers repeats its frames in that format"
         return None
 
