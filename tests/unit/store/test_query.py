@@ -143,14 +143,14 @@ def test_a_run_without_records_is_empty(tmp_path):
         ("run[!9]", "run1"), ("it's [odd] *", "it's o x"), ("run\\1", "run1"), ("key=value", "run1"), ("~", "run1"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("table", ["records", "measurements", "estimates", "environments"])
-def test_the_name_of_a_folder_is_no_pattern_and_no_column(tmp_path, name, other, table):
+def test_the_name_of_a_folder_is_no_pattern_and_no_column(tmp_path, name, other):
     write(tmp_path / other, measured(1.0, [0.1], name="of another run"))
     path = write(tmp_path / name, measured(1.0, [0.2], name="own"))
     (tmp_path / name / "nested").mkdir()
-    assert query([path], f"SELECT DISTINCT run FROM {table}").rows == ((name,),)
-    if table != "environments":
-        assert query([path], f"SELECT DISTINCT subject FROM {table}").rows == (("own",),)
+    for table in TABLES:
+        assert query([path], f"SELECT DISTINCT run FROM {table}").rows == ((name,),)
+        if table != "environments":
+            assert query([path], f"SELECT DISTINCT subject FROM {table}").rows == (("own",),)
     with (path / "records.jsonl").open("a") as file:
         file.write('{"torn"')
     assert query([path], "SELECT DISTINCT subject FROM records").rows == (("own",),)
