@@ -73,7 +73,7 @@ def write_timeline(path: Path, timeline: MemoryTimeline) -> None:
 
 
 def read_timeline(path: Path) -> MemoryTimeline:
-    """Read it. Raises InputError when it is not there or is none of this format."""
+    """Read it. Raises InputError when it is missing or has another format."""
     try:
         data = json.loads(read_text(path, LARGEST_FILE))
         if data["format"] != FORMAT:

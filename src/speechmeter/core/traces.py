@@ -39,7 +39,7 @@ _GONE: Event = {}
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """Events, and everything that stands beside them in the file."""
+    """Events, and everything else in the file."""
 
     events: Sequence[Event]
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -115,7 +115,7 @@ def lane_of(event: Event) -> tuple[Any, Any]:
 
 
 def read_trace(path: Path) -> Trace:
-    """A trace from a file. Raises InputError when it is not there or is none."""
+    """A trace from a file. Raises InputError when it is missing or not a trace."""
     return _read(path, lambda text: None)
 
 

@@ -52,7 +52,7 @@ class UtteranceFile:
 
 
 def write_utterances(path: Path, utterances: Iterable[Utterance]) -> None:
-    """Write the file and the folder it stands in."""
+    """Write the file, and its folder where that is missing."""
     lines = [json.dumps(one.to_json(), ensure_ascii=False) for one in utterances]
     write_whole(path, "".join(f"{line}\n" for line in lines).encode(errors="replace"))
 

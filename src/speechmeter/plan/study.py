@@ -11,13 +11,12 @@ from typing import Any
 import yaml
 
 from speechmeter.core.errors import Origin, PlanError
-from speechmeter.core.quality import FIRST_VERSION, IMPORT, NORMALISERS, QUALITY
+from speechmeter.core.quality import FIRST_VERSION, IMPORT, NORMALISERS, QUALITY, ScoreRow, read_scores, score_for
 from speechmeter.core.types import Case
 from speechmeter.plan.build import build_plan
 from speechmeter.plan.expand import Cells, expand
 from speechmeter.plan.foreign import fairseq_benchmark, speechbrain_profile
 from speechmeter.plan.foreign.draft import Translation
-from speechmeter.plan.outside_scores import unused_scores
 from speechmeter.plan.schema import Plan
 from speechmeter.plan.shorthand import spelt_out
 from speechmeter.plan.source import Override, Source, apply, from_python, parse_plan, read_text
@@ -25,7 +24,7 @@ from speechmeter.plan.source import Override, Source, apply, from_python, parse_
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A validated plan, its cells, and where each key stands. `notes` say what of its files is of no use here."""
+    """A validated plan, its cells, and where each key was given. `notes` name the parts of its files that go unused."""
 
     plan: Plan
     cells: Cells
@@ -95,9 +94,11 @@ def _study(source: Source, *, trust: bool, name: str | None = None, notes: tuple
         source = Source(data={**source.data, "name": name}, origins=source.origins, base=source.base)
     plan = build_plan(source, trust=trust)
     cells = expand(plan)
-    return Study(plan=plan, cells=cells, source=spelt_out(source), notes=(*notes, *unused_scores(plan, cells.cases)))
+    return Study(plan=plan, cells=cells, source=spelt_out(source), notes=(*notes, *_unused_scores(plan, cells.cases)))
 
 
+_NAMED = 3
+"""Rows of scores that are named where no case is theirs."""
 _OURS = frozenset({"models", "cascades"})
 
 
@@ -123,3 +124,25 @@ def _top_keys(text: str) -> frozenset[str]:
     if not isinstance(node, yaml.MappingNode):
         return frozenset()
     return frozenset(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+
+
+def _unused_scores(plan: Plan, cases: Sequence[Case]) -> tuple[str, ...]:
+    """A line for the rows of the plan's file that are about none of its cells; nothing where all are used."""
+    path = plan.quality.import_ if plan.quality is not None else None
+    if path is None:
+        return ()
+    rows = read_scores(Path(path))
+    used = {
+        id(row)
+        for case in cases
+        if (row := score_for(rows, case.subject.name, {**case.axes, "workload": case.workload.name})) is not None
+    }
+    unused = [row for row in rows if id(row) not in used]
+    if not unused:
+        return ()
+    named = "; ".join(_described(row) for row in unused[:_NAMED]) + ("; …" if len(unused) > _NAMED else "")
+    return (f"{path}: {len(unused)} of {len(rows)} rows match no case of the plan: {named}",)
+
+
+def _described(row: ScoreRow) -> str:
+    return ", ".join([row.model, *(f"{name} {value}" for name, value in row.axes.items())])

@@ -65,7 +65,7 @@ class _Recipe:
         return self._draft.translation()
 
     def _dimension(self, key: str) -> tuple[Any, KeyPath]:
-        """A value of `profiling_dimensions`, else of the outermost level, and where it stands."""
+        """A value of `profiling_dimensions`, else of the outermost level, and its path."""
         nested: KeyPath = (_DIMENSIONS, key)
         if (value := self._values.get(nested)) is not None:
             return value, nested
