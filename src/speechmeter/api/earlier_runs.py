@@ -32,7 +32,7 @@ _NORMAL = 1.4826
 
 
 class EarlierRuns:
-    """The runs beside two that are compared, where both are in one folder. Read when they are first asked for."""
+    """The other runs in the folder of two that are compared; none if these are in two folders. Read lazily."""
 
     def __init__(self, base: Path, new: Path) -> None:
         same = base.resolve().parent == new.resolve().parent
