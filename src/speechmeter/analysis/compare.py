@@ -236,7 +236,7 @@ def _rounds_to_settle(logs: Difference, edge: float) -> int | None:
 
 
 def _with_failures(found: Verdict, base: Sequence[Record], new: Sequence[Record]) -> Verdict:
-    """A kind of failure that BASE never had is a regression; of one that both had, nothing can be told."""
+    """A kind of failure that BASE never had is a regression; where both had it, the verdict is CANNOT TELL."""
     before, now = failed_rounds(base), failed_rounds(new)
     if not now:
         note = f"BASE: {in_words(base)}" if before else ""

@@ -117,7 +117,7 @@ def _standing(one: System, systems: Sequence[System], score: Metric) -> Standing
 
 
 def _unresolved(one: System, other: System, score: Metric) -> list[str]:
-    """Why neither score nor cost tells two systems apart, in a few words each."""
+    """Why neither score nor cost decides between two systems, in a few words each."""
     assert one.cost is not None and other.cost is not None
     found = []
     paired = paired_difference(one.records, other.records, score)

@@ -88,7 +88,7 @@ def share_interval(count: int, total: int) -> tuple[float, float]:
 
 
 def _betting(rates: Any, words: Any, least: float) -> tuple[float, float]:
-    """The rates against which nobody could have won 1 / 0.05 times the stake, betting on units as they come.
+    """The rates against which no bettor could have won 1 / 0.05 times the stake, betting on units as they come.
 
     On each unit a share of the capital is bet that the rate is higher, and in a second game that it is lower, before
     the unit is seen. If the assumed rate were true, no strategy would gain on average.

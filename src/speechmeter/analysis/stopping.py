@@ -1,4 +1,4 @@
-"""How many rounds a case needs: a first stage tells its spread, and from that their number is chosen once.
+"""How many rounds a case needs: a first stage gives its spread, and from that their number is chosen once.
 
 Looking again after every round and stopping when the interval is narrow gives intervals that are too narrow: it stops
 where the spread came out small by chance. So there are two stages, as Stein (1945) has them. The first has `least`
