@@ -30,6 +30,7 @@ from scipy import stats
 import speechmeter
 from speechmeter.analysis.compare import verdict
 from speechmeter.core import metrics
+from speechmeter.core.axes import Axes
 from speechmeter.core.protocol import OtherProtocol
 from speechmeter.core.types import Case, Measurement, Record, Spec
 
@@ -133,7 +134,7 @@ def _sides(logs: Sequence[float]) -> list[tuple[str, list[float]]]:
 
 def _record(name: str, round_: int, value: float) -> Record:
     spec = Spec(plugin="simulated", name=name)
-    case = Case(subject=spec, workload=spec, axes={}, meters=("latency",), protocol=OtherProtocol())
+    case = Case(subject=spec, workload=spec, axes=Axes(), meters=("latency",), protocol=OtherProtocol())
     measured = (Measurement.of(metrics.LATENCY, [value]),)
     return Record(case=case, round=round_, sequence=2 * round_, status="ok", measurements=measured)
 

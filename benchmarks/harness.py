@@ -30,6 +30,7 @@ import torch.utils.benchmark
 
 import speechmeter
 from speechmeter.core import metrics
+from speechmeter.core.axes import Axes
 from speechmeter.core.protocol import RepeatsProtocol
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Case, Record, Spec, Stage
@@ -107,7 +108,7 @@ def _session(samples: int) -> LoadedSession:
     spec = Spec(plugin="none", name="empty")
     protocol = RepeatsProtocol(discard=0, samples=samples)
     return LoadedSession(
-        case=Case(subject=spec, workload=spec, axes={}, meters=("latency",), protocol=protocol),
+        case=Case(subject=spec, workload=spec, axes=Axes(), meters=("latency",), protocol=protocol),
         prepared=Prepared(stages=stages, sync=no_sync),
         stages=stages,
         batches=(BATCH,),

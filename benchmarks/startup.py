@@ -147,11 +147,8 @@ def made_up_records(pattern: Record, shape: Shape) -> Iterator[Record]:
     """Valid records of every cell in every round, times and audio growing with the cell."""
     cells = product(range(shape.rounds), range(shape.models), range(1, shape.seconds + 1), range(1, shape.batches + 1))
     for sequence, (round_, model, seconds, batch) in enumerate(cells):
-        case = replace(
-            pattern.case,
-            subject=replace(pattern.case.subject, name=f"model-{model:02}"),
-            axes={**pattern.case.axes, "seconds": float(seconds), "batch": batch},
-        )
+        subject = replace(pattern.case.subject, name=f"model-{model:02}")
+        case = replace(pattern.case, subject=subject).with_axes(seconds=float(seconds), batch=batch)
         drift = 1 + 0.01 * (sequence % 7)
         measurements = tuple(_scaled(m, seconds * batch, drift) for m in pattern.measurements)
         yield replace(pattern, case=case, round=round_, sequence=sequence, measurements=measurements)

@@ -28,7 +28,7 @@ import torch
 
 from speechmeter.core.stages import run_chain
 from speechmeter.core.types import Batch
-from speechmeter.subjects.losses import loading, step
+from speechmeter.subjects.losses import step
 from speechmeter.subjects.losses.known import BY_NAME
 from speechmeter.transducer import joint_rnnt_loss, rnnt_loss
 from speechmeter.workloads.shapes.batching import COLUMNS, Groups, Rule, cells, cells_padded, grouped
@@ -113,13 +113,13 @@ def chain(loss: str, dtype: str, part: str) -> Callable[[Any], Any]:
     kind = getattr(torch, dtype)
     recipe = step.Recipe(known=known, vocabulary=VOCABULARY, dtype=kind, device="cuda")
     if part == "loss":
-        stages = step.loss_stages(recipe, loading.exact(known))
+        stages = step.loss_stages(recipe, known.implementation())
     else:
         output = torch.nn.Linear(step.WIDTH, VOCABULARY).to("cuda", kind)
         stages = (
-            step.joint_stages(recipe, output, None, loading.joint(known))
+            step.joint_stages(recipe, output, None, known.implementation())
             if known.joint
-            else step.step_stages(recipe, output, loading.exact(known))
+            else step.step_stages(recipe, output, known.implementation())
         )
 
     def call(rows: Any) -> float:

@@ -33,6 +33,7 @@ from speechmeter.analysis.intervals import over_rounds, t_quantile
 from speechmeter.analysis.rate_intervals import rate_interval
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import metrics
+from speechmeter.core.axes import Axes
 from speechmeter.core.protocol import OtherProtocol
 from speechmeter.core.types import Case, Pilot, Spec
 
@@ -40,7 +41,7 @@ SD, EFFECT, CELLS = 0.07, 0.05, 60
 ADAPTIVE = Rounds(least=5, most=20, precision=0.05)
 SPEC = Spec(plugin="simulated", name="simulated")
 NONE = OtherProtocol()
-CASES = [Case(subject=SPEC, workload=SPEC, axes={"batch": n}, meters=(), protocol=NONE) for n in range(CELLS)]
+CASES = [Case(subject=SPEC, workload=SPEC, axes=Axes({"batch": n}), meters=(), protocol=NONE) for n in range(CELLS)]
 
 Noise = Callable[[np.random.Generator, int], np.ndarray]
 BROKEN = " **broken**"

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from speechmeter.core.axes import Axes
 from speechmeter.core.protocol import Protocol, protocol_from_json
 from speechmeter.core.types import Case, Measurement, Record, Spec
 
@@ -56,15 +57,15 @@ def cli(workshop: Path) -> Cli:
     """`cli("run", …)` in the workshop; stdout and stderr as text.
 
     The command runs in this process: starting Python and importing what a command needs takes longer than most
-    commands do. Processes that measure are started by the command as always. With `fresh=True`, or with variables of
-    the environment, the command itself is a new process, as a user starts it.
+    commands do. Processes that measure are started by the command as always, and inherit variables that are given.
+    With `fresh=True`, or with a PYTHONPATH, the command itself is a new process, as a user starts it.
     """
 
     def call(
         *args: str, timeout_s: float = 900, fresh: bool = False, **environ: str
     ) -> subprocess.CompletedProcess[str]:
-        if not fresh and not environ:
-            return _in_this_process(args, workshop)
+        if not fresh and "PYTHONPATH" not in environ:
+            return _in_this_process(args, workshop, environ)
         return subprocess.run(
             [sys.executable, "-m", "speechmeter", *args],
             cwd=workshop,
@@ -78,7 +79,7 @@ def cli(workshop: Path) -> Cli:
     return call
 
 
-def _in_this_process(args: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def _in_this_process(args: Sequence[str], folder: Path, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """A command with everything that `main` does; what it changed in this process is changed back."""
     from speechmeter.cli.main import main
 
@@ -90,6 +91,7 @@ def _in_this_process(args: Sequence[str], folder: Path) -> subprocess.CompletedP
         kept.enter_context(redirect_stdout(streams[0]))
         kept.enter_context(redirect_stderr(streams[1]))
         sys.argv = ["speechmeter", *map(str, args)]
+        os.environ.update(environ)
         try:
             main()
             code: Any = 0
@@ -169,7 +171,7 @@ def make_case(name: str = "fake", **changes: Any) -> Case:
     protocol = protocol_of(changes.pop("protocol", {}))
     workload = changes.pop("workload", Spec(plugin="audio", name="noise", source="noise"))
     subject = changes.pop("subject", Spec(plugin="python", name=name, source="fakes.py:nothing"))
-    return Case(subject=subject, workload=workload, axes={**axes, **changes}, meters=meters, protocol=protocol)
+    return Case(subject=subject, workload=workload, axes=Axes({**axes, **changes}), meters=meters, protocol=protocol)
 
 
 def make_record(case: Case, *measurements: Measurement, round: int = 0, sequence: int = 0, **fields: Any) -> Record:

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass, field
 
 from speechmeter.core.errors import SensorError
-from speechmeter.meters.hardware.base import Counted
+from speechmeter.meters.hardware_flops.counters import Counted
 
 
 @dataclass

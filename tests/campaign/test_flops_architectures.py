@@ -13,7 +13,7 @@ from speechmeter.core import plugins  # noqa: E402
 from speechmeter.core.types import Spec  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
 from speechmeter.engine.phases import SHAPES  # noqa: E402
-from speechmeter.meters.shapes import SHAPES_THEN_REAL  # noqa: E402
+from speechmeter.meters.flops.meter import SHAPES_THEN_REAL  # noqa: E402
 
 MUST_RUN = {
     "audio-spectrogram-transformer", "data2vec-audio", "hubert", "lasr_ctc", "lasr_encoder", "moonshine",

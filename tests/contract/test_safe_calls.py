@@ -54,7 +54,7 @@ def test_hyperpyyaml_is_imported_by_the_speechbrain_adapter_alone_which_needs_tr
         if (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hyperpyyaml"))
         or (isinstance(node, ast.Import) and any(alias.name.startswith("hyperpyyaml") for alias in node.names))
     }
-    assert importers == {"subjects/speechbrain_load.py"}
+    assert importers == {"subjects/speechbrain/loading.py"}
     from speechmeter.subjects.speechbrain import SpeechBrainSubject
 
     assert SpeechBrainSubject.runs_code
@@ -83,7 +83,7 @@ def test_no_command_goes_through_a_shell_and_no_array_through_a_pickle():
 
 def test_commands_print_through_the_one_way_that_makes_text_safe():
     printing = {file for file, name, _ in calls() if name in ("typer.echo", "click.echo", "print", "rich.print")}
-    assert {file for file in printing if file.startswith("cli/")} == {"cli/saying.py"}
+    assert {file for file in printing if file.startswith("cli/")} == {"cli/printing.py"}
 
 
 def test_files_are_written_under_names_that_nobody_could_foresee():

@@ -9,7 +9,7 @@ if not torch.cuda.is_available():
 
 from speechmeter.core.stages import run_chain  # noqa: E402
 from speechmeter.core.types import Batch  # noqa: E402
-from speechmeter.subjects.losses import agreement, joiner_agreement, loading, step  # noqa: E402
+from speechmeter.subjects.losses import agreement, step  # noqa: E402
 from speechmeter.subjects.losses.known import ALL, BY_NAME, CUDA  # noqa: E402
 
 HERE = [known for known in ALL if known.missing() is None and CUDA in known.devices]
@@ -19,29 +19,29 @@ VOCABULARY = 500
 
 @pytest.mark.parametrize("known", [k for k in HERE if not k.pruned and not k.joint], ids=lambda known: known.name)
 def test_every_exact_loss_that_is_here_agrees(known):
-    found = agreement.deviations(known, loading.exact(known), "cuda", torch.float32, 0)
+    found = agreement.deviations(known, known.implementation(), "cuda", torch.float32, 0)
     agreement.check(found)
 
 
 @pytest.mark.parametrize("known", [k for k in HERE if k.pruned and not k.joint], ids=lambda known: known.name)
 def test_every_pruned_loss_that_is_here_agrees_with_all_states_in_range(known):
-    agreement.check(joiner_agreement.pruned_deviations(known, loading.pruned(known), "cuda", torch.float32, 0, 5))
+    agreement.check(agreement.pruned_deviations(known, known.implementation(), "cuda", torch.float32, 0, 5))
 
 
 @pytest.mark.parametrize("known", [k for k in HERE if k.joint], ids=lambda known: known.name)
 def test_every_loss_with_the_joiner_inside_agrees(known):
-    agreement.check(joiner_agreement.joint_deviations(known, loading.joint(known), "cuda", torch.float32, 0, 5))
+    agreement.check(agreement.joint_deviations(known, known.implementation(), "cuda", torch.float32, 0, 5))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_ours_agree_in_half_precision(dtype):
-    agreement.check(agreement.deviations(BY_NAME["ours"], loading.exact(BY_NAME["ours"]), "cuda", dtype, 0))
+    agreement.check(agreement.deviations(BY_NAME["ours"], BY_NAME["ours"].implementation(), "cuda", dtype, 0))
 
 
 def peak_growth_bytes(keep):
     recipe = step.Recipe(known=BY_NAME["ours"], vocabulary=VOCABULARY, dtype=torch.float32, device="cuda", keep=keep)
     output = torch.nn.Linear(step.WIDTH, VOCABULARY).cuda()
-    stages = step.step_stages(recipe, output, loading.exact(BY_NAME["ours"]))
+    stages = step.step_stages(recipe, output, BY_NAME["ours"].implementation())
     batch = Batch(data=np.array(SIZES, dtype=np.int32), items=len(SIZES))
     run_chain(stages, batch)
     output.zero_grad(set_to_none=True)

@@ -16,8 +16,7 @@ from speechmeter.core.protocols import Prepared  # noqa: E402
 from speechmeter.core.types import Batch, Stage  # noqa: E402
 from speechmeter.engine.measure import measure  # noqa: E402
 from speechmeter.engine.phases import SHAPES  # noqa: E402
-from speechmeter.meters.flops.meter import FlopsMeter  # noqa: E402
-from speechmeter.meters.shapes import SHAPES_THEN_REAL  # noqa: E402
+from speechmeter.meters.flops.meter import SHAPES_THEN_REAL, FlopsMeter  # noqa: E402
 
 FEW, MANY = range(60), range(60, 300)
 UNCHECKED = (replace(SHAPES_THEN_REAL[0], check_next=lambda found: False), *SHAPES_THEN_REAL[1:])

@@ -53,10 +53,10 @@ def test_a_newest_run_that_failed_is_a_regression_in_every_format(workshop, cli)
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["runs/run-00"], "two runs are compared, or a folder of them"),
-        ([], "two runs are compared, or a folder of them"),
-        (["runs/run-00", "runs/run-01", "--history", "runs"], "a history takes no BASE and NEW"),
-        (["runs/run-00", "runs/run-01", "--last", "3"], "only a history has newest runs"),
+        (["runs/run-00"], "two runs are needed; give BASE and NEW, or --history DIR"),
+        ([], "two runs are needed; give BASE and NEW, or --history DIR"),
+        (["runs/run-00", "runs/run-01", "--history", "runs"], "--history: it cannot be combined with BASE and NEW"),
+        (["runs/run-00", "runs/run-01", "--last", "3"], "--last: it needs a history; add --history DIR"),
     ],
 )
 def test_a_history_and_two_runs_exclude_each_other(workshop, cli, words, told):

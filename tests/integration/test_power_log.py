@@ -29,6 +29,7 @@ def measured(cli, workshop, log, model):
     return {m["metric"]: m for m in record["measurements"]}, done.stdout
 
 
+@pytest.mark.campaign
 def test_the_logs_watts_are_the_energy_of_the_system(cli, workshop):
     start_s = time.time() - BEFORE_S
     (workshop / "log.csv").write_text(rising_log(start_s))

@@ -191,7 +191,7 @@ def test_speechbrains_own_pretrained_interface(tmp_path):
     pytest.importorskip("hyperpyyaml", reason="needs speechbrain")
     from speechbrain_models import MODELS, speechbrain_case
 
-    from speechmeter.subjects.speechbrain_load import load
+    from speechmeter.subjects.speechbrain.loading import load
 
     model = load(speechbrain_case(MODELS / "SpectralMaskEnhancement", type="SpectralMaskEnhancement"), "cpu").model
     sound, lengths = torch.randn(2, 16000), torch.ones(2)

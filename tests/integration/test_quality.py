@@ -131,7 +131,7 @@ def test_without_every_time_there_is_no_rtfx_but_a_wer(cli, workshop):
         (["none.jsonl"], "cannot be read"),
         (["bad.jsonl"], "each line needs audio_filepath"),
         (["good.jsonl", "--normaliser", "englsh"], "did you mean 'english'?"),
-        (["good.jsonl", "good.jsonl"], "stands twice"),
+        (["good.jsonl", "good.jsonl"], "named twice"),
         (["good.jsonl", "--format", "pdf"], "no format 'pdf'"),
     ],
 )

@@ -33,7 +33,7 @@ def test_without_a_query_the_columns_are_listed(cli):
     [
         ((EXAMPLE, "SELECT nope FROM records"), "nope"),
         ((EXAMPLE, "DROP TABLE records"), "one SELECT"),
-        (("SELECT 1 AS x",), "there is no run to ask"),
+        (("SELECT 1 AS x",), "no run is named"),
         (("absent", "SELECT 1 AS x"), "no such directory"),
         ((EXAMPLE, "SELECT 1 AS x", "--format", "tabel"), "did you mean 'table'"),
         ((EXAMPLE, "-o", "x.csv"), "there is no query to write"),
@@ -51,4 +51,4 @@ def test_a_run_merged_with_itself_is_itself(workshop, cli):
     assert "12 duplicates left out" in merged.stdout
     assert cli("show", "both", "--format", "csv").stdout == cli("show", EXAMPLE, "--format", "csv").stdout
     again = cli("merge", EXAMPLE, "-o", "both")
-    assert (again.returncode, "stands here already" in again.stderr) == (2, True)
+    assert (again.returncode, "exists already" in again.stderr) == (2, True)

@@ -47,7 +47,7 @@ def test_what_cannot_be_repeated_is_refused_and_nothing_is_written(workshop, cli
     unknown = cli("rerun", "run", "zzz", "--trust", "-o", "again")
     assert (unknown.returncode, made[1.0] in unknown.stderr) == (2, True)
     taken = cli("rerun", "run", made[1.0], "--trust", "-o", "run")
-    assert (taken.returncode, "stands here" in taken.stderr) == (2, True)
+    assert (taken.returncode, "it already exists" in taken.stderr) == (2, True)
     assert sorted(path for path in workshop.rglob("*") if "__pycache__" not in path.parts) == [
         path for path in before if "__pycache__" not in path.parts
     ]

@@ -54,14 +54,14 @@ def test_an_encoder_decoder_from_a_config_file_pins_its_length(cli, workshop):
     (workshop / "tiny.json").write_text(json.dumps(config))
     done = cli(
         "run", "--model", "transformers:tiny.json", "--quick", "--seconds", "1", "--set", "max_new_tokens=7",
-        "-o", "run", "--meters", "latency,flops",
+        "-o", "run", "--meters", "latency,flops", "--launcher", "inline",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (record,) = records(workshop)
     assert record["status"] == "ok", record["reason"]
     tokens = [(m["scope"], m["values"]) for m in record["measurements"] if m["metric"] == "tokens.v1"]
     assert tokens == [("total", [7.0]), ("stage:model", [7.0])]
-    assert readings(record)["flops.v1", "total"]["notes"]["counted on"] == "shapes alone"
+    assert readings(record)["flops.v1", "total"]["values"][0] > 0
     notes = readings(record)["items.v1", "total"]["notes"]["notes"]
     assert "decode length pinned to 7 tokens" in notes
     assert any(note.startswith("synthetic") for note in notes)

@@ -26,16 +26,15 @@ from speechmeter.analysis.selecting import MODEL, by_case, parse
 from speechmeter.analysis.selecting import select as select_records
 from speechmeter.api.earlier_runs import EarlierRuns
 from speechmeter.core.bounded import MIB, read_text
-from speechmeter.core.errors import InputError
+from speechmeter.core.errors import InputError, command_line
 from speechmeter.core.hosts import HOST, hosts_apart
 from speechmeter.core.types import LEFT_OUT, VARIANT, Case, Record
-from speechmeter.store.planned import unfinished
-from speechmeter.store.run_dir import RunDir
+from speechmeter.store.run_dir import RunDir, unfinished
 
 _LOOSE = ("seconds", "batch", "device", "dtype")
+"""Axes that tell cells apart; a difference in any other axis is a difference of protocol, and is named."""
 _ALIKE = (("axes", "workload", "protocol"), ("axes", "workload"), ("axes",), ("workload",), ())
 """What two cases must share beside their model and `_LOOSE` to be of one cell: first everything, then less and less."""
-"""Axes that tell cells apart; a difference in any other axis is a difference of protocol, and is named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +47,11 @@ class Selection:
     environments: Mapping[str, Mapping[str, Any]]
     unfinished: str = ""
     notes: tuple[str, ...] = ()
+
+    def facts_of(self, group: Sequence[Record]) -> Mapping[str, Any]:
+        """What is known of the environment of some records; empty where nothing is."""
+        facts: Mapping[str, Any] = self.environments.get(group[0].environment, {}).get("facts", {})
+        return facts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +68,7 @@ class Comparison:
 
 
 def select(text: str) -> Selection:
-    """Read a selection. Raises InputError for a missing run, a filter that is none, or one that fits nothing."""
+    """Read a selection. Raises InputError for a missing run, and for a filter that is malformed or fits nothing."""
     path, filters = parse(text)
     run = RunDir.existing(path)
     records = run.records()
@@ -91,7 +95,7 @@ def compare(
 ) -> Comparison:
     """Verdicts on every cell of BASE, for each metric in `thresholds` (its smallest effect).
 
-    With `every_cell` each is judged by itself. A cell that NEW has not is MISSING; with `allow_missing` it is only a
+    With `every_cell` each is judged by itself. A cell that NEW lacks is MISSING; with `allow_missing` it is only a
     note. Raises InputError when protocol, environment or machine differ, unless `allow_different`; then the notes say
     how.
     """
@@ -105,9 +109,16 @@ def compare(
     matched, only_new, only_base = _matched(base, new, ignored)
     for old, fresh in matched:
         differences = case_differences(old[0].case, fresh[0].case, sorted(ignored)) or batch_differences(old, fresh)
-        machine, code = _environments(base, new, old, fresh)
-        _refuse_same_code(base, new, old, fresh)
-        _refuse(differences + machine, old, allow_different)
+        facts = base.facts_of(old), new.facts_of(fresh)
+        machine, code = environment_differences(*facts) if all(facts) else ([], [])
+        if old[0].case.axes.get(VARIANT) != fresh[0].case.axes.get(VARIANT) and (same := same_code(*facts)):
+            raise InputError(f"both interpreters run the same code: {same}", where=str(new.path), fix=SAME_CODE_FIX)
+        if (differences or machine) and not allow_different:
+            raise InputError(
+                f"{old[0].case.label}: BASE and NEW were measured differently: "
+                + "; ".join((differences + machine)[:3]),
+                fix="measure both in the same way, or add `allow_different`",
+            )
         notes += [*(f"different: {text}" for text in differences + machine), *(f"code: {text}" for text in code)]
         notes += _unknown(base, new, old, fresh)
         one_host = old[0].host == fresh[0].host
@@ -124,12 +135,16 @@ def compare(
                 for metric, scope in compared_metrics(name, old, fresh, key="metric")
             ]  # fmt: skip
     if not verdicts:
-        raise InputError("BASE and NEW have no cell in common", where=str(new.path), fix="compare runs of one plan")
+        raise InputError(
+            "BASE and NEW have no cell in common", where=str(new.path), fix="compare runs of the same plan"
+        )
     notes += [f"only in NEW: {group[0].case.label}" for group in only_new]
     lost = [] if allow_missing else _lost(only_base, thresholds)
     named = {v.case.id for v in lost}
     notes += [f"only in BASE: {group[0].case.label}" for group in only_base if group[0].case.id not in named]
-    notes += [note for side, one in (("BASE", base), ("NEW", new)) for note in _unfinished(side, one)]
+    notes += [
+        f"{side} is unfinished: {one.unfinished}" for side, one in (("BASE", base), ("NEW", new)) if one.unfinished
+    ]
     if at_two_times and any(v.difference is not None and not v.paired for v in verdicts):
         notes += _unpaired_notes(earlier, new)
     judged = (alone if every_cell else together)([*verdicts, *lost])
@@ -147,64 +162,67 @@ def _lost(groups: Iterable[tuple[Record, ...]], thresholds: Mapping[str, float])
     ]
 
 
-def _unfinished(side: str, selection: Selection) -> list[str]:
-    return [f"{side} is unfinished: {selection.unfinished}"] if selection.unfinished else []
-
-
 def _unpaired_notes(earlier: EarlierRuns, new: Selection) -> list[str]:
-    """What an unpaired comparison cannot see, and the command for a paired one."""
-    known = earlier.words
-    what = f"the spread between runs is taken from {known}" if known else (
-        f"differences up to {ALLOWANCE:.0%} may be those of the two times, and are not called a change"
-    )  # fmt: skip
-    plan_path = RunDir(new.path).plan_path
-    plan = shlex.quote(str(plan_path)) if plan_path.is_file() else "PLAN.yaml"
+    """What an unpaired comparison cannot see, and the commands for a paired one."""
+    if earlier.words:
+        what = f"the spread between runs is taken from {earlier.words}"
+    else:
+        what = f"a difference of up to {ALLOWANCE:.0%} may come from that, and is not called a change"
+    stored = RunDir(new.path).plan_path
+    plan = shlex.quote(str(stored)) if stored.is_file() else "PLAN.yaml"
+    measure = command_line("run", plan, baseline_python="OLD/bin/python", output="RUN")
+    judge = command_line("compare", "RUN@variant=baseline", "RUN@variant=this")
     return [
         f"the two runs were measured at different times: {what}",
-        f"to compare side by side: speechmeter run {plan} --baseline-python OLD/bin/python -o RUN, then "
-        "speechmeter compare RUN@variant=baseline RUN@variant=this",
+        f"to compare side by side: {measure}, then {judge}",
     ]
+
+
+def thresholds_of(names: Sequence[str], min_effect: str, file: Path | None = None) -> dict[str, float]:
+    """The smallest effect for each metric: `min_effect` for those named (else latency), then what a file says."""
+    effect = share(min_effect, key="min_effect")
+    if file is None:
+        return dict.fromkeys(names or ["latency"], effect)
+    return {**dict.fromkeys(names, effect), **read_thresholds(file)}
 
 
 def read_thresholds(path: Path) -> dict[str, float]:
     """Smallest effects by metric from a YAML file such as `latency: 5%`."""
+    fix = 'write lines such as "latency: 5%"'
     try:
         data = yaml.safe_load(read_text(path, MIB))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(
-            f"cannot be read: {' '.join(str(error).split())}", where=str(path), fix="latency: 5%"
-        ) from error
+        raise InputError(f"cannot be read: {error}", where=str(path), fix=fix) from error
     if not isinstance(data, dict) or not data:
-        raise InputError("holds no thresholds", where=str(path), fix="write lines such as `latency: 5%`")
-    return {str(name): share(value, f"{path}: {name}") for name, value in data.items()}
+        raise InputError("the file has no thresholds", where=str(path), fix=fix)
+    return {str(name): share(value, where=f"{path}: {name}") for name, value in data.items()}
 
 
-def share(value: Any, where: str) -> float:
-    """`5%` or 0.05 as 0.05. Raises InputError for what is no share above 0, and for a bare number from 1 on."""
+def share(value: Any, *, key: str | None = None, where: str | None = None) -> float:
+    """`5%` or 0.05 as 0.05. Raises InputError for what is not a share above 0, and for a bare number from 1 on."""
     text = str(value).strip()
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         number = -1.0
     if not 0 < number < float("inf"):
-        raise InputError(f"{value!r} is not a share above 0", where=where, fix="for example 5%")
+        raise InputError(f"{value!r} is not a share above 0", key=key, where=where, fix="for example 5%")
     if number >= 1 and not text.endswith("%"):
-        raise InputError(f"{text} as a share would be {number * 100:g} %", where=where, fix=f"write {text}%")
+        raise InputError(f"{text} would mean {number * 100:g} %", key=key, where=where, fix=f"write {text}%")
     return number
 
 
 def _check_hosts(base: Selection, new: Selection) -> None:
-    """Records of several machines are held against those of the same ones, or one machine is chosen."""
-    base_hosts, new_hosts = ({group[0].host for group in side.groups if _of_machine(group[0])} for side in (base, new))
+    """Records of several machines are compared with those of the same machines, or one machine is chosen."""
+    base_hosts, new_hosts = (
+        {group[0].host for group in side.groups if group[0].status not in LEFT_OUT or HOST in group[0].case.axes}
+        for side in (base, new)
+    )
     if base_hosts == new_hosts:
         return
     for side, hosts in ((base, base_hosts), (new, new_hosts)):
         if len(hosts) > 1:
-            raise several_hosts("this holds records of", side, hosts)
-
-
-def _of_machine(record: Record) -> bool:
-    return record.status not in LEFT_OUT or HOST in record.case.axes
+            raise several_hosts("it contains records of", side, hosts)
 
 
 def several_hosts(what: str, side: Selection, hosts: Iterable[str]) -> InputError:
@@ -257,25 +275,8 @@ def _key(case: Case, ignored: set[str], alike: tuple[str, ...]) -> str:
     return json.dumps([model, [(name, case.axes[name]) for name in names], workload, protocol], sort_keys=True)
 
 
-def _environments(
-    base: Selection, new: Selection, old: Sequence[Record], fresh: Sequence[Record]
-) -> tuple[list[str], list[str]]:
-    first = base.environments.get(old[0].environment, {}).get("facts", {})
-    second = new.environments.get(fresh[0].environment, {}).get("facts", {})
-    return environment_differences(first, second) if first and second else ([], [])
-
-
-def _refuse_same_code(base: Selection, new: Selection, old: Sequence[Record], fresh: Sequence[Record]) -> None:
-    if old[0].case.axes.get(VARIANT) == fresh[0].case.axes.get(VARIANT):
-        return
-    first = base.environments.get(old[0].environment, {}).get("facts", {})
-    second = new.environments.get(fresh[0].environment, {}).get("facts", {})
-    if same := same_code(first, second):
-        raise InputError(f"the code would be compared with itself: {same}", where=str(new.path), fix=SAME_CODE_FIX)
-
-
 def _unknown(base: Selection, new: Selection, old: Sequence[Record], fresh: Sequence[Record]) -> list[str]:
-    """A note on each side whose environment is named and not there: nobody knows whether it is that of the other."""
+    """A note on each side whose environment is named but not stored: whether it equals the other's is not known."""
     if old[0].environment == fresh[0].environment:
         return []
     return [
@@ -283,11 +284,3 @@ def _unknown(base: Selection, new: Selection, old: Sequence[Record], fresh: Sequ
         for word, side, group in (("BASE", base, old), ("NEW", new, fresh))
         if group[0].environment and group[0].environment not in side.environments
     ]
-
-
-def _refuse(differences: Sequence[str], old: Sequence[Record], allowed: bool) -> None:
-    if differences and not allowed:
-        raise InputError(
-            f"{old[0].case.label}: BASE and NEW were not measured alike: {'; '.join(differences[:3])}",
-            fix="measure both alike, or add --allow-different",
-        )

@@ -1,4 +1,4 @@
-"""How much runs of one case differ from each other without any change, as far as earlier runs tell."""
+"""How much runs of one case differ from each other without any change, estimated from earlier runs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from speechmeter.report.numbers import counted
 from speechmeter.store.run_dir import RunDir, is_run
 
 _FEWEST = 5
-"""Runs that are needed before their spread says anything."""
+"""Fewer runs say nothing about their spread."""
 _MOST = 30
-"""So many of the newest runs are read."""
+"""The newest runs that are read."""
 _LARGEST_BYTES = 20 * 2**20
-"""A larger run takes too long to read for this."""
+"""A larger run would take too long to read."""
 _NORMAL = 1.4826
 """From the median of absolute deviations to the standard deviation of a normal distribution."""
 
@@ -62,13 +62,13 @@ class EarlierRuns:
         return Between(spread=Variance(value=2 * beyond, degrees=max(1.0, len(steps) / 2)))
 
     def _read(self) -> dict[str, list[list[Record]]]:
-        """The rounds of every case in every run, the oldest run first; those that merged runs hold again count once."""
+        """The rounds of every case in every run, the oldest run first; copies in merged runs count once."""
         if self._cases is None:
             self._cases = {}
             seen: set[object] = set()
             for run in self._runs():
                 try:
-                    with warnings.catch_warnings():  # what is damaged in other runs is not asked about here
+                    with warnings.catch_warnings():  # nobody asked about damaged lines of other runs
                         warnings.simplefilter("ignore", SkippedLinesWarning)
                         groups = by_case(run.records())
                 except (SpeechmeterError, OSError):
@@ -87,8 +87,9 @@ class EarlierRuns:
         if self._folder is None:
             return []
         found = [RunDir(path) for path in self._folder.iterdir() if path.is_dir() and is_run(path)]
-        small = [run for run in found if run.records_path.is_file() and _size(run) < _LARGEST_BYTES]
-        return sorted(small, key=lambda run: run.records_path.stat().st_mtime)[-_MOST:]
+        files = {run: run.records_path.stat() for run in found if run.records_path.is_file()}
+        small = [run for run, file in files.items() if file.st_size < _LARGEST_BYTES]
+        return sorted(small, key=lambda run: files[run].st_mtime)[-_MOST:]
 
 
 def _key(case: Case) -> str:
@@ -99,10 +100,6 @@ def _key(case: Case) -> str:
 def _content(record: Record) -> object:
     """What a copy of a record has in common with it."""
     return record.case.id, record.round, record.started, record.wall_s, tuple(m.values for m in record.measurements)
-
-
-def _size(run: RunDir) -> int:
-    return run.records_path.stat().st_size
 
 
 def _within(figure: Estimate) -> float:

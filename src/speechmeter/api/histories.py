@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.history import Failure, Point, Series, machine_of, series_of
+from speechmeter.analysis.history import Failure, Point, Series, history_exit, machine_of, series_of
 from speechmeter.analysis.metric_names import metric_named
 from speechmeter.analysis.selecting import fits, nothing_fits, parse
 from speechmeter.core.errors import InputError, SpeechmeterError
@@ -23,7 +23,7 @@ from speechmeter.store.run_dir import RunDir, is_run
 _Machine = tuple[str, ...]
 _Watcher = Callable[[int, int], None]
 _FEW = 3
-"""So many notes stand in an error."""
+"""The most notes that an error repeats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,11 @@ class History:
     series: tuple[Series, ...]
     runs: int
     notes: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """That of the command: 1 where the newest shift is a regression or the newest run failed."""
+        return history_exit(self.series)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,34 +94,33 @@ def history(
         for (_, machine), together in apart.items()
         for one in _series(together, name, names[machine], min_effect, notes)
     ]
-    told = tuple(dict.fromkeys(notes))
+    notes = list(dict.fromkeys(notes))
     if not series:
-        what = "; ".join([f"no run here has {' or '.join(thresholds)}", *told[:_FEW]])
-        raise InputError(what, where=text, fix="name another --metric")
-    return History(series=tuple(series), runs=len({group.run for group in newest}), notes=told)
+        what = "; ".join([f"no run here has {' or '.join(thresholds)}", *notes[:_FEW]])
+        raise InputError(what, where=text, fix="choose another `metric`")
+    return History(series=tuple(series), runs=len({group.run for group in newest}), notes=tuple(notes))
 
 
 def find_runs(folder: Path) -> list[Path]:
-    """Run directories below a folder, by name. Hidden folders and what a run holds are not looked into."""
+    """Run directories below a folder, by name. Hidden folders and the inside of runs are not searched."""
+    fix = "name the folder that contains the runs"
     if not folder.is_dir():
-        raise InputError("there is no such directory", where=str(folder), fix="name the folder that holds the runs")
+        raise InputError("there is no such directory", where=str(folder), fix=fix)
     if is_run(folder):
-        raise InputError(
-            "this is a single run, and a history is of several", where=str(folder), fix="name the folder it stands in"
-        )
+        raise InputError("this is a single run, and a history needs several", where=str(folder), fix=fix)
     found = []
-    for place, below, _ in os.walk(folder):
+    for parent, below, _ in os.walk(folder):
         below[:] = sorted(name for name in below if not name.startswith("."))
-        runs = [name for name in below if is_run(Path(place) / name)]
+        runs = [name for name in below if is_run(Path(parent) / name)]
         below[:] = [name for name in below if name not in runs]
-        found += [Path(place) / name for name in runs]
+        found += [Path(parent) / name for name in runs]
     if not found:
-        raise InputError("no run stands in this folder", where=str(folder), fix="name the folder that holds the runs")
+        raise InputError("there is no run in this folder", where=str(folder), fix=fix)
     return sorted(found)
 
 
 def _read(folder: Path, watch: _Watcher) -> tuple[list[_Group], list[str]]:
-    """What all runs hold; a record that stands in two of them (a copy, a merged run) counts once."""
+    """What all runs hold; a record that is in two of them (a copy, a merged run) counts once."""
     groups: list[_Group] = []
     notes: list[str] = []
     seen: set[tuple[Any, ...]] = set()
@@ -162,7 +166,7 @@ def _newest(groups: Sequence[_Group], last: int | None) -> list[_Group]:
 def _apart(groups: Sequence[_Group]) -> dict[tuple[str, _Machine], list[_Group]]:
     """Groups of one case and machine; which meters ran beside it does not make it another case.
 
-    A process that is killed tells nothing of its machine: its group goes to the newest known one of that host.
+    A process that was killed could not report its machine: its group goes to the newest known one of that host.
     """
     ordered = sorted(groups, key=lambda group: group.started)
     homes = {(_key(group.case), group.host): group.machine for group in ordered if group.facts}
@@ -180,7 +184,7 @@ def _key(case: Case) -> str:
 
 
 def _machine_names(machines: Collection[_Machine]) -> dict[_Machine, str]:
-    """Their hosts; two machines of one name are told apart by the rest of what is known of them."""
+    """Their hosts; two machines of one name get the rest of what is known of them added."""
     hosts = Counter(machine[0] for machine in machines)
     return {one: one[0] if hosts[one[0]] == 1 else " · ".join(filter(None, one)) for one in machines}
 
@@ -193,11 +197,10 @@ def _series(groups: Sequence[_Group], name: str, machine: str, min_effect: float
     failed = [group for group in groups if group.failure and group.run not in measured]
     notes += [_failed_note(failed, len({group.run for group in groups}))] if failed else []
     if points:
-        yield series_of(case, metric, machine, points, min_effect, [_failed(group) for group in failed])
-
-
-def _failed(group: _Group) -> Failure:
-    return Failure(run=group.run, started=group.started, facts=group.facts, reason=group.failure)
+        failures = [
+            Failure(run=group.run, started=group.started, facts=group.facts, reason=group.failure) for group in failed
+        ]
+        yield series_of(case, metric, machine, points, min_effect, failures)
 
 
 def _failed_note(failed: Sequence[_Group], runs: int) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.metric_names import metric_named
 from speechmeter.core import plugins
-from speechmeter.core.axes import Axis, Option
+from speechmeter.core.axes import Axes, Axis, Option
 from speechmeter.core.device import Device
-from speechmeter.core.errors import InputError
+from speechmeter.core.errors import InputError, for_python
 from speechmeter.core.machine import available_cores
 from speechmeter.core.protocol import protocol_from_json
 from speechmeter.core.protocols import Fed, Installed, Prepared
@@ -30,6 +30,7 @@ class Result:
 
     record: Record
 
+    @for_python
     def estimate(self, metric: str) -> Estimate | None:
         """The figure of a metric by name (`latency`, `memory`, `parameters`, …); None when it was not measured.
 
@@ -47,8 +48,9 @@ class Result:
         """Real-time factor; None unless `audio_seconds` was given."""
         return self._value("rtf")
 
+    @for_python
     def table(self, metric: str | None = None, format: str = "markdown") -> str:
-        """The tables that `speechmeter show` prints, as text."""
+        """The tables that `speechmeter show` prints, as text. Raises InputError for an unknown format."""
         return text.formatted(choose.tables([self.record], metric), format)
 
     def _value(self, metric: str) -> float | None:
@@ -56,6 +58,7 @@ class Result:
         return None if found is None else found.value
 
 
+@for_python
 def measure(
     subject: Callable[..., Any],
     inputs: Any,
@@ -69,7 +72,8 @@ def measure(
 
     A module runs without autograd, in the mode it is in; a callable runs as it is. `audio_seconds` is the audio in one
     call, all items together. Axes: `threads` is applied and put back; `samples`, `warmup`, `min_samples` and `budget_s`
-    set the protocol. One process, one round: meters that need a process of their own are unavailable, with the reason.
+    set the protocol. It is one round in this process: meters that need a process of their own are unavailable, with the
+    reason.
     Raises InputError for an unknown axis; whatever the subject raises is in the record's reason.
     """
     unknown = set(axes) - {*_PROTOCOL, "threads"}
@@ -80,7 +84,7 @@ def measure(
         )
     live = _Live(subject, inputs, audio_seconds)
     case = _case(live, name or _name(subject), tuple(meters), axes)
-    with _threads(case.axes["threads"]):
+    with _threads(case.axes.threads):
         outcome = measure_here(case, live, live, [plugins.meter(meter) for meter in meters], _WHY)
     return Result(
         record=Record(
@@ -96,7 +100,7 @@ def measure(
     )
 
 
-_WHY = "a live object cannot be moved into a process of its own; use speechmeter.run with python:file.py:factory"
+_WHY = "an object cannot be moved into a process of its own; use speechmeter.run with python:file.py:factory"
 
 
 class _Live:
@@ -154,13 +158,15 @@ def _case(live: _Live, name: str, meters: tuple[str, ...], axes: Mapping[str, An
     return Case(
         subject=Spec(plugin="live", name=name),
         workload=Spec(plugin="live", name="inputs"),
-        axes={
-            "device": str(tensor.device) if tensor is not None else "cpu",
-            "dtype": str(tensor.dtype).removeprefix("torch.") if tensor is not None else "unknown",
-            "threads": threads,
-            "cores": len(available_cores()),
-            "boundary": "+features",
-        },
+        axes=Axes(
+            {
+                "device": str(tensor.device) if tensor is not None else "cpu",
+                "dtype": str(tensor.dtype).removeprefix("torch.") if tensor is not None else "unknown",
+                "threads": threads,
+                "cores": len(available_cores()),
+                "boundary": "+features",
+            }
+        ),
         meters=meters,
         protocol=protocol_from_json(protocol),
     )

@@ -9,11 +9,11 @@ from typing import Any
 
 from speechmeter.analysis.metric_names import Figures
 from speechmeter.analysis.selecting import by_case
-from speechmeter.core.errors import InputError
+from speechmeter.core.errors import InputError, command_line
 from speechmeter.core.files import check_free, written_by_user
 from speechmeter.core.hosts import as_stored, hosts_apart
 from speechmeter.store import query as store
-from speechmeter.store.columns import ESTIMATES
+from speechmeter.store.columns import ESTIMATES, TABLES
 from speechmeter.store.query import FILES, Result
 from speechmeter.store.run_dir import RunDir
 
@@ -21,7 +21,7 @@ from speechmeter.store.run_dir import RunDir
 def query(runs: Sequence[str | Path], sql: str) -> Result:
     """Run one SELECT over the records of run directories: the names of its columns, and its rows.
 
-    Raises RunDirError for what is no run, InputError for SQL that cannot be run.
+    Raises RunDirError for what is not a run, InputError for SQL that cannot be run.
     """
     return store.query(_existing(runs), sql, estimate_rows)
 
@@ -33,11 +33,29 @@ def export(runs: Sequence[str | Path], sql: str, output: str | Path, *, force: b
     """
     path = Path(output)
     if path.suffix not in FILES:
-        raise InputError(f"a result is not written as {path.suffix or 'a file without a suffix'}", where="-o",
-                         fix=f"end the name with {' or '.join(FILES)}")  # fmt: skip
+        raise InputError(
+            f"{path.name} has no suffix that says the format", key="output", fix=f"use {' or '.join(FILES)}"
+        )
     check_free(path, force=force)
     with written_by_user(path):
         return store.export(_existing(runs), sql, estimate_rows, path)
+
+
+def split_query(words: Sequence[str]) -> tuple[list[str], str | None]:
+    """The runs, and the query after them: a last word that has a space in it and is not a directory."""
+    *runs, last = words
+    if " " not in last.strip() or Path(last).exists():
+        return list(words), None
+    if not runs:
+        raise InputError("no run is named", where="query", fix=f"{command_line('query', 'RUN')} {last!r}")
+    return runs, last
+
+
+def described(runs: Sequence[str | Path]) -> Result:
+    """The tables that a query can name, with their columns. Raises RunDirError for what is not a run."""
+    _existing(runs)
+    rows = [(name, c.name, c.type, c.meaning) for name, columns in TABLES.items() for c in columns]
+    return Result(columns=("table", "column", "type", "meaning"), rows=tuple(rows))
 
 
 def estimate_rows(name: str, run: RunDir) -> Iterator[dict[str, Any]]:
@@ -64,7 +82,7 @@ def estimate_rows(name: str, run: RunDir) -> Iterator[dict[str, Any]]:
 
 
 def _finite(value: float | None) -> float | None:
-    """None in the place of what a column cannot hold: a quotient of numbers that are nearly 0."""
+    """None for what a column cannot hold: a quotient of numbers that are nearly 0."""
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -36,10 +36,10 @@ from speechmeter.store.run_dir import RunDir, RunWriter, is_free, new_run
 Reproduced = Literal["reproduced", "not reproduced", "cannot tell"]
 
 METRICS = ("latency", "memory", "flops", "parameters", "wer", "bleu")
-"""What is held against the record unless told otherwise, as far as it has them."""
+"""What is compared by default, as far as the record has it."""
 _LEAST_ROUNDS = 2
 _FEW = 4
-"""So many cases are listed to choose from."""
+"""The most cases that a message lists to choose from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class Rerun:
 
     @property
     def outcome(self) -> Reproduced:
-        """One word for all metrics: a change in any is one, and what cannot be told is not reproduced yet."""
+        """One verdict for all metrics: not reproduced if any changed; reproduced only if none is undecided."""
         words = {v.word for v in self.comparison.verdicts}
         if words <= {"SAME"}:
             return "reproduced"
@@ -78,13 +78,18 @@ class Again:
 def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda event: None) -> Rerun:
     """Measure a case of `base` again, in fresh processes of this interpreter, and compare.
 
-    `wanted` is the case's id or the beginning of it. Raises InputError where the case cannot be had here: another
-    input, a device that is missing, a metric that it has not, code that was not trusted. Nothing is then written.
+    `wanted` is the case's id or the beginning of it. Raises InputError where the case cannot be measured here: another
+    input, a missing device, a metric that it does not have, code that was not trusted. Nothing is then written.
     """
     group = _chosen(base, wanted)
     case = group[0].case
-    _check_measured(group, base.path)
-    thresholds = dict.fromkeys(_held(group, how.metrics), how.min_effect)
+    if not any(record.status == "ok" for record in group):
+        raise InputError(
+            f"no round of {case.label} was measured: {group[-1].status}",
+            where=str(base.path),
+            fix="choose a case that was measured",
+        )
+    thresholds = dict.fromkeys(_compared(group, how.metrics), how.min_effect)
     _check_trust(case.subject, base.path, how.trust)
     _check_input(case.workload.source, case.workload.options)
     scores = case.protocol.quality or Quality()
@@ -96,17 +101,20 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
         # the plan that is stored is only a note: the case itself is in every record
         store.begin(f"# {case.id} of {base.path.resolve().name}, measured again: {case.label}\n")
         executor = SubprocessExecutor(limits, Keep(folder=store.artifacts_path.resolve()))
-        rounds = _rounds(case, group, how)
+        rounds = how.rounds or max(_LEAST_ROUNDS, sum(record.status == "ok" for record in group))
+        if all_exact(case.meters):
+            rounds = 1  # a second count would be the same
         run_sweep(Sweep(cases=[case], rounds=Rounds(least=rounds, most=rounds)), executor, store, watch)
     fresh = select(str(output))
     found = compare(
         replace(base, groups=(group,), filters={}), fresh, thresholds, allow_different=True, every_cell=True
     )
+    machine, code = environment_differences(_known(base, group, "facts"), _known(fresh, fresh.groups[0], "facts"))
     return Rerun(
         path=output,
         case=case,
         comparison=found,
-        differences=tuple(_differences(base, group, fresh)),
+        differences=(*machine, *code),
         states=(_known(base, group, "state"), _known(fresh, fresh.groups[0], "state")),
     )
 
@@ -123,19 +131,19 @@ def _chosen(base: Selection, wanted: str) -> tuple[Record, ...]:
         raise _name_one(f"{len(ids)} cases begin with {wanted!r}", base, [case for case, _ in fitting])
     case, group = fitting[0]
     if len(fitting) > 1:
-        raise several_hosts(f"{case.id} stands here on", base, {group[0].case.axes[HOST] for _, group in fitting})
-    plain = replace(case, axes={name: value for name, value in case.axes.items() if name != VARIANT})
+        raise several_hosts(f"{case.id} was measured on", base, {group[0].case.axes[HOST] for _, group in fitting})
+    plain = case.without_axis(VARIANT)
     return tuple(replace(record, case=plain) for record in group)
 
 
 def _name_one(what: str, base: Selection, cases: Iterable[Case]) -> InputError:
     names = [f"{id} ({label})" for id, label in {case.id: case.label for case in cases}.items()]
     more = ", …" if len(names) > _FEW else ""
-    return InputError(what, where=str(base.path), fix=f"name one: {', '.join(names[:_FEW])}{more}")
+    return InputError(what, where=str(base.path), fix=f"choose one: {', '.join(names[:_FEW])}{more}")
 
 
 def _check_left_out(run: Path, wanted: str) -> None:
-    """A case that its plan left out is in the run, and was never measured."""
+    """A case that its plan left out is in the run, although it was never measured."""
     records = RunDir(run).records()
     for record in records:
         if wanted and record.status == "skipped" and record.case.id.startswith(wanted):
@@ -146,54 +154,43 @@ def _check_left_out(run: Path, wanted: str) -> None:
             )
 
 
-def _check_measured(group: Sequence[Record], run: Path) -> None:
-    if not any(record.status == "ok" for record in group):
-        raise InputError(
-            f"no round of {group[0].case.label} was measured: {group[-1].status}",
-            where=str(run),
-            fix="choose a case that was measured",
-        )
-
-
 def _check_trust(subject: Spec, run: Path, trusted: bool) -> None:
     """Code that a record names runs only where the user says so."""
     named = [subject.plugin, *(plugin_of(str(stage.get("load", ""))) for stage in subject.options.get("stages", ()))]
     if not trusted and any(plugins.subject(name).runs_code for name in named):
         raise SubjectError(
-            f"{subject.name} runs code that the record names", where=str(run), fix="read that code, then add --trust"
+            f"{subject.name} runs code that the record names", where=str(run), fix="read that code, then add `trust`"
         )
 
 
-def _check_input(source: str, told: Mapping[str, Any]) -> None:
-    """A file that changed is another input, and its figures are no repetition."""
-    known = {key: value for key, value in told.items() if key in CONTENT_HASHES}
-    if known and content_hashes(Path(source)) != known:
-        there = Path(source).exists()
-        raise InputError(
-            "this is not the input that was measured: its content changed" if there else "the input is not here",
-            where=source,
-            fix="start where the run was started, with the same file" if not there else "bring the old file back",
-        )
+def _check_input(source: str, options: Mapping[str, Any]) -> None:
+    """A file that changed is another input: measuring it would not repeat the record."""
+    known = {key: value for key, value in options.items() if key in CONTENT_HASHES}
+    if not known or content_hashes(Path(source)) == known:
+        return
+    if Path(source).exists():
+        raise InputError("its content changed since it was measured", where=source, fix="restore the old content")
+    raise InputError("the input is missing", where=source, fix="run the command from the folder of the first run")
 
 
 def _check_machine(case: Case, limits: Limits, run: Path) -> None:
-    """What a plan would be advised to lower or leave out belongs to the record, and cannot be chosen."""
+    """Advice to lower a limit or leave out a device does not apply: the record fixes both."""
     try:
         preflight([case], limits)
     except DeviceError as error:
-        fix = "this record can only be repeated on a machine that has what it was measured with"
+        fix = "repeat this record on a machine that has what it was measured with"
         raise DeviceError(error.reason, where=str(run), fix=fix) from error
 
 
-def _held(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
-    """What is held against the record: the metrics asked for, all of which it must have, else the usual ones."""
+def _compared(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
+    """The metrics to compare: those asked for, all of which the record must have, else the usual ones."""
     label = group[0].case.label
     lacking = [name for name in asked if not _has(group, name)]
     if lacking:
-        raise InputError(f"{label} has no {lacking[0]}", where="--metric", fix=_choices(group))
+        raise InputError(f"{label} has no {lacking[0]}", key="metric", fix=_choices(group))
     found = list(asked) or [name for name in METRICS if _has(group, name)]
     if not found:
-        raise InputError(f"{label} has none of {', '.join(METRICS)}", where="--metric", fix=_choices(group))
+        raise InputError(f"{label} has none of {', '.join(METRICS)}", key="metric", fix=_choices(group))
     return found
 
 
@@ -207,17 +204,11 @@ def _choices(group: Sequence[Record]) -> str:
     return "choose from: " + ", ".join(sorted({m.name for m in metrics.known() if estimate(group, m) is not None}))
 
 
-def _rounds(case: Case, group: Sequence[Record], how: Again) -> int:
-    if all_exact(case.meters):
-        return 1
-    return how.rounds or max(_LEAST_ROUNDS, sum(record.status == "ok" for record in group))
-
-
 def _free_output(output: Path | None, case: Case) -> Path:
     if output is None:
         return new_run(f"rerun-{case.id[:6]}")
     if not is_free(output):
-        raise RunDirError("something stands here already", where=str(output), fix="choose another -o")
+        raise RunDirError("it already exists", where=str(output), fix="choose another `output`")
     return output
 
 
@@ -225,18 +216,11 @@ def _limits(case: Case, run: Path) -> Limits:
     """Those of the plan that the run keeps, else a plan's usual ones. The memory of a search is in its protocol."""
     stored = RunDir(run).plan_path
     try:
-        told = LimitsEntry.model_validate(parse_plan(read_text(stored), stored.name).data.get("limits", {}))
+        entry = LimitsEntry.model_validate(parse_plan(read_text(stored), stored.name).data.get("limits", {}))
     except (InputError, ValidationError):
-        told = LimitsEntry()
-    memory_gib = case.protocol.memory_gib if isinstance(case.protocol, SearchProtocol) else told.memory_gib
-    return replace(told.value(), memory_gib=memory_gib, run_s=None)
-
-
-def _differences(base: Selection, group: Sequence[Record], fresh: Selection) -> Iterator[str]:
-    old, new = _known(base, group, "facts"), _known(fresh, fresh.groups[0], "facts")
-    machine, code = environment_differences(old, new)
-    yield from machine
-    yield from code
+        entry = LimitsEntry()
+    memory_gib = case.protocol.memory_gib if isinstance(case.protocol, SearchProtocol) else entry.memory_gib
+    return replace(entry.value(), memory_gib=memory_gib, run_s=None)
 
 
 def _known(side: Selection, group: Sequence[Record], part: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Score files of utterances that another tool wrote, or we did: the same figures, intervals and pairs as in a run."""
+"""Score files of utterances, ours or of another tool, with the figures, intervals and pairs that a run has."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from speechmeter.core import metrics, plugins
+from speechmeter.core.axes import Axes
 from speechmeter.core.errors import InputError, StoreError
 from speechmeter.core.protocol import protocol_from_json
 from speechmeter.core.quality import NORMALISERS, VERSIONS, normaliser_id
 from speechmeter.core.types import Case, Measurement, Record, Spec, by_turns
 from speechmeter.core.utterances import UTTERANCES_FILE, Utterance, read_utterances
-from speechmeter.meters.scoring import Answer, missing
-from speechmeter.meters.scoring import score as score_answers
+from speechmeter.meters.quality import Answer, missing
+from speechmeter.meters.quality import score as score_answers
 from speechmeter.report.grids import case_labels
 from speechmeter.report.quality import file_tables
 from speechmeter.report.tables import Table
@@ -38,16 +39,14 @@ def score_files(paths: Sequence[Path], normaliser: str = "basic") -> ScoredFiles
     """Read and score. Raises InputError for a file without a usable line, an unknown normaliser, a missing package."""
     if normaliser not in (*NORMALISERS, *VERSIONS):
         raise InputError(
-            f"there is no normaliser {normaliser!r}",
-            where="--normaliser",
-            fix=plugins.nearest(normaliser, list(NORMALISERS)),
+            f"unknown normaliser {normaliser!r}", key="normaliser", fix=plugins.nearest(normaliser, list(NORMALISERS))
         )
     lacking = missing(_SCORES)
     if lacking is not None:
         raise InputError(lacking)
     repeated = next((path for index, path in enumerate(paths) if path in paths[:index]), None)
     if repeated is not None:
-        raise InputError("this file stands twice", where=str(repeated), fix="name each file once")
+        raise InputError("this file is named twice", where=str(repeated), fix="name each file once")
     names = [system_name(path) for path in paths]
     read = {
         name if names.count(name) == 1 else str(path): read_utterances(path)
@@ -60,7 +59,7 @@ def score_files(paths: Sequence[Path], normaliser: str = "basic") -> ScoredFiles
 
 
 def system_name(path: Path) -> str:
-    """What a file is called in tables: its run and case where it stands among the artifacts of one, else its path."""
+    """What a file is called in tables: its run and case if it is an artifact of a run, else its path."""
     folder = path.absolute().parent
     run, case_id = folder.parent.parent, folder.name
     if path.name != UTTERANCES_FILE or not is_run(run):
@@ -77,31 +76,20 @@ def _record(name: str, utterances: Sequence[Utterance], normaliser_id: str) -> R
     case = Case(
         subject=Spec(plugin="file", name=name, source=name),
         workload=Spec(plugin="file", name="utterances"),
-        axes={},
+        axes=Axes(),
         meters=("latency", "quality"),
         protocol=protocol_from_json({}),
     )
-    return Record(
-        case=case,
-        round=0,
-        sequence=0,
-        status="ok",
-        measurements=(
-            *_seconds(utterances),
-            *score_answers(answers, _SCORES, normaliser_id),
-        ),
-    )
+    measurements = (*_seconds(utterances), *score_answers(answers, _SCORES, normaliser_id))
+    return Record(case=case, round=0, sequence=0, status="ok", measurements=measurements)
 
 
 def _seconds(utterances: Sequence[Utterance]) -> list[Measurement]:
-    """Times and durations, each as a whole or not at all: a sum that leaves some out is none."""
+    """Times and durations, each only if every utterance has one: a sum over some of them would mislead."""
     times = [one.time_s for one in utterances if one.time_s is not None]
     durations = [one.duration_s for one in utterances if one.duration_s is not None]
     found = []
-    for metric, name, values in (
-        (metrics.LATENCY, "time", times),
-        (metrics.AUDIO_SECONDS, "duration", durations),
-    ):
+    for metric, name, values in ((metrics.LATENCY, "time", times), (metrics.AUDIO_SECONDS, "duration", durations)):
         lacking = len(utterances) - len(values)
         if lacking:
             found.append(Measurement.absent(metric, f"{lacking} of {len(utterances)} utterances have no {name}"))

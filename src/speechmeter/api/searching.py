@@ -1,4 +1,4 @@
-"""From a study that asks for the largest that fits to its search."""
+"""The search for the largest input that fits, from a study that asks for it."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from speechmeter.plan.study import Study
 
 
 def check_search(study: Study, launcher: str, *, two_interpreters: bool) -> None:
-    """Raise InputError for a search that cannot be made as asked; nothing for a study without one."""
+    """Raise InputError for a search that cannot be made as asked. A study without one passes."""
     if study.plan.find is None:
         return
     if two_interpreters:
         raise InputError(
-            "a search takes one interpreter: what fits is found by trying, not by comparing",
-            where="--baseline-python",
-            fix="search in each environment on its own",
+            "`find` tries one size after another, so it cannot compare two interpreters",
+            key="baseline_python",
+            fix="search with each interpreter on its own",
         )
     if launcher not in ("subprocess", "inline"):
         raise InputError(
-            f"a search goes on from what its last trial gave, one after another: {launcher} has nothing to spread",
-            where="--launcher",
-            fix="use --launcher subprocess on the machine in question",
+            f"`find` runs one trial after another, so it cannot use the launcher {launcher}",
+            key="launcher",
+            fix="use `launcher: subprocess` on the machine in question",
         )
     if launcher == "subprocess":
         return
     on_cpu = [case for case in study.cells.cases if case.device.is_cpu]
     if on_cpu:
         raise DeviceError(
-            "a search on the CPU inline would end with this very process when memory runs out",
+            "a search on the CPU ends when memory runs out, and with the launcher inline that would end this process",
             where=study.place(on_cpu[0], "device"),
-            fix="use --launcher subprocess",
+            fix="use `launcher: subprocess`",
         )
     if study.plan.limits.memory_gib is not None:
         raise InputError(
-            "inline has no limits, so what fits into limits.memory_gib cannot be found there",
+            "the launcher inline has no limits, so a search cannot respect `limits.memory_gib`",
             where=study.source.place(("limits",)),
-            fix="use --launcher subprocess",
+            fix="use `launcher: subprocess`",
         )
 
 
 def search_of(study: Study, sweep: Sweep) -> Search:
-    """The search that a study asks for; `sweep` holds its lines and those that cannot be had."""
+    """The search that a study asks for; `sweep` holds its lines and those that are not available."""
     plan = study.plan
     assert plan.find is not None
     target = TARGETS[plan.find]
@@ -58,7 +58,7 @@ def search_of(study: Study, sweep: Sweep) -> Search:
 
 
 def search_lines(search: Search) -> list[str]:
-    """What a search would do, in a line for each of its lines."""
+    """What a search would do, one text for each of its lines."""
     target, left_out = search.target, {skip.case.id: skip.reason for skip in search.unavailable}
     most = target.value(target.steps(search.most))
     return [

@@ -14,7 +14,8 @@ from typing import Literal
 from speechmeter.analysis.derived import why_absent
 from speechmeter.analysis.estimate import estimate
 from speechmeter.api.live import measure
-from speechmeter.api.runs import Options, run_study
+from speechmeter.api.runs import run_study
+from speechmeter.api.starting import Options
 from speechmeter.core import metrics
 from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError

@@ -1,68 +1,88 @@
-"""`speechmeter compare`: is NEW slower than BASE?"""
+"""`speechmeter compare`: is NEW slower than BASE? With `--history`: at which commit did it become slower?"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from speechmeter.cli.saying import say
+from speechmeter.cli.options import format_option
+from speechmeter.cli.printing import console_for, print_tables, say
 
 if TYPE_CHECKING:
     from speechmeter.api.comparing import Comparison
 
-_FORMATS = ("table", "markdown", "json", "github")
+_HISTORY = "Comparing many runs"
 
 
 def compare(
-    base: str | None = typer.Argument(None, help="A run, or some of it: RUN@model=a,batch=1.", show_default=False),
-    new: str | None = typer.Argument(None, help="Another run, or another part of the same.", show_default=False),
-    metric: list[str] | None = typer.Option(None, help="latency, rtf, memory, parameters, modules, …; repeatable."),
-    min_effect: str = typer.Option("5%", help="The smallest change that counts."),
-    thresholds: Path | None = typer.Option(None, help="YAML file with a smallest effect for each metric."),
+    base: str | None = typer.Argument(
+        None, metavar="BASE", help="A run directory, or a part of it: RUN@model=a,batch=1.", show_default=False
+    ),
+    new: str | None = typer.Argument(
+        None, metavar="NEW", help="Another run, or another part of the same run.", show_default=False
+    ),
+    metric: list[str] | None = typer.Option(
+        None,
+        metavar="METRIC",
+        help="What to compare: latency, rtf, memory, parameters, modules, …  Repeatable. The default is latency.",
+    ),
+    min_effect: str = typer.Option("5%", metavar="SHARE", help="The smallest change that counts."),
+    thresholds: Path | None = typer.Option(
+        None, metavar="FILE", help="A YAML file with the smallest change that counts for each metric."
+    ),
     allow_different: bool = typer.Option(
-        False, "--allow-different", help="Compare although protocol or machine differ."
+        False, "--allow-different", help="Compare even if the protocol or the machine differs."
     ),
     allow_missing: bool = typer.Option(False, "--allow-missing", help="Accept that NEW lacks cells that BASE has."),
     every_cell: bool = typer.Option(
-        False, "--every-cell", help="Judge every cell by itself: no correction for their number, all must be settled."
+        False, "--every-cell", help="Judge each cell alone, without a correction for their number."
     ),
+    format: str = format_option("table", "markdown", "json", "github"),
     history: str | None = typer.Option(
-        None, help="Instead of two runs: level shifts over all runs in this folder, DIR or DIR@model=a."
+        None,
+        metavar="DIR",
+        help="Instead of BASE and NEW, follow each case over all runs in this folder: DIR or DIR@model=a.",
+        rich_help_panel=_HISTORY,
     ),
-    last: int | None = typer.Option(None, min=1, help="With --history: only so many newest runs."),
-    format: str = typer.Option("table", help="table, markdown, json or github."),
+    last: int | None = typer.Option(
+        None, metavar="N", min=1, help="Use only the N newest runs of the folder.", rich_help_panel=_HISTORY
+    ),
 ) -> None:
-    """Verdict for each cell: SLOWER, FASTER, SAME, or CANNOT TELL. Exit 1 on a regression, 3 when it cannot tell.
+    """Compare two runs cell by cell. The verdict for a cell is SLOWER, FASTER, SAME or CANNOT TELL.
 
-    Many cells are judged together: a regression is one that holds among all of them, and there is none where the
-    geometric mean of the change lies within --min-effect.
+    The exit code is 1 on a regression, and 3 if the command cannot tell. A cell counts as a regression only if it
+    still holds when all cells are judged together, and if the geometric mean of all changes exceeds --min-effect.
 
-    With --history: the levels of each case over many runs; exit 1 where the newest shift is a regression,
-    or the newest run failed.
+    With --history, the command looks for level shifts of each case over many runs. The exit code is 1 if the newest
+    shift is a regression or the newest run failed.
+
+    \b
+    Examples:
+      speechmeter compare runs/before runs/after
+      speechmeter compare runs/both@model=a runs/both@model=b --metric rtf
+      speechmeter compare --history runs --last 20
     """
-    from speechmeter.api.comparing import compare as compare_selections
-    from speechmeter.api.comparing import read_thresholds, select, share
-    from speechmeter.cli.history import show_history
+    from speechmeter.api import comparing
     from speechmeter.core.errors import InputError
-    from speechmeter.core.plugins import nearest
 
-    if format not in _FORMATS:
-        raise InputError(f"there is no format {format!r}", where="--format", fix=nearest(format, list(_FORMATS)))
-    effect = share(min_effect, "--min-effect")
-    wanted = dict.fromkeys(metric or ["latency"], effect)
-    if thresholds is not None:
-        wanted = {**(wanted if metric else {}), **read_thresholds(thresholds)}
+    wanted = comparing.thresholds_of(metric or [], min_effect, thresholds)
     shown = min_effect if thresholds is None else f"as {thresholds} says"
-    _check_sides(base, new, history, last)
     if history is not None:
-        code = show_history(history, wanted, last, format, shown)
+        if base is not None:
+            raise InputError("it cannot be combined with BASE and NEW", key="history", fix="leave out one of the two")
+        code = _history(history, wanted, last, format, shown)
     else:
-        found = compare_selections(
-            select(base or ""),
-            select(new or ""),
+        if new is None:
+            raise InputError("two runs are needed", where="compare", fix="give BASE and NEW, or `history: DIR`")
+        if last is not None:
+            raise InputError("it needs a history", key="last", fix="add `history: DIR`")
+        found = comparing.compare(
+            comparing.select(base or ""),
+            comparing.select(new),
             wanted,
             allow_different=allow_different,
             allow_missing=allow_missing,
@@ -74,32 +94,31 @@ def compare(
         raise typer.Exit(code)
 
 
-def _check_sides(base: str | None, new: str | None, history: str | None, last: int | None) -> None:
-    """Two runs or a folder of them, not both."""
-    from speechmeter.core.errors import InputError
-
-    if history is not None and base is not None:
-        raise InputError("a history takes no BASE and NEW", where="--history", fix="leave out one of the two")
-    if history is None and new is None:
-        raise InputError(
-            "two runs are compared, or a folder of them", where="compare", fix="give BASE and NEW, or --history DIR"
-        )
-    if history is None and last is not None:
-        raise InputError("only a history has newest runs", where="--last", fix="add --history DIR")
-
-
 def _print(found: Comparison, format: str, min_effect: str) -> None:
-    from speechmeter.cli.console import console_for
     from speechmeter.report.comparison import comparison_json, comparison_table, github
-    from speechmeter.report.terminal import draw
-    from speechmeter.report.text import markdown
 
     table = comparison_table(found.family, found.notes, min_effect)
     if format == "json":
         say(comparison_json(found.family, found.notes))
-    elif format == "markdown":
-        say(markdown([table]))
     elif format == "github":
         say(github(table, found.family))
     else:
-        draw([table], console_for(sys.stdout))
+        print_tables([table], format)
+
+
+def _history(folder: str, thresholds: Mapping[str, float], last: int | None, format: str, min_effect: str) -> int:
+    """Print the levels over all runs of a folder; the exit code."""
+    from speechmeter.api.histories import history
+    from speechmeter.cli.progress import counting
+    from speechmeter.report.history import history_github, history_json, history_table
+
+    with counting(console_for(sys.stderr), "runs") as watch:
+        found = history(folder, thresholds, last=last, watch=watch)
+    table = history_table(found.series, found.runs, found.notes, min_effect)
+    if format == "json":
+        say(history_json(found.series, found.notes))
+    elif format == "github":
+        say(history_github(table, found.series))
+    else:
+        print_tables([table], format)
+    return found.exit_code

@@ -1,21 +1,115 @@
-"""`speechmeter data`: datasets, and what models made of them as files."""
+"""`speechmeter data`: smaller subsets of a dataset, and scores of model outputs that are stored as files."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import typer
 
-from speechmeter.cli import score, subset
+from speechmeter.cli.options import TABLE_FORMATS, Command, format_option
+from speechmeter.cli.printing import console_for, note, print_tables, say
 
-app = typer.Typer(
-    help="Datasets, and outputs of models as files.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
-app.command("subset")(subset.subset)
-app.command("score")(score.score)
+_SUMMARY = "Make subsets of a dataset, and score model outputs that are stored as files."
+_WHICH = "Which items to take"
+_READING = "How the list is read"
+
+app = typer.Typer(help=_SUMMARY, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
-@app.callback()
-def _options() -> None:
-    """Datasets, and outputs of models as files."""
+@app.callback(help=_SUMMARY)
+def _options() -> None: ...
+
+
+@app.command(cls=Command)
+def subset(
+    source: Path = typer.Argument(
+        ..., metavar="SOURCE", help="A list of utterances, or a folder of audio files.", show_default=False
+    ),
+    count: int | None = typer.Option(
+        None, metavar="N", min=1, help="Number of items to take. The default is all.", rich_help_panel=_WHICH
+    ),
+    pick: str | None = typer.Option(
+        None,
+        metavar="HOW",
+        help="How to choose them: first, random (the default with --count), shortest or longest; "
+        "or all, which writes one file each for the last three.",
+        rich_help_panel=_WHICH,
+    ),
+    ref_dataset: Path | None = typer.Option(
+        None, metavar="LIST", help="Take only items whose ids are in this list.", rich_help_panel=_WHICH
+    ),
+    seed: int = typer.Option(0, metavar="N", min=0, help="Seed of the random choice.", rich_help_panel=_WHICH),
+    longest: float = typer.Option(
+        3600.0, metavar="SECONDS", help="Leave out items that are longer than this.", rich_help_panel=_WHICH
+    ),
+    format: str = typer.Option(
+        "auto", metavar="FORMAT", help="Format of SOURCE, if it cannot be recognised.", rich_help_panel=_READING
+    ),
+    root: Path | None = typer.Option(
+        None, metavar="DIR", help="The folder that paths in SOURCE are relative to.", rich_help_panel=_READING
+    ),
+    channel: str = typer.Option(
+        "mix", metavar="N", help="Channel to read: mix, or a number counted from 0.", rich_help_panel=_READING
+    ),
+    output: Path | None = typer.Option(
+        None,
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="The list to write: set.tsv, set.jsonl or set.npy. Without it, only statistics are printed.",
+    ),
+    force: bool = typer.Option(False, "--force", help="Replace output files that exist."),
+) -> None:
+    """Read a list of utterances, choose items, print how long they are, and write them as a new list.
+
+    \b
+    Example:
+      speechmeter data subset train.tsv --count 500 -o train-500.tsv
+    """
+    from speechmeter.api import datasets
+    from speechmeter.cli.progress import counting
+
+    subsets = datasets.subsets(
+        source, output=output, count=count, pick=pick, ref_dataset=ref_dataset, seed=seed, format=format, root=root,
+        longest_s=longest, channel=channel, force=force,
+    )  # fmt: skip
+    for choice, file in subsets:
+        with counting(console_for(sys.stderr), "reading") as watch:
+            found = datasets.select(choice, watch=watch)
+        name = f"{choice.how}: " if len(subsets) > 1 else ""
+        seconds = [item.seconds for item in found.items]
+        mean_s = sum(seconds) / len(seconds)
+        say(f"{name}{len(seconds)} items · min {min(seconds):.2f} s · max {max(seconds):.2f} s · mean {mean_s:.2f} s")
+        for line in found.notes:
+            note(line)
+        if found.left_out.count:
+            note(found.left_out.line(most=len(found.left_out.first)))
+        if file is not None:
+            say(f"written: {', '.join(map(str, datasets.write_subset(found, choice, file)))}")
+
+
+@app.command(cls=Command)
+def score(
+    files: list[Path] = typer.Argument(
+        ...,
+        metavar="FILE…",
+        help="One file for each system: JSON lines with audio_filepath, duration, time, text and pred_text.",
+    ),
+    normaliser: str = typer.Option(
+        "basic", metavar="NAME", help="Text normaliser: english, basic or none, or an older version such as basic.v1."
+    ),
+    format: str = format_option(*TABLE_FORMATS),
+) -> None:
+    """Print WER, CER and RTFx of each file, and the differences between them. Unusable lines are reported.
+
+    \b
+    Example:
+      speechmeter data score whisper.jsonl parakeet.jsonl --normaliser english
+    """
+    from speechmeter.api.scoring import score_files
+
+    found = score_files(files, normaliser)
+    for line in found.bad_lines:
+        note(f"left out: {line}")
+    print_tables(found.tables(), format)

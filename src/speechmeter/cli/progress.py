@@ -8,27 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from speechmeter.analysis.estimate import estimate
-from speechmeter.core import metrics
 from speechmeter.core.printable import one_line
 from speechmeter.core.types import Record
-from speechmeter.launch.recorder import Event
-from speechmeter.report.numbers import number
+
+if TYPE_CHECKING:
+    from speechmeter.launch.recorder import Event
 
 _BAR = 24
 _REDRAW_S = 0.1
-_TOLD = (metrics.LATENCY, metrics.FLOPS, metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CUDA_ALLOCATED)
-"""The first of these that a record holds stands in its line."""
 
 
 @contextmanager
 def progress(console: Console) -> Iterator[Callable[[Event], None]]:
-    """A watcher for `run_sweep` that shows what is done, what runs, and how long it may still take."""
+    """A watcher of a run that shows what is done, what is running, and how much time is left."""
     if not console.is_terminal:
         yield _Lines(console).watch
         return
@@ -38,7 +36,7 @@ def progress(console: Console) -> Iterator[Callable[[Event], None]]:
 
 @contextmanager
 def counting(console: Console, what: str) -> Iterator[Callable[[int, int], None]]:
-    """A watcher of items that are gone through: a bar in a terminal, nothing in a log file."""
+    """A watcher of items that are read one by one: a bar in a terminal, nothing in a log file."""
     if not console.is_terminal:
         yield lambda done, of: None
         return
@@ -72,18 +70,24 @@ class _Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._begun = monotonic()
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
 
     def watch(self, event: Event) -> None:
-        """Print a finished case, and once what is left out and why."""
+        """Print a finished case, and once for each case that is left out, why."""
         if event.record is None:
             return
-        line = one_line(self._line(event, event.record) if event.kind == "finished" else _left_out(event.record))
-        if line not in self._told:
-            self._told.add(line)
+        if event.kind == "finished":
+            line = self._line(event, event.record)
+        else:
+            line = f"left out: {event.record.case.subject.name}: {event.record.reason}"
+        line = one_line(line)
+        if line not in self._printed:
+            self._printed.add(line)
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _line(self, event: Event, record: Record) -> str:
+        from speechmeter.api.runs import outcome  # heavy, and loaded already by whoever measures
+
         width = len(str(event.total))
         parts = [f"[{event.done:{width}}/{event.total}] {event.case.label}"]
         if event.round:
@@ -94,7 +98,7 @@ class _Lines:
         return " · ".join(parts)
 
     def left_s(self, event: Event) -> float:
-        """Time left, if the rest goes as the part that is done."""
+        """Seconds left, if the rest goes at the pace so far."""
         return (monotonic() - self._begun) / max(1, event.done) * (event.total - event.done)
 
 
@@ -112,19 +116,3 @@ class _Bar(_Lines):
         left = f"about {duration(self.left_s(event))} left" if event.done else ""
         text = f"{_bar(event.done, event.total)}  {running}  {left}"
         self._live.update(Text(one_line(text), no_wrap=True, overflow="ellipsis"), refresh=True)
-
-
-def _left_out(record: Record) -> str:
-    return f"left out: {record.case.subject.name}: {record.reason}"
-
-
-def outcome(record: Record) -> str:
-    """What a record says, in a few words."""
-    if record.status != "ok":
-        return f"{record.status}: {record.reason}"
-    found = [figure for metric in _TOLD if (figure := estimate([record], metric)) is not None]
-    if not found:
-        return "ok"
-    rtf = estimate([record], metrics.RTF)
-    text = number(found[0].value, found[0].metric.unit)
-    return text if rtf is None else f"{text}, RTF {number(rtf.value, '1')}"

@@ -1,79 +1,78 @@
-"""`speechmeter query`: SQL over the records of runs, printed or written to a file."""
+"""`speechmeter query` and `speechmeter merge`: SQL over the records of runs, and several runs as one."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from speechmeter.cli.saying import say
-
-if TYPE_CHECKING:
-    from speechmeter.store.query import Result
+from speechmeter.cli.options import TABLE_FORMATS, format_option
+from speechmeter.cli.printing import console_for, note, say
 
 
 def query(
     words: list[str] = typer.Argument(
-        ..., metavar='RUN… ["SELECT …"]', help="Run directories, then one SELECT; without it tables are described."
+        ..., metavar='RUN… ["SELECT …"]', help="Run directories, then one SELECT. Without it, tables are described."
     ),
-    format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
-    output: Path | None = typer.Option(None, "-o", "--output", help="Write to FILE.parquet or FILE.csv instead."),
-    force: bool = typer.Option(False, "--force", help="Replace the file at -o."),
+    format: str = format_option(*TABLE_FORMATS),
+    output: Path | None = typer.Option(
+        None, "-o", "--output", metavar="FILE", help="Write the rows to FILE.parquet or FILE.csv instead."
+    ),
+    force: bool = typer.Option(False, "--force", help="Replace the output file if it exists."),
 ) -> None:
-    """Ask records by SQL: tables records, measurements, estimates and environments."""
-    from speechmeter.api import querying
-    from speechmeter.cli.console import console_for
-    from speechmeter.core.errors import InputError
-    from speechmeter.core.plugins import nearest
-    from speechmeter.report.numbers import counted
-    from speechmeter.report.results import FORMATS
+    """Query the records of runs with SQL. The tables are records, measurements, estimates and environments.
 
-    if format != "table" and format not in FORMATS:
-        raise InputError(f"there is no format {format!r}", where="--format", fix=nearest(format, ["table", *FORMATS]))
-    runs, sql = _split(words)
+    \b
+    Example:
+      speechmeter query runs/laptop "SELECT subject, seconds, value FROM estimates WHERE metric = 'latency.v1'"
+    """
+    from speechmeter.api import querying
+    from speechmeter.core.errors import InputError
+    from speechmeter.report.numbers import counted
+    from speechmeter.report.results import FORMATS, result_table
+    from speechmeter.report.terminal import draw
+
+    runs, sql = querying.split_query(words)
     if output is not None:
         if sql is None:
-            raise InputError("there is no query to write", where="-o", fix='say what: "SELECT * FROM estimates"')
+            raise InputError("there is no query to write", key="output", fix='add one: "SELECT * FROM estimates"')
         count = querying.export(runs, sql, output, force=force)
         say(f"{counted(count, 'row')} · {output}")
         return
     title = "tables" if sql is None else " ".join(sql.split())
     with console_for(sys.stderr).status("reading records"):
-        result = _described(runs) if sql is None else querying.query(runs, sql)
-    _print(title, result, format)
-
-
-def _split(words: list[str]) -> tuple[list[str], str | None]:
-    """The runs, and the query behind them: what has a space in it and is no directory."""
-    last = words[-1]
-    if " " not in last.strip() or Path(last).exists():
-        return words, None
-    if len(words) == 1:
-        from speechmeter.core.errors import InputError
-
-        raise InputError("there is no run to ask", where="RUN", fix=f'speechmeter query RUN "{last}"')
-    return words[:-1], last
-
-
-def _described(runs: list[str]) -> Result:
-    from speechmeter.store.columns import TABLES
-    from speechmeter.store.query import Result
-    from speechmeter.store.run_dir import RunDir
-
-    for run in runs:
-        RunDir.existing(Path(run))
-    rows = [(name, c.name, c.type, c.meaning) for name, columns in TABLES.items() for c in columns]
-    return Result(columns=("table", "column", "type", "meaning"), rows=tuple(rows))
-
-
-def _print(title: str, result: Result, format: str) -> None:
-    from speechmeter.cli.console import console_for
-    from speechmeter.report.results import FORMATS, result_table
-    from speechmeter.report.terminal import draw
-
-    if format != "table":
+        result = querying.described(runs) if sql is None else querying.query(runs, sql)
+    if format == "table":
+        draw([result_table(title, result.columns, result.rows, result.notes)], console_for(sys.stdout))
+    else:
         say(FORMATS[format](title, result.columns, result.rows, result.notes).rstrip())
-        return
-    draw([result_table(title, result.columns, result.rows, result.notes)], console_for(sys.stdout))
+
+
+def merge(
+    runs: list[Path] = typer.Argument(..., metavar="RUN…", help="Run directories, usually of several machines."),
+    output: Path = typer.Option(
+        ..., "-o", "--output", metavar="DIR", help="The run directory to write. It must not exist."
+    ),
+) -> None:
+    """Merge several runs into one. A record that several runs contain is kept once.
+
+    Runs that contradict each other are refused.
+
+    \b
+    Example:
+      speechmeter merge runs/laptop runs/server -o runs/all
+    """
+    from speechmeter.api.runs import merge as merge_runs
+    from speechmeter.report.numbers import counted
+
+    made = merge_runs(runs, output)
+    for line in made.left_out:
+        note(f"left out: {line}")
+    for old, new in made.gathered.renamed:
+        note(f"two machines, or one that changed, are named {old!r}: one of them is {new!r} in the merged run")
+    hosts = sorted({record.host for record in made.gathered.records})
+    same = f", {counted(made.gathered.duplicates, 'duplicate')} left out" if made.gathered.duplicates else ""
+    count = counted(len(made.gathered.records), "record")
+    say(f"{count} of {counted(len(hosts), 'machine')} ({', '.join(hosts)}){same} · {output}")
+    say(f"to see it: speechmeter show {output}")

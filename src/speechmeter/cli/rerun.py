@@ -4,67 +4,63 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from speechmeter.cli.saying import say
+from speechmeter.cli.options import format_option
+from speechmeter.cli.printing import console_for, print_tables, say
 
-if TYPE_CHECKING:
-    from speechmeter.api.rerunning import Rerun
-
-_FORMATS = ("table", "markdown", "json")
 _EXITS = {"reproduced": 0, "not reproduced": 1, "cannot tell": 3}
 
 
 def rerun(
-    run: str = typer.Argument(..., help="A run, or some of it: RUN@host=pi."),
-    record: str = typer.Argument(..., help="The id of a case, or the beginning of it."),
-    metric: list[str] | None = typer.Option(None, help="latency, memory, flops, …; repeatable. Default: all it has."),
-    min_effect: str = typer.Option("5%", help="The smallest change that counts."),
-    rounds: int | None = typer.Option(None, min=1, help="Fresh processes; default as many as the run has, at least 2."),
-    output: Path | None = typer.Option(None, "-o", "--output", help="Run directory; default runs/<time>-rerun-<id>."),
-    trust: bool = typer.Option(False, "--trust", help="Run code that the record names."),
-    format: str = typer.Option("table", help="table, markdown or json."),
+    run: str = typer.Argument(..., metavar="RUN", help="A run directory, or a part of it: RUN@host=pi."),
+    record: str = typer.Argument(..., metavar="CASE", help="The id of a case, or the beginning of it."),
+    metric: list[str] | None = typer.Option(
+        None,
+        metavar="METRIC",
+        help="What to compare: latency, memory, flops, …  Repeatable. The default is latency, memory, FLOPs, "
+        "parameters, WER and BLEU, as far as the case has them.",
+    ),
+    min_effect: str = typer.Option("5%", metavar="SHARE", help="The smallest change that counts."),
+    rounds: int | None = typer.Option(
+        None, metavar="N", min=1, help="Number of fresh processes. The default is as many as the run has, at least 2."
+    ),
+    output: Path | None = typer.Option(
+        None, "-o", "--output", metavar="DIR", help="The run directory to write. The default is runs/<time>-rerun-<id>."
+    ),
+    trust: bool = typer.Option(False, "--trust", help="Allow code that the record names to run."),
+    format: str = format_option("table", "markdown", "json"),
 ) -> None:
-    """Measure a case of a run again with its own protocol. Exit 0 reproduced, 1 not reproduced, 3 cannot tell."""
+    """Measure a case of a run again, in the same way, and compare.
+
+    The exit code is 0 if the figures are reproduced, 1 if they are not, and 3 if the command cannot tell.
+
+    \b
+    Example:
+      speechmeter rerun runs/laptop 3f2a
+    """
     from speechmeter.api.comparing import select, share
     from speechmeter.api.rerunning import Again
     from speechmeter.api.rerunning import rerun as measure_again
-    from speechmeter.cli.console import console_for
     from speechmeter.cli.progress import progress
-    from speechmeter.core.errors import InputError
-    from speechmeter.core.plugins import nearest
+    from speechmeter.report.comparison import comparison_json, comparison_table
+    from speechmeter.report.rerunning import environment_notes, ratios
 
-    if format not in _FORMATS:
-        raise InputError(f"there is no format {format!r}", where="--format", fix=nearest(format, list(_FORMATS)))
     how = Again(
-        metrics=metric or (), min_effect=share(min_effect, "--min-effect"), rounds=rounds, output=output, trust=trust
+        metrics=metric or (), min_effect=share(min_effect, key="min_effect"), rounds=rounds, output=output, trust=trust
     )
     with progress(console_for(sys.stderr)) as watch:
         made = measure_again(select(run), record, how, watch)
-    _print(made, min_effect, format)
+    parts = [
+        f"{made.outcome}: {made.case.id} {made.case.label}", ratios(made.comparison.verdicts), str(made.path)
+    ]  # fmt: skip
+    outcome = " · ".join(part for part in parts if part)
+    notes = environment_notes(made.differences, *made.states)
+    if format == "json":
+        say(comparison_json(made.comparison.family, [*notes, outcome]))
+    else:
+        print_tables([comparison_table(made.comparison.family, notes, min_effect)], format)
+        say(outcome)
     if _EXITS[made.outcome]:
         raise typer.Exit(_EXITS[made.outcome])
-
-
-def _print(made: Rerun, min_effect: str, format: str) -> None:
-    from speechmeter.cli.console import console_for
-    from speechmeter.report.comparison import comparison_json, comparison_table
-    from speechmeter.report.rerunning import environment_notes, ratios
-    from speechmeter.report.terminal import draw
-    from speechmeter.report.text import markdown
-
-    verdicts = made.comparison.verdicts
-    parts = [f"{made.outcome}: {made.case.id} {made.case.label}", ratios(verdicts), str(made.path)]
-    last = " · ".join(part for part in parts if part)
-    notes = environment_notes(made.differences, *made.states)
-    table = comparison_table(made.comparison.family, notes, min_effect)
-    if format == "json":
-        say(comparison_json(made.comparison.family, [*notes, last]))
-        return
-    if format == "markdown":
-        say(markdown([table]))
-    else:
-        draw([table], console_for(sys.stdout))
-    say(last)

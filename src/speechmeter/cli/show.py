@@ -4,107 +4,104 @@ from __future__ import annotations
 
 import gc
 import shlex
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from speechmeter.cli.saying import say
+from speechmeter.cli.options import TABLE_FORMATS, format_option
+from speechmeter.cli.printing import note, print_tables, say
 
-if TYPE_CHECKING:
-    from speechmeter.report.tables import Table
+_ONE_VIEW = "For one table only"
 
 
 def show(
-    run: Path = typer.Argument(..., help="A run directory."),
-    metric: str | None = typer.Option(None, help="One of the words that are listed below, or any metric of the run."),
-    format: str = typer.Option("table", help="table, markdown, csv, latex or json."),
-    statistic: str = typer.Option(
-        "geomean", "--stat", help="geomean over rounds; mean-sd, mean+3sd, p50, p90, p95, p99 or max of all samples."
+    run: Path | None = typer.Argument(None, metavar="RUN", help="A run directory.", show_default=False),
+    metric: str | None = typer.Option(
+        None, metavar="METRIC", help="What to show: a word from the list below, or any metric of the run."
     ),
-    sci: bool = typer.Option(False, "--sci", help="Exponent notation."),
+    format: str = format_option(*TABLE_FORMATS),
+    statistic: str = typer.Option(
+        "geomean",
+        "--stat",
+        metavar="STATISTIC",
+        help="geomean over rounds; or mean-sd, mean+3sd, p50, p90, p95, p99 or max of all samples.",
+    ),
+    sci: bool = typer.Option(False, "--sci", help="Print numbers with exponents."),
+    explain: str | None = typer.Option(
+        None,
+        metavar="METRIC",
+        help="Explain a metric or a table in full. RUN may be left out.",
+        show_default=False,
+    ),
     split: bool = typer.Option(
-        False, "--split", help="With --metric rtf: wall time, CPU busy and GPU busy side by side."
+        False,
+        "--split",
+        help="With --metric rtf: wall time, CPU busy time and GPU busy time side by side.",
+        rich_help_panel=_ONE_VIEW,
     ),
     filter: str | None = typer.Option(
-        None, "--filter", help="Modules to list, with --metric modules: a pattern such as 'encoder.layers.*'."
+        None,
+        "--filter",
+        metavar="PATTERN",
+        help="With --metric modules: list only modules that match, such as 'encoder.layers.*'.",
+        rich_help_panel=_ONE_VIEW,
     ),
     sort: str | None = typer.Option(
         None,
         "--sort",
+        metavar="COLUMN",
         help="With --metric operators: own-time, total-time, calls, own-memory, memory, flops or name.",
+        rich_help_panel=_ONE_VIEW,
     ),
     limit: int | None = typer.Option(
-        None, "--limit", help="With --metric operators: how many to list of each case (default 20)."
+        None,
+        "--limit",
+        metavar="N",
+        help="With --metric operators: number of operators to list for each case. The default is 20.",
+        rich_help_panel=_ONE_VIEW,
     ),
     assume: list[str] = typer.Option(
-        [], "--assume", help="A rate for the energy table: tdp_w=65, co2_g_per_kwh=400, price_per_kwh=0.30. Repeatable."
+        [],
+        "--assume",
+        metavar="RATE",
+        help="With --metric energy: a rate such as tdp_w=65, co2_g_per_kwh=400 or price_per_kwh=0.30. Repeatable.",
+        rich_help_panel=_ONE_VIEW,
     ),
     at: list[str] = typer.Option(
-        [], "--at", help="A size to extrapolate to, with --metric growth: seconds=60, batch=64. Repeatable."
+        [],
+        "--at",
+        metavar="SIZE",
+        help="With --metric growth: a size to extrapolate to, such as seconds=60 or batch=64. Repeatable.",
+        rich_help_panel=_ONE_VIEW,
     ),
 ) -> None:
-    """Print the tables of a run: by default the first figure of each meter."""
-    from speechmeter.analysis.assumed import read_assumptions
-    from speechmeter.analysis.estimate import STATISTICS
+    """Print the tables of a run. Without --metric, these are the first figures of each meter.
+
+    \b
+    Examples:
+      speechmeter show runs/laptop
+      speechmeter show runs/laptop --metric rtf --format csv
+      speechmeter show --explain rtf
+    """
+    from speechmeter.api import showing
     from speechmeter.core.errors import InputError
-    from speechmeter.core.hosts import hosts_apart
-    from speechmeter.core.plugins import nearest
-    from speechmeter.report.absent import refuse_absent
-    from speechmeter.report.choose import tables
-    from speechmeter.report.growth import read_at
-    from speechmeter.report.methods.paragraph import WORD, methods, written
-    from speechmeter.report.tables import with_notes
-    from speechmeter.report.text import FORMATS
-    from speechmeter.store.planned import unfinished
-    from speechmeter.store.run_dir import RunDir
 
-    gc.disable()  # a command this short frees nothing by it, and a third of its time would go there
-    if format != "table" and format not in FORMATS:
-        raise InputError(f"there is no format {format!r}", where="--format", fix=nearest(format, ["table", *FORMATS]))
-    if statistic not in STATISTICS:
-        raise InputError(
-            f"there is no statistic {statistic!r}", where="--stat", fix=nearest(statistic, list(STATISTICS))
-        )
-    store = RunDir.existing(run)
-    stored = store.records()
-    if left := unfinished(run, stored):
-        say(f"speechmeter: this run is unfinished: {left}; continue with --resume -o {shlex.quote(str(run))}", err=True)
-    if metric == WORD:
-        say(written(methods(stored, store.environments(), statistic), format))
+    gc.disable()  # a command this short has nothing to free, and collecting takes a third of its time
+    if explain is not None:
+        say(showing.explained(explain, run))
         return
-    records = hosts_apart(stored)
-    if assume and metric not in (None, "energy"):
-        raise InputError("rates are for the energy table", where="--assume", fix="--metric energy, or none")
-    if filter is not None and metric != "modules":
-        raise InputError("a pattern is for the modules", where="--filter", fix="add --metric modules")
-    if at and metric != "growth":
-        raise InputError("sizes are for the table of growth", where="--at", fix="add --metric growth")
-    found = tables(
-        records,
-        metric,
-        statistic,
-        read_assumptions(assume),
-        filter,
-        beside=split,
-        at=read_at(at),
-        sort=sort,
-        limit=limit,
-        where="--metric",
-    )
-    refuse_absent(found, records, metric, run, beside=split)
-    found = with_notes(found, store.notes)
-    if format != "table":
-        say(FORMATS[format](found, sci=sci).rstrip())
+    if run is None:
+        raise InputError("no run directory is given", where="show", fix="name one: speechmeter show RUN")
+    found = showing.shown(
+        run, metric, format=format, statistic=statistic, beside=split, modules=filter, sort=sort, limit=limit,
+        assume=assume, at=at,
+    )  # fmt: skip
+    if found.unfinished:
+        again = f"speechmeter run --resume -o {shlex.quote(str(run))}"
+        note(f"this run is unfinished: {found.unfinished}; to continue it: {again}")
+    if found.text:
+        say(found.text)
         return
-    _draw(found, sci, len(records))
-
-
-def _draw(found: list[Table], sci: bool, count: int) -> None:
-    from speechmeter.cli.console import console_for
-    from speechmeter.report.terminal import draw
-
-    if not count:
-        say("this run holds no records yet")
-    draw(found, console_for(sys.stdout), sci=sci)
+    if found.empty and format == "table":
+        say("this run has no records yet")
+    print_tables(found.tables, format, sci=sci)

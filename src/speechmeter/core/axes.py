@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 BOUNDARIES = ("model", "+decode", "+features", "+copy", "+load")
@@ -100,6 +101,83 @@ CORE_AXES: tuple[Axis, ...] = (
     Axis(name="tf32", kind=bool, default=False, help="TF32 matrix units for float32 on CUDA"),
     Axis(name="boundary", kind=str, default="+features", help="what stands inside the clock", choices=BOUNDARIES),
 )  # fmt: skip
+
+
+class Axes(Mapping[str, Any]):
+    """The values of a case along its axes, which do not change. Core axes, seconds and batch are attributes too.
+
+    Where a case does not say, as one that was read from a file of figures, these are empty, 0, False or None.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __repr__(self) -> str:
+        return f"Axes({self._values})"
+
+    @property
+    def device(self) -> str:
+        """As the plan spells it; `Case.device` is the device itself."""
+        return str(self._values.get("device", ""))
+
+    @property
+    def dtype(self) -> str:
+        """Number format of weights and input."""
+        return str(self._values.get("dtype", ""))
+
+    @property
+    def threads(self) -> int:
+        """Threads of the math libraries."""
+        return self._values.get("threads") or 0
+
+    @property
+    def cores(self) -> int:
+        """CPU cores that the process may use."""
+        return self._values.get("cores") or 0
+
+    @property
+    def compile(self) -> bool:
+        """Whether the model is compiled by torch."""
+        return bool(self._values.get("compile"))
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether deterministic algorithms alone are used."""
+        return bool(self._values.get("deterministic"))
+
+    @property
+    def tf32(self) -> bool:
+        """Whether float32 products may use TF32."""
+        return bool(self._values.get("tf32"))
+
+    @property
+    def boundary(self) -> str:
+        """What stands inside the clock: one of `BOUNDARIES`."""
+        return str(self._values.get("boundary", ""))
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds of audio in each item; None where items are as long as they are."""
+        return self._values.get("seconds")
+
+    @property
+    def batch(self) -> int | None:
+        """Items in a call; None where the workload has no such axis."""
+        return self._values.get("batch")
 
 
 NONE, INT8_DYNAMIC = "none", "int8-dynamic"

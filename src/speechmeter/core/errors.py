@@ -24,12 +24,16 @@ by `command_line`. So no message holds a flag, and none is rewritten.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, ParamSpec, TypeVar
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_CANNOT_TELL, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
 
 Spell = Callable[[str, str], str]
 """How a key, with its value or with an empty text, is typed by whoever reads a message."""
@@ -40,6 +44,16 @@ def as_plan(key: str, value: str) -> str:
     return f"`{key}: {value}`" if value else f"`{key}`"
 
 
+def as_python(key: str, value: str) -> str:
+    """A key as an argument of a call in Python: `launcher="subprocess"`, `limits={"memory_gib": 8}`."""
+    if not value:
+        return f"`{key}`"
+    plain = value if value in {"True", "False"} or re.fullmatch(r"[\d.]+|[\[{].*", value) else f'"{value}"'
+    outer, _, inner = key.partition(".")
+    return f'`{outer}={{"{inner}": {plain}}}`' if inner else f"`{outer}={plain}`"
+
+
+_LINE_OF_FILE = re.compile(r":\d+$")
 _KEY = re.compile(r"`([a-z][a-z0-9_]*(?:\.[a-z_]+)*)(?:: ([^`]+))?`")
 
 
@@ -72,6 +86,7 @@ class SpeechmeterError(Exception):
         self.where = where
         self.key = key
         self.fix = " ".join(fix.split()) if fix else None
+        self.spell: Spell = as_plan
         super().__init__(reason)
 
     def message(self, spell: Spell = as_plan) -> str:
@@ -81,7 +96,22 @@ class SpeechmeterError(Exception):
         return f"{where}: {spelt(text, spell)}" if where else spelt(text, spell)
 
     def __str__(self) -> str:
-        return self.message()
+        return self.message(self.spell)
+
+
+def for_python(function: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+    """The function, whose errors print keys as arguments of a call in Python. A line of a plan keeps its keys."""
+
+    @functools.wraps(function)
+    def worded(*args: _Given.args, **kwargs: _Given.kwargs) -> _Made:
+        try:
+            return function(*args, **kwargs)
+        except SpeechmeterError as error:
+            if not (error.where and _LINE_OF_FILE.search(error.where)):
+                error.spell = as_python
+            raise
+
+    return worded
 
 
 class InputError(SpeechmeterError):

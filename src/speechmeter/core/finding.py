@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from speechmeter.core.errors import InputError
 from speechmeter.core.protocol import SearchProtocol
@@ -50,8 +50,8 @@ def target_of(case: Case) -> Target | None:
 
 def check_enough(case: Case, items: int) -> None:
     """Raise InputError for a trial whose batch is more than all there is to feed: a smaller one would be fed unseen."""
-    batch = case.axes.get("batch")
-    if target_of(case) is not None and batch is not None and int(batch) > items:
+    batch = case.axes.batch
+    if target_of(case) is not None and batch is not None and batch > items:
         raise InputError(
             f"{items} items make no batch of {batch}", where=case.workload.name, fix=f"search from at most {items} on"
         )
@@ -59,7 +59,7 @@ def check_enough(case: Case, items: int) -> None:
 
 def at(case: Case, target: Target, steps: int) -> Case:
     """The trial of a search at so many steps."""
-    return replace(case, axes={**case.axes, target.axis: target.value(steps)})
+    return case.with_axes(**{target.axis: target.value(steps)})
 
 
 def one_call(case: Case) -> bool:

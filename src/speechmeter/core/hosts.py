@@ -27,7 +27,7 @@ def hosts_apart(records: Sequence[Record]) -> list[Record]:
         key = (record.case.id, record.host)
         if key not in made:
             axes = {HOST: record.host or UNKNOWN} if record.host in machines else {}
-            made[key] = replace(record.case, axes={**record.case.axes, **axes})
+            made[key] = record.case.with_axes(**axes)
         found.append(replace(record, case=made[key]))
     return found
 
@@ -55,6 +55,4 @@ def _machines(records: Sequence[Record]) -> set[str]:
 
 def as_stored(case: Case) -> Case:
     """The case without the axis that `hosts_apart` adds: its id is the one that the run directory knows."""
-    if HOST not in case.axes:
-        return case
-    return replace(case, axes={name: value for name, value in case.axes.items() if name != HOST})
+    return case.without_axis(HOST) if HOST in case.axes else case

@@ -5,9 +5,10 @@ Records with different definitions are never compared silently, because the vers
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal
 
 Direction = Literal["lower", "higher", "neither"]
 Combination = Literal["typical", "divided", "mean", "ratio"]
@@ -19,6 +20,32 @@ Combination = Literal["typical", "divided", "mean", "ratio"]
   taken over the same calls and rounds: one that a call does not have counts 0 there.
 - `ratio`: one such mean over another, of the same rounds.
 """
+
+
+class Note(Enum):
+    """Kinds of values that a note of a measurement may have. Those named `EACH` hold one entry for each value."""
+
+    TEXT = "text"
+    TEXTS = "list of texts"
+    TEXT_EACH = "text for each value"
+    FLAG = "true or false"
+    WHOLE = "whole number from 0 on"
+    WHOLE_EACH = "whole number from 0 on for each value"
+    NUMBER = "number"
+    NUMBER_OR_NONE = "number or nothing"
+    NUMBERS = "number, or a list of them"
+    NUMBER_EACH = "number for each value"
+    MAPPING = "mapping"
+    ROWS = "list of [text, text, number]"
+    PARTS_EACH = "by name, by direction, a number for each value"
+    LABELS_EACH = "list of rows: labels, module, and by direction a number for each value"
+
+
+COMMON_NOTES: Mapping[str, Note] = {
+    "batches": Note.WHOLE, "sampled": Note.WHOLE_EACH, "notes": Note.TEXTS, "clocked": Note.FLAG,
+    "recorded": Note.TEXTS, "shortened": Note.TEXT,
+}  # fmt: skip
+"""Notes that a measurement of any metric may carry."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +65,8 @@ class Metric:
     combined: Combination = "typical"
     short: str = ""
     """One plain line in place of the formula, where that is long: what tables print."""
+    notes: Mapping[str, Note] = field(default_factory=dict, hash=False)
+    """Notes that a measurement of it may carry beside `COMMON_NOTES`, and that tables are made from."""
 
     @property
     def definition(self) -> str:
@@ -74,40 +103,23 @@ def known() -> list[Metric]:
     return [_registry[key] for key in sorted(_registry)]
 
 
-def _lower(
-    id: str,
-    unit: str,
-    title: str,
-    formula: str,
-    *,
-    exact: bool = False,
-    combined: Combination = "typical",
-    short: str = "",
-) -> Metric:
-    return Metric(
-        id=id, unit=unit, direction="lower", title=title, formula=formula, exact=exact, combined=combined, short=short
-    )
+def _maker(direction: Direction, **usual: Any) -> Callable[..., Metric]:
+    def make(id: str, unit: str, title: str, formula: str, **more: Any) -> Metric:
+        return Metric(id=id, unit=unit, direction=direction, title=title, formula=formula, **{**usual, **more})
+
+    return make
 
 
-def _plain(
-    id: str,
-    unit: str,
-    title: str,
-    formula: str,
-    *,
-    exact: bool = False,
-    combined: Combination = "typical",
-    short: str = "",
-) -> Metric:
-    return Metric(
-        id=id, unit=unit, direction="neither", title=title, formula=formula, exact=exact, combined=combined, short=short
-    )
+_lower, _plain = _maker("lower"), _maker("neither")
+_higher = _maker("higher", exact=True)
+"""Scores: of one run over utterances, which further rounds do not vary."""
 
-
-def _higher(id: str, unit: str, title: str, formula: str, *, short: str = "") -> Metric:
-    """Scores: of one run over utterances, which further rounds do not vary."""
-    return Metric(id=id, unit=unit, direction="higher", title=title, formula=formula, exact=True, short=short)
-
+_CALLS = {"calls": Note.NUMBERS}
+_IMPORTED = {"file": Note.TEXT, "low": Note.NUMBER_OR_NONE, "high": Note.NUMBER_OR_NONE}
+_DIRECTIONS = dict.fromkeys(("forward", "backward", "recompute"), Note.NUMBER_EACH)
+_MODULE_ROW = {
+    "calls": Note.NUMBER, "class": Note.TEXT, **_DIRECTIONS, "inside": Note.PARTS_EACH, "labels": Note.LABELS_EACH,
+}  # fmt: skip
 
 LATENCY = _lower(
     "latency.v1", "s", "latency", "wall time of one call, device synchronised at both edges", combined="divided"
@@ -125,6 +137,7 @@ PHASE = _plain(
     "phases",
     "wall time of each phase of a measuring process, named in the notes",
     short="time of each phase of a measuring process",
+    notes={"phases": Note.TEXT_EACH},
 )
 
 OTHER_BUSY = _lower("other_busy.v1", "1", "used by others", "share of the case's cores in use by other processes")
@@ -211,6 +224,7 @@ MEMORY_TENSORS_PEAK = _lower(
     "memory_tensors_peak.v1", "bytes", "peak of tensors",
     "highest bytes of torch's allocations on the device during one call minus those at its start, by the profiler",
     exact=True, short="most memory that torch held on the device during a call minus that before it",
+    notes={"operators": Note.ROWS},
 )  # fmt: skip
 MEMORY_AT_PEAK = _lower(
     "memory_at_peak.v1", "bytes", "held at the peak",
@@ -220,7 +234,8 @@ MEMORY_AT_PEAK = _lower(
 
 
 def _energy(domain: str, what: str) -> Metric:
-    return _lower(f"energy_{domain}.v1", "J", f"energy, {what}", f"energy of the {what} for one call, idle included")
+    formula = f"energy of the {what} for one call, idle included"
+    return _lower(f"energy_{domain}.v1", "J", f"energy, {what}", formula, notes=_CALLS)
 
 
 def _energy_net(domain: str, what: str) -> Metric:
@@ -294,10 +309,12 @@ FLOPS = _plain(
     "flops.v1", "flop", "FLOPs",
     "matrix arithmetic of one call outside the backward pass, 2 per real multiply-accumulate, 8 per complex one",
     exact=True, short="matrix arithmetic of one call, forward pass; a multiply-accumulate counts as 2",
+    notes={**_CALLS, "unknown": Note.MAPPING, "no arithmetic by torch in": Note.TEXTS},
 )  # fmt: skip
 FLOPS_BACKWARD = _plain(
     "flops_backward.v1", "flop", "FLOPs, backward", "the same inside the backward pass, recomputed parts included",
     exact=True, short="matrix arithmetic of the backward pass of one call, recomputed parts included",
+    notes={"recompute": Note.NUMBER_EACH, "attention": Note.TEXTS},
 )  # fmt: skip
 FLOPS_HARDWARE = _plain(
     "flops_hardware.v1", "flop", "FLOPs, by hardware",
@@ -309,10 +326,12 @@ ELEMENT_OPS = _plain(
     "element_ops.v1", "op", "element operations",
     "activations, normalisations, softmax, sums: a stated number of operations an element, FLOPs not included",
     exact=True, short="operations of activations, normalisations, softmax and sums; FLOPs do not include them",
+    notes=_CALLS,
 )  # fmt: skip
 BYTES_MOVED = _plain(
     "bytes_moved.v1", "bytes", "bytes moved", "what operators read and write in one call, each tensor once an operator",
     exact=True, short="bytes that operators read and write in one call",
+    notes=_CALLS,
 )  # fmt: skip
 FLOPS_PER_AUDIO_SECOND = _plain(
     "flops_per_audio_second.v1", "flop", "FLOPs per audio second", "FLOPs of a call / true seconds of audio in it",
@@ -326,6 +345,7 @@ TIME_OPERATOR = _lower(
     "time_operator.v1", "s", "time in operator",
     "time of an operator in one call of a profiled pass, kernels below it included: for shares, not for latency",
     combined="mean", short="time of an operator in a profiled call; for shares only, profiling slows calls",
+    notes={"calls": Note.NUMBER, "inside": Note.PARTS_EACH},
 )  # fmt: skip
 OPERATOR_SHARE = _plain(
     "operator_share.v2", "1", "share of operator time",
@@ -358,12 +378,14 @@ TIME_MODULE = _lower(
     "CPU time of a module outside those inside it, forward, backward and recomputed, in one call of a profiled pass: "
     "for shares, not for latency",
     combined="mean", short="CPU time of a module itself in a profiled call; for shares only, profiling slows calls",
+    notes=_MODULE_ROW,
 )  # fmt: skip
 TIME_GPU = _lower(
     "time_gpu.v1", "s", "GPU busy time",
     "time in which at least one kernel ran, in one call of a profiled pass; of a module, while kernels of its own ran, "
     "instants with several kernels split among them",
     combined="mean", short="time in which the GPU ran a kernel, in a profiled call",
+    notes=_MODULE_ROW,
 )  # fmt: skip
 MODULE_SHARE = _plain(
     "module_share.v3", "%", "share",
@@ -402,7 +424,12 @@ GPU_IDLE = _lower(
     combined="ratio", short="share of a profiled call in which the GPU neither computed nor copied",
 )  # fmt: skip
 TRACE_BYTES = _plain(
-    "trace_bytes.v1", "bytes", "trace", "compressed size of the trace file of a step or two", exact=True
+    "trace_bytes.v1",
+    "bytes",
+    "trace",
+    "compressed size of the trace file of a step or two",
+    exact=True,
+    notes={"file": Note.TEXT, "left_out": Note.NUMBER, "shorter_than_us": Note.NUMBER},
 )
 LAUNCH_BOUND = _plain(
     "launch_bound.v2", "1", "latency / GPU busy time",
@@ -541,6 +568,7 @@ GRADIENT_DEVIATION = _lower(
 ANSWERED = _plain(
     "answered.v1", "1", "answered", "1 for an utterance whose output holds text, 0 for one whose output is empty",
     exact=True,
+    notes={"utterances": Note.TEXT_EACH, "speakers": Note.TEXT_EACH},
 )  # fmt: skip
 WORD_ERRORS = _lower(
     "word_errors.v1", "1", "word errors",
@@ -579,6 +607,7 @@ WER = _lower(
     "100 × sum of word errors / sum of reference words, over all utterances",
     exact=True,
     short="word errors / words of the references, over all utterances",
+    notes=_IMPORTED,
 )
 CER = _lower(
     "cer.v1",
@@ -587,16 +616,19 @@ CER = _lower(
     "100 × sum of character errors / sum of reference characters, over all utterances",
     exact=True,
     short="character errors / characters of the references, over all utterances",
+    notes=_IMPORTED,
 )
 BLEU = _higher(
     "bleu.v1", "1", "BLEU",
     "sacrebleu's corpus BLEU, 0 to 100: brevity penalty × geometric mean of four n-gram precisions, smoothed (exp)",
     short="sacrebleu's corpus BLEU, 0 to 100",
+    notes=_IMPORTED,
 )  # fmt: skip
 CHRF = _higher(
     "chrf.v1", "1", "chrF",
     "sacrebleu's corpus chrF2, 0 to 100: F score of mean precision and recall of character n-grams, recall twice",
     short="sacrebleu's corpus chrF2, 0 to 100",
+    notes=_IMPORTED,
 )  # fmt: skip
 COMPLETENESS = _higher(
     "completeness.v1", "%", "completeness", "100 × utterances whose output holds text / all utterances"

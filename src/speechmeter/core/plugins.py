@@ -8,8 +8,8 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
-from speechmeter.core.errors import InputError, PlanError, SubjectError
-from speechmeter.core.metrics import register
+from speechmeter.core.errors import InputError, PlanError, SubjectError, command_line
+from speechmeter.core.metrics import Metric, find, register
 from speechmeter.core.protocols import FEATURES, SHAPES, SOUND, TEXT, Fed, Meter, Phase, Subject, Workload
 from speechmeter.core.types import Case
 
@@ -32,6 +32,9 @@ def names(group: str) -> list[str]:
 def _load(group: str, name: str) -> Any:
     point = _found(group).get(name)
     kind = group.rpartition(".")[2].removesuffix("s")
+    if point is None and group == METERS and (metric := find(name)) is not None:
+        show = command_line("show", "RUN", metric=name)
+        raise PlanError(f"{name!r} is a metric, not a meter", fix=f"use `meters: {_meter_of(metric)}`, then {show}")
     if point is None:
         raise PlanError(f"there is no {kind} {name!r}", fix=nearest(name, names(group)))
     try:
@@ -43,6 +46,15 @@ def _load(group: str, name: str) -> Any:
             f"the {kind} plug-in {name!r} ({point.value}) cannot be imported: {type(error).__name__}: {error}",
             fix="update or uninstall the package that provides it",
         ) from error
+
+
+def _meter_of(metric: Metric) -> str:
+    """The meter to use for a metric: the one it is named after, or that gives it; others are derived from latency."""
+    for name in names(METERS):
+        with suppress(InputError):
+            if metric.name.startswith(name) or metric in meter(name).metrics:
+                return name
+    return "latency"
 
 
 def subject(name: str) -> Subject:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from speechmeter.core.axes import CORE_AXES, NONE, SHARED_AXES
+from speechmeter.core.axes import CORE_AXES, NONE, SHARED_AXES, Axes
 from speechmeter.core.device import Device
 from speechmeter.core.metrics import Metric
 from speechmeter.core.protocol import Protocol, protocol_from_json
@@ -22,8 +22,6 @@ FAILED: frozenset[str] = frozenset({"oom", "timeout", "crashed", "error"})
 """Statuses of cases that were tried and did not finish."""
 LEFT_OUT: frozenset[str] = frozenset({"skipped", "unavailable"})
 """Statuses of cases that were not tried: no machine stands behind such a record, only what wrote the run."""
-
-Axes = Mapping[str, Any]
 
 BATCHES = "batches"
 """The note of a measurement whose values are those of several batches by turns: how many."""
@@ -79,6 +77,14 @@ class Case:
     meters: tuple[str, ...]
     protocol: Protocol
 
+    def with_axes(self, **changes: Any) -> Case:
+        """The same case with these values along these axes."""
+        return replace(self, axes=Axes({**self.axes, **changes}))
+
+    def without_axis(self, name: str) -> Case:
+        """The same case without this axis."""
+        return replace(self, axes=Axes({axis: value for axis, value in self.axes.items() if axis != name}))
+
     @cached_property
     def id(self) -> str:
         """Sixteen hexadecimal digits that name this case on every machine."""
@@ -88,7 +94,7 @@ class Case:
     @cached_property
     def device(self) -> Device:
         """What it runs on; the CPU where the axes do not say."""
-        return Device.read(self.axes.get("device", "cpu"))
+        return Device.read(self.axes.device or "cpu")
 
     @cached_property
     def cell(self) -> str:
@@ -98,16 +104,16 @@ class Case:
 
     def line(self, axis: str) -> str:
         """What this case shares with those that differ from it in one axis alone."""
-        return replace(self, axes={**self.axes, axis: None}).id
+        return self.with_axes(**{axis: None}).id
 
     @property
     def label(self) -> str:
         """A short line for progress and messages: `wav2vec2-base · cpu · 5 s × 4`, and what is not as usual."""
-        parts = [self.subject.name, str(self.axes.get("device", ""))]
-        if "seconds" in self.axes:
-            parts.append(f"{self.axes['seconds']:g} s × {self.axes.get('batch', 1)}")
-        elif self.axes.get("batch") is not None and self.axes.get("max_frames") is None:
-            parts.append(f"batch {self.axes['batch']}")
+        parts = [self.subject.name, self.axes.device]
+        if self.axes.seconds is not None:
+            parts.append(f"{self.axes.seconds:g} s × {self.axes.batch or 1}")
+        elif self.axes.batch is not None and self.axes.get("max_frames") is None:
+            parts.append(f"batch {self.axes.batch}")
         parts += [f"{name} {value}" for name, value in self.axes.items() if not _as_usual(name, value)]
         return " · ".join(part for part in parts if part)
 
@@ -127,7 +133,7 @@ class Case:
         return cls(
             subject=Spec.from_json(data["subject"]),
             workload=Spec.from_json(data["workload"]),
-            axes=data["axes"],
+            axes=Axes(data["axes"]),
             meters=tuple(data["meters"]),
             protocol=protocol_from_json(data["protocol"]),
         )

@@ -53,7 +53,7 @@ def other_tf32(case: Case) -> list[str]:
     torch = sys.modules.get("torch")
     if torch is None or not case.device.is_cuda:
         return []
-    asked, used = bool(case.axes.get("tf32", False)), bool(torch.backends.cuda.matmul.allow_tf32)
+    asked, used = case.axes.tf32, bool(torch.backends.cuda.matmul.allow_tf32)
     if asked == used:
         return []
     words = {True: "on", False: "off"}

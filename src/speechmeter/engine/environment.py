@@ -49,7 +49,7 @@ def capture(case: Case) -> Environment:
         "governor": read_text(_GOVERNOR) or "unknown",
         "memory_bytes": kib_field("/proc/meminfo", "MemTotal"),
         "threads": {
-            "asked": case.axes.get("threads"),
+            "asked": case.axes.threads,
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
             "torch": torch.get_num_threads() if torch is not None else None,
         },

@@ -136,10 +136,10 @@ def open_session(
 
     report("load")
     start = perf_counter_ns()
-    prepared = subject.prepare(case, str(case.axes["device"]))
+    prepared = subject.prepare(case, case.axes.device)
     prepared.sync()
     load_ns = perf_counter_ns() - start
-    if inside_boundary(LOAD, str(case.axes["boundary"])):
+    if inside_boundary(LOAD, case.axes.boundary):
         batches = _NumberedBatches(batches)
     stages = bounded_stages(prepared, case, batches)
     resident = resident_bytes()
@@ -174,7 +174,7 @@ def open_session(
 
 def bounded_stages(prepared: Prepared, case: Case, batches: Batches) -> tuple[Stage, ...]:
     """The chain with clocked flags as the case's boundary sets them; `+load` puts data loading in front."""
-    boundary = str(case.axes["boundary"])
+    boundary = case.axes.boundary
     stages = tuple(
         replace(stage, clocked=stage.clocked and inside_boundary(stage.name.rpartition(".")[2], boundary))
         for stage in prepared.stages

@@ -112,7 +112,7 @@ def main() -> None:
         limit_data(job.memory_bytes, job.memory_group)
     if is_offline():
         refuse_network()
-    wanted, here = job.case.axes.get("cores"), available_cores()
+    wanted, here = job.case.axes.cores, available_cores()
     if wanted and wanted < len(here) and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, here[:wanted])
 

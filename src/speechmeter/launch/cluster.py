@@ -143,8 +143,8 @@ class Requirements:
             return f"{_OTHER_KIND} {kind!r}"
         if case.device.is_cuda and not node.gpus:
             return "has no GPU"
-        if case.axes["cores"] > cores:
-            return f"the case needs {case.axes['cores']} cores, it has {cores}"
+        if case.axes.cores > cores:
+            return f"the case needs {case.axes.cores} cores, it has {cores}"
         if self.memory_bytes(case) > node.memory_bytes:
             return (
                 f"limits.memory_gib is {self.limits.memory_gib:g}, and the machine has "

@@ -71,7 +71,7 @@ def lanes_of(machine: Machine, requirements: Requirements, first: int) -> list[L
     if on_gpu:
         # as many GPUs as there are cores for; each has an equal share of the cores
         usable = machine.cores[: node.cpus]
-        count = max(1, min(node.gpus, len(usable) // max(case.axes["cores"] for case in on_gpu)))
+        count = max(1, min(node.gpus, len(usable) // max(case.axes.cores for case in on_gpu)))
         share = len(usable) // count
         for i in range(count):
             cores = usable[i * share : (i + 1) * share]

@@ -184,9 +184,9 @@ def _environ(case: Case, process: Process) -> dict[str, str]:
     environ = {key: value for key, value in os.environ.items() if key not in _THRESHOLDS}
     tunables = [part for part in environ.pop(_TUNABLES, "").split(":") if part and not part.startswith(_OF_MALLOC)]
     environ.update({_TUNABLES: ":".join(tunables)} if tunables else {})
-    environ.update(dict.fromkeys(_THREAD_VARIABLES, str(case.axes["threads"])))
+    environ.update(dict.fromkeys(_THREAD_VARIABLES, str(case.axes.threads)))
     environ.update(PYTHONHASHSEED=str(case.protocol.seed), TOKENIZERS_PARALLELISM="false")
-    if case.axes.get("deterministic"):
+    if case.axes.deterministic:
         environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     return {**environ, **process.environ}
 

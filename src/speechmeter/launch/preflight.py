@@ -115,9 +115,9 @@ def _check_device(case: Case, count: int) -> None:
 
 def _check_cores(case: Case) -> None:
     here = len(available_cores())
-    if case.axes["cores"] > here:
+    if case.axes.cores > here:
         raise DeviceError(
-            f"{case.axes['cores']} cores were requested, and {here} are available here",
+            f"{case.axes.cores} cores were requested, and {here} are available here",
             key="cores",
             fix=f"use at most {here}",
         )

@@ -12,7 +12,7 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.protocols import Phase, Session
 from speechmeter.core.scope import DTYPE, MODULE, Scope
 from speechmeter.core.types import Case, Measurement
-from speechmeter.meters.shapes import SHAPES_THEN_REAL
+from speechmeter.meters.flops.meter import SHAPES_THEN_REAL
 from speechmeter.meters.weights import Weight, children_of, once, uncountable, weights_of
 
 

@@ -1,24 +1,40 @@
-"""Quality of what a model puts out: one pass outside every clock, or scores that were taken elsewhere."""
+"""Quality of a model's outputs: counts of one pass outside every clock, or scores that were taken elsewhere.
+
+The counts are raw, utterance by utterance, by jiwer and sacrebleu; rates are derived later.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
+from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.outputs import Output
-from speechmeter.core.protocols import ORDINARY, Phase, Session
-from speechmeter.core.quality import IMPORTED, QUALITY, quality_of
+from speechmeter.core.protocols import Meter, Session
+from speechmeter.core.quality import IMPORTED, QUALITY, SPEAKERS, UTTERANCES, quality_of
 from speechmeter.core.score_file import ScoreRow, read_scores, score_for
 from speechmeter.core.types import Batch, Case, Measurement
-from speechmeter.meters.scoring import Answer, missing, score
+from speechmeter.meters.normalise import normaliser
 
 _IMPORTED = {"wer": metrics.WER, "cer": metrics.CER, "bleu": metrics.BLEU, "chrf": metrics.CHRF}
+_PACKAGES = {"wer": "jiwer", "cer": "jiwer", "bleu": "sacrebleu", "chrf": "sacrebleu"}
 
 
-class QualityMeter:
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What was made of one utterance, and what should have been."""
+
+    name: str
+    reference: str
+    output: str
+    speaker: str = ""
+
+
+class QualityMeter(Meter):
     """Counts of errors against the workload's references, utterance by utterance; or imported scores."""
 
     name = QUALITY
@@ -32,9 +48,6 @@ class QualityMeter:
         metrics.CHRF_STATISTICS,
         *_IMPORTED.values(),
     )
-    environ: Mapping[str, str] = MappingProxyType({})
-    ways = ORDINARY
-    phase = Phase.TIMING
 
     def unavailable(self, case: Case) -> str | None:
         """Needs the scorer's package; imported scores need a row about the case."""
@@ -54,20 +67,28 @@ class QualityMeter:
         if row is not None:
             return _imported(row, str(path))
         normaliser_id, scores = quality_of(session.case.protocol.quality, session.case.workload.plugin)
-        if not any(batch.references for batch in session.all_batches):
+        batches = session.all_batches
+        if not any(batch.references for batch in batches):
             return [Measurement.absent(metrics.ANSWERED, "the workload has no references to score against")]
-        outputs = session.outputs()
-        answers = answers_of(session.all_batches, outputs)
+        answers = answers_of(batches, session.outputs())
         if isinstance(answers, str):
             return [Measurement.absent(metrics.ANSWERED, answers)]
-        return score(answers, scores, normaliser_id, told=_unscored(session.all_batches))
+        total = sum(batch.items for batch in batches)
+        without = sum(batch.items for batch in batches if not batch.references)
+        alone = all(batch.items == 1 for batch in batches)
+        why = "they have no reference" if alone else "a reference is missing in their batch"
+        notes = [f"{without} of {total} utterances are not scored: {why}"] if without else []
+        return score(answers, scores, normaliser_id, notes=notes)
 
 
 def answers_of(batches: Sequence[Batch], outputs: Sequence[Output]) -> list[Answer] | str:
     """References and outputs side by side, utterances without a reference left out; or why there are none."""
     if not any(output.is_text for output in outputs):
-        ids = any(output.lines for output in outputs)
-        return f"the model puts out {'token ids' if ids else 'sound' if _sound(outputs) else 'no text'}, not words"
+        if any(output.lines for output in outputs):
+            return "the model's output is token ids, not text, so it cannot be scored"
+        if any(output.speech for output in outputs):
+            return "the model's output is sound, not text, so it cannot be scored"
+        return "the model's output is not text, so it cannot be scored"
     found: list[Answer] = []
     for batch, output in zip(batches, outputs, strict=True):
         lines = (" ".join(output.lines),) if batch.items == 1 else output.lines or ("",) * batch.items
@@ -80,19 +101,6 @@ def answers_of(batches: Sequence[Batch], outputs: Sequence[Output]) -> list[Answ
             for name, reference, line, speaker in zip(names, batch.references, lines, speakers, strict=False)
         ]
     return found
-
-
-def _unscored(batches: Sequence[Batch]) -> list[str]:
-    """How many utterances are left out of the scores, in words; nothing where all are in."""
-    total = sum(batch.items for batch in batches)
-    without = sum(batch.items for batch in batches if not batch.references)
-    alone = all(batch.items == 1 for batch in batches)
-    whose = "have no reference" if alone else "stand in a batch where a reference is missing"
-    return [f"{without} of {total} utterances {whose} and are not scored"] if without else []
-
-
-def _sound(outputs: Sequence[Output]) -> bool:
-    return any(output.speech for output in outputs)
 
 
 def _import_path(case: Case) -> Path | None:
@@ -114,3 +122,69 @@ def _imported(row: ScoreRow, path: str) -> list[Measurement]:
         )
         for name, found in row.scores.items()
     ]
+
+
+def missing(scores: Sequence[str]) -> str | None:
+    """What these scores lack here and how to install it; None when all can be computed."""
+    absent = [package for package in dict.fromkeys(_PACKAGES[score] for score in scores) if find_spec(package) is None]
+    return f"{absent[0]} is not installed: pip install 'speechmeter[quality]'" if absent else None
+
+
+def score(
+    answers: Sequence[Answer], scores: Sequence[str], normaliser_id: str, notes: Sequence[str] = ()
+) -> list[Measurement]:
+    """One measurement a count, one value (or one row of values) an utterance. An empty output is all words deleted.
+
+    `notes` are for the table of the scores.
+    """
+    speakers = [answer.speaker for answer in answers]
+    found = [
+        Measurement.of(
+            metrics.ANSWERED,
+            [1.0 if answer.output.strip() else 0.0 for answer in answers],
+            notes={
+                UTTERANCES: [answer.name for answer in answers],
+                **({SPEAKERS: speakers} if speakers and all(speakers) else {}),
+                **({"notes": list(notes)} if notes else {}),
+            },
+        )
+    ]
+    if "wer" in scores or "cer" in scores:
+        found += _errors(answers, scores, normaliser_id)
+    if "bleu" in scores:
+        from sacrebleu.metrics import BLEU
+
+        found.append(_statistics(BLEU(), metrics.BLEU_STATISTICS, answers))
+    if "chrf" in scores:
+        from sacrebleu.metrics import CHRF
+
+        found.append(_statistics(CHRF(), metrics.CHRF_STATISTICS, answers))
+    return found
+
+
+def _errors(answers: Sequence[Answer], scores: Sequence[str], normaliser_id: str) -> list[Measurement]:
+    import jiwer
+
+    normalised = normaliser(normaliser_id)
+    pairs = [(normalised(answer.reference), normalised(answer.output)) for answer in answers]
+    notes = {"normaliser": normaliser_id}
+    ways = {
+        "wer": (jiwer.process_words, metrics.WORD_ERRORS, metrics.REFERENCE_WORDS),
+        "cer": (jiwer.process_characters, metrics.CHARACTER_ERRORS, metrics.REFERENCE_CHARACTERS),
+    }
+    found = []
+    for process, errors, size in (way for name, way in ways.items() if name in scores):
+        counts = [process(reference, output) for reference, output in pairs]
+        wrong = [float(c.substitutions + c.deletions + c.insertions) for c in counts]
+        total = [float(c.hits + c.substitutions + c.deletions) for c in counts]
+        found += [Measurement.of(errors, wrong, source="jiwer", notes=notes), Measurement.of(size, total, notes=notes)]
+    return found
+
+
+def _statistics(scorer: Any, metric: metrics.Metric, answers: Sequence[Answer]) -> Measurement:
+    """sacrebleu's sufficient statistics, row after row; they add over utterances, and a score follows from sums."""
+    outputs, references = [answer.output for answer in answers], [answer.reference for answer in answers]
+    scorer.corpus_score(outputs, [references])  # the signature is not known before a score
+    rows = scorer._extract_corpus_statistics(outputs, [references])
+    values = [float(value) for row in rows for value in row]
+    return Measurement.of(metric, values, source="sacrebleu", notes={"signature": str(scorer.get_signature())})

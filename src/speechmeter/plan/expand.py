@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.core import plugins
-from speechmeter.core.axes import CORE_AXES, axis_names
+from speechmeter.core.axes import CORE_AXES, Axes, axis_names
 from speechmeter.core.machine import available_cores
 from speechmeter.core.protocol import Protocol, RepeatsProtocol, ScheduleProtocol, SteadyProtocol
 from speechmeter.core.quality import QUALITY, Quality, default_scores, normaliser_id
@@ -49,7 +49,7 @@ def outside_triangle(plan: Plan, case: Case) -> bool:
     seconds, batch = plan.axes.get("seconds", ()), plan.axes.get("batch", ())
     if not seconds or not batch or "seconds" not in case.axes:
         return False
-    d, b = seconds.index(case.axes["seconds"]), batch.index(case.axes["batch"])
+    d, b = seconds.index(case.axes.seconds), batch.index(case.axes.batch)
     return d > 0 and b > 0 and d + b >= (len(seconds) + len(batch)) / 2
 
 
@@ -68,7 +68,9 @@ def _cases_of(plan: Plan, entry: ModelEntry, workload: Spec, protocol: Protocol)
     left_out = {(axis.name, axis.default) for axis in own if axis.late}
     for values in itertools.product(*(plan.axes[name] for name in names)):
         axes = {name: value for name, value in zip(names, values, strict=True) if (name, value) not in left_out}
-        yield Case(subject=_spec(entry), workload=workload, axes=_settled(axes), meters=plan.meters, protocol=protocol)
+        axes["cores"] = axes["cores"] or len(available_cores())  # what was measured must not depend on who reads it
+        axes["threads"] = axes["threads"] or axes["cores"]
+        yield Case(subject=_spec(entry), workload=workload, axes=Axes(axes), meters=plan.meters, protocol=protocol)
 
 
 def _workload_axes(workload: Spec) -> list[str]:
@@ -128,13 +130,6 @@ def _digest(path: Path) -> str:
         while piece := file.read(1 << 20):
             digest.update(piece)
     return digest.hexdigest()[:16]
-
-
-def _settled(axes: dict[str, Any]) -> dict[str, Any]:
-    """Absent cores and threads become numbers: what was measured must not depend on who reads it."""
-    axes["cores"] = axes["cores"] or len(available_cores())
-    axes["threads"] = axes["threads"] or axes["cores"]
-    return axes
 
 
 def _protocol(plan: Plan) -> Protocol:

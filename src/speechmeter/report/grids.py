@@ -181,7 +181,7 @@ def _content(case: Case) -> str:
 
 
 def _title(case: Case, varying: Sequence[str]) -> str:
-    parts = [case.subject.name, str(case.axes.get("device", ""))]
+    parts = [case.subject.name, case.axes.device]
     parts += [f"{name} {case.axes[name]}" for name in varying if case.axes.get(name) is not None]
     parts += [case.workload.name] if WORKLOAD in varying else []
     parts += [f"{case.workload.name} {_content(case)}".strip()] if _CONTENT in varying else []

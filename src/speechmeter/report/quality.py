@@ -133,7 +133,7 @@ def front_groups(groups: Groups) -> list[list[str]]:
     together: dict[str, list[str]] = {}
     for key, group in groups.items():
         case = group[0].case
-        together.setdefault(json.dumps([case.workload.to_json(), str(case.axes.get("device"))]), []).append(key)
+        together.setdefault(json.dumps([case.workload.to_json(), case.axes.device]), []).append(key)
     return list(together.values())
 
 

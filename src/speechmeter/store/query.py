@@ -1,9 +1,9 @@
 """SQL over records: DuckDB with declared columns, shut off from files, network and Python before a query is run.
 
-`records` and `measurements` are read from the lines themselves, those alone that `RunDir.records` takes. `estimates`
-are rows that the caller computes, since figures are made in `analysis` alone. A table that the query does not name is
-not read. DuckDB takes a path for a pattern, and its folders for columns: files are opened here, and it gets their
-numbers.
+`records` and `measurements` are read from the lines themselves, and only from those that `RunDir.records` accepts.
+`estimates` are rows that the caller computes, since only `analysis` makes figures. A table that the query does not name
+is not read. DuckDB treats a path as a pattern and its folders as columns, so files are opened here and DuckDB gets
+their descriptors.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Estimates = Callable[[str, RunDir], Rows]
 FILES = (".parquet", ".csv")
 """What a result can be written as."""
 _LARGEST_LINE = 16 * 2**20
-_WAY_OUT = "`speechmeter query RUN` lists the tables and their columns"
+_FIX = "`speechmeter query RUN` lists the tables and their columns"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a query gave: the names of its columns, its rows as plain values, and what a reader should know of them."""
+    """The result of a query: the names of its columns, its rows as plain values, and notes for the reader."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -54,19 +54,20 @@ def query(runs: Sequence[RunDir], sql: str, estimates: Estimates) -> Result:
     with _loaded(runs, sql, estimates) as database, _clear_errors():
         answer = database.execute(sql)
         names, kinds = zip(*((column[0], str(column[1])) for column in answer.description or ()), strict=True)
-        rows = tuple(tuple(map(_value, row, kinds)) for row in answer.fetchall())
+        rows = tuple(
+            tuple(
+                json.loads(value) if kind == "JSON" and value is not None else value
+                for value, kind in zip(row, kinds, strict=True)
+            )
+            for row in answer.fetchall()
+        )
     return Result(columns=names, rows=rows, notes=tuple(note for run in runs for note in run.notes))
 
 
-def _value(value: Any, kind: str) -> Any:
-    """JSON as what it says, everything else as it is."""
-    return json.loads(value) if kind == "JSON" and value is not None else value
-
-
 def export(runs: Sequence[RunDir], sql: str, estimates: Estimates, output: Path) -> int:
-    """Write what a SELECT gives to a Parquet or CSV file, whole or not at all; the number of rows.
+    """Write the result of a SELECT to a Parquet or CSV file, whole or not at all. Returns the number of rows.
 
-    Raises OSError where the disk refuses.
+    Raises InputError as `query` does, and OSError where the file cannot be written.
     """
     query, kind = sql.strip().rstrip(";"), "FORMAT parquet"
     with (
@@ -83,25 +84,23 @@ def export(runs: Sequence[RunDir], sql: str, estimates: Estimates, output: Path)
 
 
 def _safe(database: Connection, query: str) -> str:
-    """The query with an apostrophe before words that a spreadsheet would compute; other columns are as they are."""
-    described = [(str(name), str(kind)) for name, kind, *_ in database.execute(f"DESCRIBE {query}").fetchall()]
-    columns = ", ".join(_safe_column(place, name, kind) for place, (name, kind) in enumerate(described))
-    places = ", ".join(f"c{place}" for place in range(len(described)))  # two columns may have one name
-    return f"SELECT {columns} FROM ({query}\n) AS q({places})"
-
-
-def _safe_column(place: int, name: str, kind: str) -> str:
-    column, shown = f"c{place}", '"' + name.replace('"', '""') + '"'
-    if kind != "VARCHAR":
-        return f"{column} AS {shown}"
-    column = f"regexp_replace({column}, {_quoted(REORDERS)}, {_quoted(MARK)}, 'g')"
-    formula = f"regexp_matches({column}, {_quoted(FORMULA)}) AND NOT regexp_matches({column}, {_quoted(NUMBER)})"
-    return f"CASE WHEN {formula} THEN chr(39) || {column} ELSE {column} END AS {shown}"
+    """The query with an apostrophe before text that a spreadsheet would compute; other columns are unchanged."""
+    columns, names = [], []
+    for index, (name, kind, *_) in enumerate(database.execute(f"DESCRIBE {query}").fetchall()):
+        own = f"c{index}"  # columns are named anew, since two may have one name
+        names.append(own)
+        if str(kind) == "VARCHAR":
+            text = f"regexp_replace({own}, {_quoted(REORDERS)}, {_quoted(MARK)}, 'g')"
+            formula = f"regexp_matches({text}, {_quoted(FORMULA)}) AND NOT regexp_matches({text}, {_quoted(NUMBER)})"
+            own = f"CASE WHEN {formula} THEN chr(39) || {text} ELSE {text} END"
+        shown = str(name).replace('"', '""')
+        columns.append(f'{own} AS "{shown}"')
+    return f"SELECT {', '.join(columns)} FROM ({query}\n) AS q({', '.join(names)})"
 
 
 @contextmanager
 def _refused_by_disk() -> Iterator[None]:
-    """DuckDB's errors of input and output say in their text what the disk refused: OSError, as of Python's own."""
+    """DuckDB's input and output errors as OSError; what the disk refused is only in their text."""
     try:
         yield
     except _duckdb().IOException as error:
@@ -119,15 +118,28 @@ def _loaded(
     What does not fit into memory goes to a folder of ours instead of `.tmp` in the working directory.
     """
     duckdb = _duckdb()
-    config = {"python_enable_replacements": False}
     with (
         TemporaryDirectory(prefix="speechmeter-") as folder,
-        duckdb.connect(":memory:", config={**config, "temp_directory": folder}) as database,
+        duckdb.connect(":memory:", config={"python_enable_replacements": False, "temp_directory": folder}) as database,
     ):
-        _check(database, sql)
+        with _clear_errors():
+            statements = database.extract_statements(sql)
+        kinds = [str(statement.type).rpartition(".")[2] for statement in statements]
+        if kinds not in (["SELECT"], ["EXPLAIN"]):
+            raise InputError(
+                f"a query must be one SELECT, and this is {', '.join(kinds) or 'empty'}",
+                where="SQL",
+                fix="a query only reads; it cannot change records",
+            )
         named = {name for name in TABLES if re.search(rf"\b{name}\b", sql, re.IGNORECASE)}
-        _load(database, _names(runs), named, estimates, Path(folder))
-        _shut(database, writable)
+        short = [run.path.resolve().name for run in runs]  # runs of one name are shown by their paths
+        names = {name if short.count(name) == 1 else str(run.path): run for name, run in zip(short, runs, strict=True)}
+        _load(database, names, named, estimates, Path(folder))
+        # from here on no file, no network, no extension and no other setting, except the one file to be written
+        database.execute(f"SET allowed_paths = [{'' if writable is None else _quoted(str(writable))}]")
+        for setting in ("autoinstall_known_extensions", "autoload_known_extensions", "enable_external_access"):
+            database.execute(f"SET {setting} = false")
+        database.execute("SET lock_configuration = true")
         yield database
 
 
@@ -135,24 +147,10 @@ def _duckdb() -> Any:
     try:
         import duckdb
     except ImportError:
-        raise InputError("queries need DuckDB", fix="pip install 'speechmeter[query]'") from None
+        raise InputError(
+            "a query needs DuckDB, which is not installed", fix="pip install 'speechmeter[query]'"
+        ) from None
     return duckdb
-
-
-def _check(database: Connection, sql: str) -> None:
-    """One statement that only reads."""
-    with _clear_errors():
-        statements = database.extract_statements(sql)
-    kinds = [str(statement.type).rpartition(".")[2] for statement in statements]
-    if kinds not in (["SELECT"], ["EXPLAIN"]):
-        found = ", ".join(kinds) or "none"
-        raise InputError(f"a query is one SELECT, not {found}", where="SQL", fix="records are never changed by it")
-
-
-def _names(runs: Sequence[RunDir]) -> dict[str, RunDir]:
-    """The runs by their names; by their paths where two have one name."""
-    short = [run.path.resolve().name for run in runs]
-    return {name if short.count(name) == 1 else str(run.path): run for name, run in zip(short, runs, strict=True)}
 
 
 def _load(
@@ -178,7 +176,7 @@ def _selected(table: str) -> str:
 
 
 def _read_lines(database: Connection, runs: Mapping[str, RunDir], columns: Mapping[str, str], folder: Path) -> None:
-    """All whole lines; of a (case, round) measured again on a host the last, as `RunDir.records` has it."""
+    """All whole lines; of a (case, round) measured again on a host the last, as in `RunDir.records`."""
     declared = ", ".join(f'"{name}" {type_}' for name, type_ in columns.items())
     database.execute(f"CREATE TABLE lines (run VARCHAR, {declared})")
     for name, run in runs.items():
@@ -191,19 +189,19 @@ def _read_lines(database: Connection, runs: Mapping[str, RunDir], columns: Mappi
 
 
 def _read_fast(database: Connection, name: str, run: RunDir, columns: Mapping[str, str]) -> bool:
-    """Let DuckDB parse the file. False, and nothing read, where a line is not one that we would give as it is."""
+    """Let DuckDB parse the file. False, with nothing read, where `RunDir.records` would skip or change a line."""
     with run.records_path.open("rb") as file:
         if not is_verified(file):
             return False
         try:
             _insert(database, name, file, columns, _LARGEST_LINE)
-        except _duckdb().Error:  # a line that is longer than DuckDB is given room for
+        except _duckdb().Error:  # a line is longer than the room that DuckDB is given
             return False
     return True
 
 
 def _read_upgraded(database: Connection, name: str, run: RunDir, columns: Mapping[str, str], folder: Path) -> None:
-    """By way of records in Python: torn and damaged lines left out, old ones lifted."""
+    """Read the lines through records in Python: damaged lines are skipped, old ones upgraded."""
     copy = folder / "lines.jsonl"
     write_lines(copy, (record.to_json() for record in run.records()))
     try:
@@ -236,7 +234,7 @@ def _from_rows(database: Connection, table: str, rows: Rows, folder: Path) -> No
         with path.open("rb") as file:
             database.execute(f"CREATE TABLE {table} AS SELECT * FROM {_reader(file, columns)}")
     except _duckdb().Error as error:
-        raise StoreError(f"{table} cannot be made of these records: {_first_part(error)}") from error
+        raise StoreError(f"DuckDB cannot make the table {table} from these records: {_first_part(error)}") from error
 
 
 def _environments(runs: Mapping[str, RunDir]) -> Iterator[dict[str, Any]]:
@@ -247,23 +245,14 @@ def _environments(runs: Mapping[str, RunDir]) -> Iterator[dict[str, Any]]:
             yield {**known, "run": name, "environment": fingerprint, "facts": facts, "state": data.get("state")}
 
 
-def _shut(database: Connection, writable: Path | None) -> None:
-    """From here on no file, no network, no extension and no other setting, but for the one file to be written."""
-    allowed = "" if writable is None else _quoted(str(writable))
-    database.execute(f"SET allowed_paths = [{allowed}]")
-    for setting in ("autoinstall_known_extensions", "autoload_known_extensions", "enable_external_access"):
-        database.execute(f"SET {setting} = false")
-    database.execute("SET lock_configuration = true")
-
-
 @contextmanager
 def _clear_errors() -> Iterator[None]:
-    """What DuckDB has against a query, as one line."""
+    """DuckDB's errors about a query as InputError with one line."""
     duckdb = _duckdb()
     try:
         yield
     except duckdb.Error as error:
-        raise InputError(_first_part(error), where="SQL", fix=_WAY_OUT) from error
+        raise InputError(_first_part(error), where="SQL", fix=_FIX) from error
 
 
 def _first_part(error: Exception) -> str:

@@ -7,32 +7,49 @@ part of the run.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from speechmeter.core.drafts import whole_file
 from speechmeter.core.errors import CannotGoOnError, RunDirError, SkippedLinesWarning, StoreError
 from speechmeter.core.types import FAILED, Environment, Record
-from speechmeter.store.checked import check_environment
-from speechmeter.store.lines import append_line, as_read, cut_torn_line, read_lines
-from speechmeter.store.planned import FILE as PLANNED_FILE
-from speechmeter.store.planned import Planned
-from speechmeter.store.schema import NewerSchemaError, record_from_line
-from speechmeter.store.skipped import Skipped, Skipping
+from speechmeter.store.lines import KEPT, Skipped, append_line, as_read, cut_torn_line, read_lines
+from speechmeter.store.schema import NewerSchemaError, environment_from_line, record_from_line
 
+PLANNED_FILE = "planned.json"
 _FILES = ("plan.yaml", "records.jsonl", "environments.jsonl", PLANNED_FILE)
 _TABLES = "tables"
 _OURS = (*_FILES, "artifacts", _TABLES)
 _Item = TypeVar("_Item")
 _LEAST_ROOM = 64 * 1024
-"""Bytes; with less than this the disk is full."""
+"""Bytes. With less free space than this the disk counts as full."""
+_LARGEST_PLANNED = 64 * 2**20
+_NAME_A_RUN = "name a directory that `speechmeter run` wrote"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """What a run was started to measure: the ids of its cases, and how many rounds each of them gets at least.
+
+    Kept in `planned.json`, so that a reader can see whether the run was finished.
+    """
+
+    cases: tuple[str, ...]
+    rounds: int
+
+    def text(self) -> str:
+        """The content of the file."""
+        return json.dumps({"rounds": self.rounds, "cases": list(self.cases)}) + "\n"
 
 
 class RunDir:
@@ -48,24 +65,22 @@ class RunDir:
 
     @classmethod
     def existing(cls, path: Path) -> RunDir:
-        """A run directory that is there. Raises RunDirError when it is not."""
+        """A run directory that exists. Raises RunDirError when it does not."""
         run = cls(path)
-        if not run.records_path.is_file() and not run.plan_path.is_file():
+        if not is_run(path):
             what = "there is no such directory" if not path.exists() else "this is not a run directory"
-            raise RunDirError(what, where=str(path), fix="name a directory that `speechmeter run` wrote")
+            raise RunDirError(what, where=str(path), fix=_NAME_A_RUN)
         run.refuse_links()
         return run
 
     def refuse_links(self) -> None:
-        """Raise RunDirError where a file of the run is a link, whose content may be anything here, or is no file."""
+        """Raise RunDirError where a file of the run is a link, which may lead to any file here, or a directory."""
         for name in _FILES:
             entry = self.path / name
             if entry.is_symlink():
                 raise _is_link(entry)
             if entry.exists() and not entry.is_file():
-                raise RunDirError(
-                    "this is no file", where=str(entry), fix="name a directory that `speechmeter run` wrote"
-                )
+                raise RunDirError("this is not a file", where=str(entry), fix=_NAME_A_RUN)
 
     def records(self) -> list[Record]:
         """The records in the order they were written; of a (case, round) measured again on a host, the last.
@@ -83,7 +98,7 @@ class RunDir:
 
     def environments(self) -> dict[str, Mapping[str, Any]]:
         """Environments by fingerprint. A line that cannot be read is skipped, as in `records`."""
-        found = {data["fingerprint"]: data for data in self._read(self.environments_path, _environment)}
+        found = {data["fingerprint"]: data for data in self._read(self.environments_path, environment_from_line)}
         self._warn()
         return found
 
@@ -94,38 +109,69 @@ class RunDir:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What stands below a table of this run: a warning for each file of which lines were left out."""
+        """Notes for below a table of this run: a warning for each file in which lines were skipped."""
         return tuple(f"warning: {skipped.note}" for skipped in self.skipped)
+
+    def planned(self) -> Planned | None:
+        """What was planned; None where no file says so that can be read, as in runs of older versions."""
+        path = self.path / PLANNED_FILE
+        try:
+            if path.is_symlink() or path.stat().st_size > _LARGEST_PLANNED:
+                return None
+            data = json.loads(path.read_bytes())
+            cases, rounds = data["cases"], data["rounds"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+        if type(rounds) is not int or rounds < 1 or not isinstance(cases, list):
+            return None
+        return Planned(cases=tuple(cases), rounds=rounds) if all(isinstance(one, str) for one in cases) else None
 
     def _read(self, path: Path, made_of: Callable[[Any], _Item]) -> list[_Item]:
         if not path.is_file():
             return []
-        broken = Skipping()
         items: list[_Item] = []
-        for number, data in read_lines(path, broken.skip):
+        reasons: dict[int, str] = {}
+        count = 0
+
+        def skip(number: int, reason: str) -> None:
+            nonlocal count
+            count += 1
+            if len(reasons) < KEPT:
+                reasons[number] = reason
+
+        for number, data in read_lines(path, skip):
             try:
                 items.append(made_of(data))
             except NewerSchemaError as error:
                 raise StoreError(f"{path}:{number}: {error}") from error
             except StoreError as error:
-                broken.skip(number, str(error))
+                skip(number, str(error))
         self._skipped.pop(path, None)
-        if broken.count:
-            self._skipped[path] = broken.of(path, len(items))
+        if count:
+            self._skipped[path] = Skipped(path=path, count=count, reasons=reasons, read=len(items))
         return items
 
     def _warn(self) -> None:
-        """From this line for all readers: a command that reads a run several times then warns once."""
+        """Warn from this one line for all readers, so that a command that reads a run several times warns once."""
         for skipped in self._skipped.values():
             warnings.warn(SkippedLinesWarning(skipped.note), stacklevel=1)
 
 
-def _environment(data: Any) -> Mapping[str, Any]:
-    try:
-        check_environment(data)
-    except ValueError as error:
-        raise StoreError(f"not an environment of ours: {error}") from error
-    return cast("Mapping[str, Any]", data)
+def unfinished(folder: Path, records: Sequence[Record]) -> str:
+    """What is missing from a run: `12 of 63 cases have no record, 3 have fewer than 5 rounds`; empty if nothing is."""
+    planned = RunDir(folder).planned()
+    if planned is None:
+        return ""
+    found = Counter(record.case.id for record in records)
+    absent = sum(case not in found for case in planned.cases)
+    short = sum(0 < found[case] < planned.rounds for case in planned.cases)
+    parts = []
+    if absent:
+        parts.append(f"{absent} of {len(planned.cases)} cases {'has' if absent == 1 else 'have'} no record")
+    if short:
+        whole = "" if absent else f" of {len(planned.cases)} cases"
+        parts.append(f"{short}{whole} {'has' if short == 1 else 'have'} fewer than {planned.rounds} rounds")
+    return ", ".join(parts)
 
 
 class RunWriter(RunDir):
@@ -138,18 +184,21 @@ class RunWriter(RunDir):
         self._made: tuple[Path, ...] = ()
 
     def __enter__(self) -> RunWriter:
+        import fcntl
+
         with self._writing():
             self._made = tuple(path for path in (self.artifacts_path, self.path) if not path.exists())
             self.path.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.path, os.O_RDONLY)
         try:
-            _hold(lock)
+            # the directory itself is locked: no lock file stays behind, and the lock ends with the process
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(lock)
             raise RunDirError(
                 "another run is writing to this directory",
                 where=str(self.path),
-                fix="wait for it, or choose another -o",
+                fix="wait until it ends, or choose another `output`",
             ) from None
         self._lock = lock
         return self
@@ -179,7 +228,10 @@ class RunWriter(RunDir):
         self.refuse_links()
         with self._writing():
             self.artifacts_path.mkdir(exist_ok=True)
-            _refuse_links_in(self.artifacts_path)
+            for folder, folders, files in os.walk(self.artifacts_path):
+                for entry in (Path(folder), *(Path(folder, name) for name in (*folders, *files))):
+                    if entry.is_symlink():
+                        raise _is_link(entry)
             cut_torn_line(self.records_path)
             cut_torn_line(self.environments_path)
             self._known = set(self.environments())
@@ -191,20 +243,24 @@ class RunWriter(RunDir):
     def append(self, record: Record, environment: Environment | None = None) -> None:
         """Append a record, and its environment when that is new; both are on disk on return.
 
-        Raises CannotGoOnError when they cannot be written, and for a failure on a full disk, which says nothing of
-        the case: it is to be measured again. Raises StoreError, with nothing written, for a record that could not be
-        read back.
+        Raises CannotGoOnError when they cannot be written, and for a failure on a full disk: such a failure says
+        nothing about the case, which is to be measured again. Raises StoreError, with nothing written, for a record
+        that could not be read back.
         """
         record_from_line(as_read(record.to_json()))
         if record.status in FAILED:
-            self._see_room()
+            room = os.statvfs(self.path)
+            if room.f_bavail * room.f_frsize < _LEAST_ROOM:
+                raise CannotGoOnError(
+                    f"no space left on the disk of {self.path}; free some, then use `resume` to continue"
+                )
         if environment is not None and environment.fingerprint not in self._known:
             append_line(self.environments_path, environment.to_json())
             self._known.add(environment.fingerprint)
         append_line(self.records_path, record.to_json())
 
     def write_table(self, name: str, text: str) -> Path:
-        """Write a table that readers want as a file; an earlier one of this name is replaced. Returns where it is.
+        """Write a table that readers want as a file; an earlier one of this name is replaced. Returns its path.
 
         Raises CannotGoOnError where it cannot be written, and RunDirError where the folder is a link.
         """
@@ -216,18 +272,13 @@ class RunWriter(RunDir):
             _replace_whole(folder / name, text)
         except OSError as error:
             raise CannotGoOnError(
-                f"{folder / name}: cannot be written: {error.strerror}; make room, then add --resume"
+                f"{folder / name} cannot be written: {error.strerror}; free some disk space, then use `resume`"
             ) from error
         return folder / name
 
-    def _see_room(self) -> None:
-        room = os.statvfs(self.path)
-        if room.f_bavail * room.f_frsize < _LEAST_ROOM:
-            raise CannotGoOnError(f"{self.path}: no space left on the disk; make room, then add --resume")
-
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """What goes wrong before the first record is bad input; directories that were made for nothing go again."""
+        """An error before the first record is bad input, and directories that were made for nothing are removed."""
         try:
             yield
         except OSError as error:
@@ -237,12 +288,12 @@ class RunWriter(RunDir):
             raise RunDirError(
                 f"cannot be written: {error.strerror}",
                 where=str(self.path),
-                fix="make it writable and make room, or choose another place with -o",
+                fix="make it writable and free some disk space, or choose another `output`",
             ) from error
 
 
 def new_run(name: str, folder: Path = Path("runs")) -> Path:
-    """`<folder>/<time>-<name>`, with a number behind it where that exists already."""
+    """`<folder>/<time>-<name>`, with a number appended where that exists already."""
     base = folder / f"{datetime.now():%Y%m%d-%H%M%S}-{name}"
     return next(path for n in range(1000) if not (path := Path(f"{base}-{n}" if n else base)).exists())
 
@@ -253,33 +304,15 @@ def is_free(path: Path) -> bool:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a run of ours stands here."""
+    """Whether this is a run directory of ours."""
     return (path / "plan.yaml").is_file() or (path / "records.jsonl").is_file()
 
 
-def _hold(directory: int) -> None:
-    """Lock the open directory itself: no lock file to leave behind, and the lock ends with the process."""
-    import fcntl
-
-    fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
 def _replace_whole(path: Path, text: str) -> None:
-    """The file holds the text, or what it held before."""
+    """The file holds the text afterwards, or what it held before."""
     with whole_file(path) as draft:
         draft.write_text(text, encoding="utf-8")
 
 
-def _refuse_links_in(folder: Path) -> None:
-    if folder.is_symlink():
-        raise _is_link(folder)
-    for place, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            if Path(place, name).is_symlink():
-                raise _is_link(Path(place, name))
-
-
 def _is_link(path: Path) -> RunDirError:
-    return RunDirError(
-        "this is a link, which may lead out of the run", where=str(path), fix="put the file itself in its place"
-    )
+    return RunDirError("this is a link, which may lead out of the run", where=str(path), fix="replace it by the file")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from speechmeter.core import plugins
-from speechmeter.core.axes import Axis, Option
+from speechmeter.core.axes import Axes, Axis, Option
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Batch, Case, Spec, Stage
@@ -80,7 +80,7 @@ def stage_cases(case: Case) -> list[Case]:
         )
         fed = case.workload if index == 0 else Spec(plugin="cascade", name=cases[-1].subject.name)
         axes = {**case.axes, **{key: value for key, value in extra.items() if key in own}}
-        cases.append(replace(case, subject=subject, workload=fed, axes=axes))
+        cases.append(replace(case, subject=subject, workload=fed, axes=Axes(axes)))
     return cases
 
 

@@ -1,10 +1,8 @@
-"""Audio at 16 kHz: noise, the shipped speech or a file, cut or repeated to the asked seconds; cuts of many lengths from
-one of these; or a folder of files.
-"""
+"""Audio at 16 kHz: noise, the shipped speech or a file, cut or repeated to a length; random cuts; or a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
@@ -17,7 +15,7 @@ from speechmeter.core.batches import Batches, MadeBatches
 from speechmeter.core.errors import InputError
 from speechmeter.core.finding import check_enough
 from speechmeter.core.protocols import SOUND, Fed
-from speechmeter.core.types import Batch, Case, Spec
+from speechmeter.core.types import Batch, Case
 from speechmeter.workloads import sound
 from speechmeter.workloads.batching import outline, padded
 from speechmeter.workloads.dataset import read_batches
@@ -32,9 +30,8 @@ _WHOLE = Taste(longest_s=inf)
 """A file that is cut to size may last as long as memory allows."""
 _NOISE_LEVEL = 0.1
 _SAMPLE = "harbour"
-_ENDS = ("shortest", "longest")
-_CUTS = "for example {name: audio, count: 20, shortest: 1.0, longest: 8.0}"
-_FIX = "name a sound file, a folder of them, `sample` or `noise`"
+_CUTS = ("count", "shortest", "longest")
+_CUTS_FIX = "for example {name: audio, count: 20, shortest: 1.0, longest: 8.0}"
 
 
 class AudioWorkload:
@@ -49,25 +46,36 @@ class AudioWorkload:
         Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
     )
     options = (
-        Option(name="count"),
-        Option(name="shortest"),
-        Option(name="longest"),
+        Option(name="count", kind=int, minimum=1, help="number of items that are cut at random places"),
+        Option(name="shortest", kind=float, above=0, help="seconds of the shortest cut"),
+        Option(name="longest", kind=float, above=0, help="seconds of the longest cut"),
     )
 
     def check(self, case: Case) -> None:
-        """The file must be there and be sound; cuts must have a number and bounds."""
-        source = case.workload.source
-        _check_cuts(case.workload)
-        if "count" in case.workload.options:
-            check_enough(case, case.workload.options["count"])
+        """The file must exist and hold sound; cuts need a number and bounds."""
+        source, options = case.workload.source, case.workload.options
+        path = Path(source)
+        if any(key in options for key in _CUTS):
+            if any(options.get(key) is None for key in _CUTS):
+                raise InputError("count, shortest and longest need each other", key="workload", fix=_CUTS_FIX)
+            if options["shortest"] > options["longest"]:
+                raise InputError("shortest is more than longest", key="workload", fix=_CUTS_FIX)
+            if path.is_dir():
+                raise InputError(
+                    "the files of a folder keep their own lengths", key="workload", fix=f"leave out {', '.join(_CUTS)}"
+                )
+            check_enough(case, options["count"])
         if source in ("noise", "sample"):
             return
-        path = Path(source)
         if path.is_dir():
             check_enough(case, check_some(_all_of(path)))
             return
         if not path.is_file():
-            raise InputError(f"audio {source!r} does not exist", where="audio", fix=_FIX)
+            raise InputError(
+                f"{source!r} does not exist",
+                key="audio",
+                fix="name a sound file, a folder of them, sample or noise",
+            )
         with _refusing(path):
             sound.header_seconds(_file(path), _WHOLE)
 
@@ -77,50 +85,38 @@ class AudioWorkload:
 
     def batches(self, case: Case) -> Batches:
         """The one batch of this cell, or those of a folder or of random cuts."""
-        source, size = case.workload.source, int(case.axes["batch"])
+        source, options = case.workload.source, case.workload.options
         if Path(source).is_dir():
-            return read_batches(_all_of(Path(source)), batch=size)
+            return read_batches(_all_of(Path(source)), batch=int(case.axes["batch"]))
         if source == "noise":
-            return _made(case, None)
-        return _made(case, read_voice(source))
+            return MadeBatches(_batches_of(case, None), lambda: _batches_of(case, None))
+        voice = read_voice(source)
+        notes, warnings = [*voice.notes], []
+        longest_s = float(options["longest"] if "count" in options else case.axes["seconds"])
+        times = max(1, round(longest_s * RATE)) / len(voice.data)
+        if times > 1:
+            lasts = f"{voice.name} lasts {len(voice.data) / RATE:.3g} s"
+            notes.append(f"{lasts} and is repeated {times:.3g} times to fill {longest_s:g} s")
+        if times > MOST_REPEATS:
+            costs = "the cost of a recogniser may differ on real speech; use longer audio"
+            warnings = [f"{notes[-1]}: {costs}"]
+        return MadeBatches(
+            _batches_of(case, voice), lambda: _batches_of(case, read_voice(source)), notes=notes, warnings=warnings
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Voice:
-    """Sound of one file: mono float32 at 16 kHz, what it is called, and what was done to it."""
+    """Sound of one file: mono float32 at 16 kHz, its name, and what was done to it."""
 
     data: Any
     name: str
     notes: tuple[str, ...] = ()
 
 
-def _made(case: Case, voice: Voice | None) -> Batches:
-    """Batches of a voice, or of noise, cut or repeated to the lengths that the case asks for."""
-    options = case.workload.options
-    cut = "count" in options
-    longest_s = float(options["longest"] if cut else case.axes["seconds"])
-
-    def make(voice: Voice | None) -> Iterable[Batch]:
-        return _padded_batches(_cuts(case, voice), int(case.axes["batch"])) if cut else [_equal_items(case, voice)]
-
-    def again() -> Iterable[Batch]:
-        return make(None if voice is None else read_voice(case.workload.source))
-
-    notes, warnings = ([], []) if voice is None else _repeated(voice, longest_s)
-    return MadeBatches(make(voice), again, notes=[*(voice.notes if voice else ()), *notes], warnings=warnings)
-
-
-def _repeated(voice: Voice, longest_s: float) -> tuple[list[str], list[str]]:
-    """(notes, warnings) on sound that is shorter than what is asked for."""
-    times = max(1, round(longest_s * RATE)) / len(voice.data)
-    if times <= 1:
-        return [], []
-    what = (
-        f"{voice.name} lasts {len(voice.data) / RATE:.3g} s and is repeated {times:.3g} times to fill {longest_s:g} s"
-    )
-    if times <= MOST_REPEATS:
-        return [what], []
-    return [what], [f"{what}: a model that listens may cost something else on real speech; give longer audio"]
+def _batches_of(case: Case, voice: Voice | None) -> Iterable[Batch]:
+    """Batches of a voice, or of noise where it is None, cut or repeated to the lengths that the case asks for."""
+    return _random_cuts(case, voice) if "count" in case.workload.options else [_equal_items(case, voice)]
 
 
 def _equal_items(case: Case, voice: Voice | None) -> Batch:
@@ -134,7 +130,7 @@ def _equal_items(case: Case, voice: Voice | None) -> Batch:
         data = _noise(np.random.default_rng(case.protocol.seed), (items, samples))
     else:
         data = np.tile(np.resize(voice.data, samples), (items, 1))
-        # the transcript is that of the whole, not of a cut; copies in a batch are no utterances of their own
+        # the transcript is that of the whole, not of a cut; copies in a batch are not utterances of their own
         if case.workload.source == "sample" and samples == len(voice.data) and items == 1:
             references = (sample_transcript(),)
     return Batch(
@@ -148,58 +144,31 @@ def _equal_items(case: Case, voice: Voice | None) -> Batch:
     )
 
 
+def _random_cuts(case: Case, voice: Voice | None) -> Iterator[Batch]:
+    """Seeded cuts. All lengths are drawn first, so that another source of sound is cut to the same ones."""
+    import numpy as np
+
+    options, size = case.workload.options, int(case.axes["batch"])
+    draw = np.random.default_rng(case.protocol.seed)
+    least, most = (max(1, round(options[end] * RATE)) for end in ("shortest", "longest"))
+    lengths = draw.integers(least, most + 1, size=options["count"])
+    data = voice.data if voice is not None else _noise(draw, most)
+    starts = draw.integers(0, len(data), size=len(lengths))
+    cuts = [np.resize(np.roll(data, -start), length) for start, length in zip(starts, lengths, strict=True)]
+    names = [f"{case.workload.name}-{index:03d}" for index in range(len(cuts))]
+    for start in range(0, len(cuts), size):
+        part = cuts[start : start + size]
+        yield replace(outline(names[start : start + size], [len(cut) for cut in part]), data=padded(part))
+
+
 def _noise(draw: Any, shape: int | tuple[int, int]) -> Any:
     data = draw.standard_normal(shape, dtype="float32")
     data *= _NOISE_LEVEL
     return data
 
 
-def _padded_batches(items: Sequence[tuple[str, Any]], size: int) -> Iterator[Batch]:
-    """Named items of their own lengths, `size` at a time, padded with silence."""
-    for start in range(0, len(items), size):
-        part = items[start : start + size]
-        voices = [voice for _, voice in part]
-        yield replace(outline([name for name, _ in part], [len(voice) for voice in voices]), data=padded(voices))
-
-
-def _cuts(case: Case, voice: Voice | None) -> list[tuple[str, Any]]:
-    """Seeded cuts: all lengths first, so that another source of sound is cut to the same ones."""
-    import numpy as np
-
-    options, name = case.workload.options, case.workload.name
-    draw = np.random.default_rng(case.protocol.seed)
-    least, most = (max(1, round(options[end] * RATE)) for end in _ENDS)
-    lengths = draw.integers(least, most + 1, size=options["count"])
-    data = voice.data if voice is not None else _noise(draw, most)
-    starts = draw.integers(0, len(data), size=len(lengths))
-    return [
-        (f"{name}-{index:03d}", np.resize(np.roll(data, -start), length))
-        for index, (start, length) in enumerate(zip(starts, lengths, strict=True))
-    ]
-
-
-def _check_cuts(workload: Spec) -> None:
-    options = workload.options
-    if not any(key in options for key in ("count", *_ENDS)):
-        return
-    count = options.get("count")
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise InputError(f"audio: count takes a whole number from 1 on, not {count!r}", where="workload", fix=_CUTS)
-    ends = [options.get(end) for end in _ENDS]
-    if not all(isinstance(end, int | float) and not isinstance(end, bool) and 0 < end < inf for end in ends):
-        raise InputError("audio: shortest and longest take seconds above 0", where="workload", fix=_CUTS)
-    if options["shortest"] > options["longest"]:
-        raise InputError("audio: shortest is more than longest", where="workload", fix=_CUTS)
-    if Path(workload.source).is_dir():
-        raise InputError(
-            "audio: the files of a folder are as long as they are",
-            where="workload",
-            fix="drop count, shortest and longest",
-        )
-
-
 def read_voice(source: str) -> Voice:
-    """The sample or a file, with what was done to it. Raises InputError when it is not sound or holds none."""
+    """The sample or a file, with what was done to it. Raises InputError when it does not hold sound."""
     if source == "sample":
         return Voice(data=read_sample()[0], name=source)
     path = Path(source)
@@ -209,7 +178,7 @@ def read_voice(source: str) -> Voice:
 
 
 def read_audio(path: Path) -> Any:
-    """A file as mono float32 at 16 kHz. Raises InputError when it is not sound or holds none."""
+    """A file as mono float32 at 16 kHz. Raises InputError when it does not hold sound."""
     return read_voice(str(path)).data
 
 
@@ -220,13 +189,13 @@ def read_sample() -> tuple[Any, str]:
 
 
 def sample_transcript() -> str:
-    """What is said in the speech that ships with the package."""
+    """The transcript of the speech that ships with the package."""
     return (files("speechmeter.workloads") / "assets" / f"{_SAMPLE}.txt").read_text().strip()
 
 
 def _all_of(folder: Path) -> Choice:
     """Every sound file in and below a folder, as `data:` chooses them."""
-    return Choice(manifest=folder, format=FOLDER, where="audio")
+    return Choice(manifest=folder, format=FOLDER, key="audio")
 
 
 def _file(path: Path) -> Utterance:
@@ -235,9 +204,9 @@ def _file(path: Path) -> Utterance:
 
 @contextmanager
 def _refusing(path: Path) -> Iterator[None]:
-    """Inside, a file that cannot be used is bad input: there is no other to go on with."""
+    """Inside, a file that cannot be used is bad input, because there is no other to continue with."""
     try:
         yield
     except UnusableError as error:
         reason = str(error).removeprefix(f"{path}: ")
-        raise InputError(f"audio {str(path)!r}: {reason}", where="audio", fix="name another file") from error
+        raise InputError(f"{str(path)!r}: {reason}", key="audio", fix="name another file") from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,55 +15,47 @@ from speechmeter.core.protocols import FEATURES, SOUND, Fed
 from speechmeter.core.types import Batch, Case
 from speechmeter.workloads import sound
 from speechmeter.workloads.batching import SORTS, grouped, outline, padded
-from speechmeter.workloads.manifests.formats import AUTO
-from speechmeter.workloads.manifests.pick import FIRST
+from speechmeter.workloads.manifests.formats import AUTO, FORMATS
 from speechmeter.workloads.manifests.utterance import MIX
-from speechmeter.workloads.selection import Choice, Selection, check_some, first_bands, select
+from speechmeter.workloads.selection import FIRST, PICKS, Choice, Selection, check_some, first_bands, select
 from speechmeter.workloads.sound import LONGEST_S, Taste
 
 _KEPT_BYTES = 512 * 2**20
 """Decoded sound that is kept between passes; what is beyond it is read again each time."""
-_EXAMPLE = "for example data: {manifest: test.tsv, count: 20, pick: random}"
 
 
 class DatasetWorkload:
-    """`data`: items of a list or a folder, each at its own length.
-
-    Options: `manifest`, its `format`, the `root` of its paths; `count` items by `pick`; `longest` seconds that an item
-    may last; `channel` of files that have several.
-    """
+    """`data`: items of a list or a folder, each at its own length."""
 
     axes = (
         Axis(name="batch_seconds", kind=float, default=None, above=0,
              help="seconds in a call, padding included, in place of batch"),
-        Axis(name="sort", kind=str, default=NONE, help="items by length before they are batched", choices=SORTS),
+        Axis(name="sort", kind=str, default=NONE, help="order of the items by length, before batching", choices=SORTS),
         Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
     )  # fmt: skip
     options = (
-        Option(name="manifest"),
-        Option(name="format"),
-        Option(name="root"),
-        Option(name="count"),
-        Option(name="pick"),
-        Option(name="longest"),
-        Option(name="channel"),
+        Option(name="manifest", kind=Path, help="a list of utterances, or a folder of sound files"),
+        Option(name="format", kind=str, default=AUTO, choices=(AUTO, *FORMATS), help="format of the list"),
+        Option(name="root", kind=Path, help="the folder where relative paths of the list start"),
+        Option(name="count", kind=int, minimum=1, help="number of items; absent: all"),
+        Option(name="pick", kind=str, default=FIRST, choices=PICKS, help="which items, where count is given"),
+        Option(name="longest", kind=float, default=LONGEST_S, above=0, help="seconds that an item may last"),
+        Option(name="channel", kind=(int, str), default=MIX, minimum=0, help="a channel's number from 0, or mix"),
     )
 
     def check(self, case: Case) -> None:
-        """The list must be there, be of a known format, and have an item whose header is sound."""
-        _check_options(case.workload.options)
+        """The list must exist, have a known format, and have an item with a sound header."""
         if case.axes.get("batch_seconds") is not None and case.axes["batch"] > 1:
             raise InputError(
-                "batch_seconds and batch exclude each other", where="data", fix="leave batch at 1 with batch_seconds"
+                "batch_seconds and batch exclude each other", key="data", fix="leave batch at 1 with batch_seconds"
             )
         check_enough(case, check_some(choice_of(case)))
 
     def feeds(self, case: Case) -> Fed:
-        """What the first usable item is, which the others must be too: sound, or features of so many bands."""
+        """Sound or features, as the first usable item is; the others must be the same."""
         try:
-            _check_options(case.workload.options)
             bands = first_bands(choice_of(case))
-        except InputError:  # `check` says what is wrong with the data
+        except InputError:  # `check` reports what is wrong with the data
             return Fed(kinds=(SOUND, FEATURES))
         return Fed(kinds=(SOUND,)) if bands is None else Fed(kinds=(FEATURES,), bands=bands)
 
@@ -78,18 +69,14 @@ class DatasetWorkload:
         )
 
 
-def read_batches(choice: Choice, *, batch: int, batch_s: float | None = None, sort: str = NONE) -> Batches:
-    """All usable items of a choice, batched; each is read once here, so that lengths are true, and then in its turn."""
-    store = _Store(_KEPT_BYTES)
-    selection = select(choice, keep=lambda place, data: store.put(("item", place), data, data.nbytes))
-    groups = grouped([item.seconds for item in selection.items], batch=batch, batch_s=batch_s, sort=sort)
-    return _ReadBatches(selection, groups, choice.taste, store)
-
-
 def choice_of(case: Case) -> Choice:
-    """What a case's options say, defaults filled in."""
+    """The choice that a case's options make. Raises InputError where they make none."""
     options = case.workload.options
-    root, channel = options.get("root"), options.get("channel")
+    root, channel = options.get("root"), options.get("channel", MIX)
+    if not options.get("manifest"):
+        raise InputError("manifest is missing", key="data", fix="for example `data: {manifest: test.tsv, count: 20}`")
+    if isinstance(channel, str) and channel not in (MIX, NONE):
+        raise InputError(f"channel takes {MIX} or a number from 0, not {channel!r}", key="data")
     return Choice(
         manifest=Path(options["manifest"]),
         format=options.get("format", AUTO),
@@ -97,34 +84,25 @@ def choice_of(case: Case) -> Choice:
         count=options.get("count"),
         how=options.get("pick", FIRST),
         seed=case.protocol.seed,
-        taste=Taste(
-            longest_s=float(options.get("longest", LONGEST_S)), channel=MIX if channel in (None, NONE) else channel
-        ),
+        taste=Taste(longest_s=float(options.get("longest", LONGEST_S)), channel=MIX if channel == NONE else channel),
     )
 
 
-def _check_options(options: Any) -> None:
-    for name in ("manifest", "format", "root", "pick"):
-        if not isinstance(options.get(name, ""), str) or (name == "manifest" and not options.get(name)):
-            raise InputError(f"data: {name} takes a word, not {options.get(name)!r}", where="data", fix=_EXAMPLE)
-    count = options.get("count", 1)
-    if not _is_whole(count) or count < 1:
-        raise InputError(f"data: count takes a whole number from 1 on, not {count!r}", where="data", fix=_EXAMPLE)
-    longest = options.get("longest", LONGEST_S)
-    if not (_is_whole(longest) or isinstance(longest, float)) or not isfinite(longest) or longest <= 0:
-        raise InputError(f"data: longest takes seconds above 0, not {longest!r}", where="data", fix=_EXAMPLE)
-    channel = options.get("channel")
-    if channel not in (None, NONE, MIX) and not (_is_whole(channel) and channel >= 0):
-        raise InputError(f"data: channel takes {MIX} or a number from 0 on, not {channel!r}", where="data")
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def read_batches(choice: Choice, *, batch: int, batch_s: float | None = None, sort: str = NONE) -> Batches:
+    """All usable items of a choice, batched. Each item is read once here, so that lengths are true, and again when its
+    batch is asked for, unless it was kept.
+    """
+    store = _Store(_KEPT_BYTES)
+    selection = select(choice, keep=lambda index, data: store.put(("item", index), data, data.nbytes))
+    groups = grouped([item.seconds for item in selection.items], batch=batch, batch_s=batch_s, sort=sort)
+    return _ReadBatches(selection, groups, choice.taste, store)
 
 
 class _Store:
-    """Arrays and batches by name up to a number of bytes. What came first stays: passes go round, so the rest would
-    push it out just before it is wanted again."""
+    """Arrays and batches by name, up to a number of bytes.
+
+    The first ones stay: passes go round, so an eviction would remove what is wanted next.
+    """
 
     def __init__(self, most_bytes: int) -> None:
         self._left = most_bytes
@@ -152,19 +130,19 @@ class _ReadBatches(Batches):
     def __len__(self) -> int:
         return len(self._groups)
 
-    def one(self, place: int) -> Batch:
+    def one(self, index: int) -> Batch:
         """The batch, kept from before or read now."""
-        kept = self._store.get(("batch", place))
+        kept: Batch | None = self._store.get(("batch", index))
         if kept is not None:
-            return kept  # type: ignore[no-any-return]
-        group = self._groups[place]
+            return kept
+        group = self._groups[index]
         arrays = [self._store.get(("item", item)) for item in group]
         batch = self._batch(
-            place, [self._read(item) if array is None else array for item, array in zip(group, arrays, strict=True)]
+            index, [self._read(item) if array is None else array for item, array in zip(group, arrays, strict=True)]
         )
         for item in group:
             self._store.drop(("item", item))
-        self._store.put(("batch", place), batch, batch.data.nbytes)
+        self._store.put(("batch", index), batch, batch.data.nbytes)
         return batch
 
     def outlines(self) -> Iterator[Batch]:
@@ -173,16 +151,16 @@ class _ReadBatches(Batches):
 
     def again(self) -> Iterator[Batch]:
         """Every batch read from its files."""
-        return (self._batch(place, list(map(self._read, group))) for place, group in enumerate(self._groups))
+        return (self._batch(index, list(map(self._read, group))) for index, group in enumerate(self._groups))
 
     def _read(self, item: int) -> Any:
         return sound.read(self._items[item].utterance, self._taste)
 
-    def _batch(self, place: int, arrays: Sequence[Any]) -> Batch:
-        return replace(self._outline(place), data=padded(arrays))
+    def _batch(self, index: int, arrays: Sequence[Any]) -> Batch:
+        return replace(self._outline(index), data=padded(arrays))
 
-    def _outline(self, place: int) -> Batch:
-        group = [self._items[item] for item in self._groups[place]]
+    def _outline(self, index: int) -> Batch:
+        group = [self._items[item] for item in self._groups[index]]
         batch = outline(
             [item.utterance.id for item in group],
             [item.length for item in group],

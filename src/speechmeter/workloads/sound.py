@@ -1,6 +1,6 @@
-"""Sound of one utterance: checked against what its list states, one channel, 16 kHz. Each refusal says why.
+"""The sound of one utterance: checked against what its list states, one channel, 16 kHz. Each refusal has a reason.
 
-Every workload that feeds sound from files reads it here, so that one rule holds for all of them.
+Every workload that feeds sound from files reads it here, so that the same rules hold for all of them.
 """
 
 from __future__ import annotations
@@ -9,22 +9,20 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from speechmeter.workloads.manifests.unpickle import Stored
+from speechmeter.workloads.manifests.pickled import Stored
 from speechmeter.workloads.manifests.utterance import MIX, Utterance
 
 RATE = 16_000
 LONGEST_S = 3600.0
 FRAME_S = 0.01
-"""A frame of features stands for 10 ms of sound, as in every common front-end."""
-_SLACK_SHARE, _SLACK_S = 0.01, 0.05
-"""How far a stated length may be off."""
+"""A frame of features covers 10 ms of sound, as in every common front-end."""
+_SLACK_SHARE, _SLACK_S = 0.01, 0.05  # how far a stated length may differ from the true one
 _BLOCK = 1 << 20
+# Bytes of float32 in one channel: three hours at 48 kHz. A megabyte of silence in FLAC may unpack to as much.
 _MOST_DECODED = 2 << 30
-"""Bytes of float32 in one channel: three hours at 48 kHz. A megabyte of silence in FLAC may hold as much."""
 _SAMPLE_BYTES = 4
 
 
@@ -34,7 +32,7 @@ class UnusableError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Taste:
-    """What is accepted: items up to `longest_s`, and of several channels one, by number, or their `mix`."""
+    """What is accepted: items up to `longest_s`, and of several channels one, by its number, or their `mix`."""
 
     longest_s: float = LONGEST_S
     channel: int | str = MIX
@@ -42,7 +40,7 @@ class Taste:
 
 @dataclass(frozen=True, kw_only=True)
 class FileFacts:
-    """What a file has: its rate in Hz, its frames, and of how many channels their mean is taken (1: of none)."""
+    """Facts of a file: its rate in Hz, its frames, and how many channels were averaged (1: none were)."""
 
     rate: int
     frames: int
@@ -62,7 +60,7 @@ def read(utterance: Utterance, taste: Taste) -> Any:
 
 
 def file_facts(utterance: Utterance, taste: Taste, data: Any) -> FileFacts:
-    """Facts of its file; where the list holds the numbers, those of what `read` gave."""
+    """Facts of its file; where the list holds the array, facts of the array that `read` returned."""
     if utterance.array is not None:
         return FileFacts(rate=RATE, frames=len(data))
     with _opened(utterance) as file:
@@ -71,7 +69,7 @@ def file_facts(utterance: Utterance, taste: Taste, data: Any) -> FileFacts:
 
 
 def header_seconds(utterance: Utterance, taste: Taste) -> float:
-    """How long it is by its file's header, every check made that needs no decoding. Raises UnusableError."""
+    """Its length by the file's header, after every check that needs no decoding. Raises UnusableError."""
     if utterance.array is not None:
         return seconds_of(read(utterance, taste))
     with _opened(utterance) as file:
@@ -81,7 +79,7 @@ def header_seconds(utterance: Utterance, taste: Taste) -> float:
 
 
 def seconds_of(data: Any) -> float:
-    """True seconds of what `read` gave."""
+    """True seconds of an array that `read` returned."""
     return float(len(data) * FRAME_S if data.ndim == 2 else len(data) / RATE)
 
 
@@ -93,7 +91,7 @@ def _numbers(utterance: Utterance, taste: Taste) -> Any:
     except (ValueError, TypeError, MemoryError) as error:
         raise UnusableError(f"cannot be read: {error}") from error
     if data.dtype.kind != "f":
-        raise UnusableError(f"holds {data.dtype}, neither sound nor features; token ids are fed with text")
+        raise UnusableError(f"holds {data.dtype}, which is neither sound nor features; feed token ids with `text:`")
     if data.ndim > 1 and data.shape[0] == 1:
         data = data[0]
     if data.ndim not in (1, 2):
@@ -115,20 +113,20 @@ def _sound(utterance: Utterance, taste: Taste) -> Any:
         start, frames = _bounds(utterance, file, taste)
         channel = _channel(utterance, file.channels, taste)
         try:
-            if start:  # a truncated file may be decoded up to its end, and refuses to seek even to its beginning
+            if start:  # some truncated files can be decoded up to their end, but cannot seek even to their beginning
                 file.seek(start)
             blocks = list(_blocks(file, frames, channel))
         except (soundfile.LibsndfileError, RuntimeError) as error:
-            raise UnusableError(f"cannot be decoded, it is truncated or damaged: {error}") from error
+            raise UnusableError(f"cannot be decoded, because it is truncated or damaged: {error}") from error
         rate = int(file.samplerate)
     data = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
     if len(data) < frames:
-        raise UnusableError(f"is truncated: {len(data) / rate:.2f} s can be decoded of {frames / rate:.2f} s")
+        raise UnusableError(f"is truncated: only {len(data) / rate:.2f} s of {frames / rate:.2f} s can be decoded")
     return data if rate == RATE else soxr.resample(data, rate, RATE)
 
 
 def _blocks(file: Any, frames: int, channel: int | str) -> Iterator[Any]:
-    """Decoded a block at a time: a header that promises more than the file holds allocates nothing."""
+    # a block at a time, so that a header that promises more than the file holds allocates nothing
     left = frames
     while left > 0:
         block = file.read(min(left, max(1, _BLOCK // file.channels)), dtype="float32", always_2d=True)
@@ -149,28 +147,26 @@ def _opened(utterance: Utterance) -> Iterator[Any]:
         missing = isinstance(error, FileNotFoundError)
         raise UnusableError(f"{path}: there is no such file" if missing else f"{path}: {error}") from error
     if not S_ISREG(found.st_mode):
-        raise UnusableError(f"{path}: is no plain file")
+        raise UnusableError(f"{path}: this is not a plain file")
     if found.st_size == 0:
         raise UnusableError(f"{path}: the file is empty")
     try:
         file = soundfile.SoundFile(str(path))
     except (soundfile.LibsndfileError, OSError, RuntimeError, TypeError) as error:
-        # of some files it says that they do not exist, which was seen to above
+        # libsndfile says of some unknown files that they do not exist; this one exists, as was checked above
         what = "its content is not recognised as sound" if "does not exist" in str(error) else str(error)
-        raise UnusableError(f"cannot be read: {what}{_conversion(path)}") from error
+        if path.suffix.lower() not in (
+            "",
+            ".wav",
+        ):  # a codec that libsndfile lacks
+            what += f"; convert it: {shlex.join(['ffmpeg', '-i', path.name, f'{path.stem}.wav'])}"
+        raise UnusableError(f"cannot be read: {what}") from error
     with file:
         yield file
 
 
-def _conversion(path: Path) -> str:
-    """The way out for a codec that libsndfile lacks; a WAV file that cannot be read is no question of that."""
-    if path.suffix.lower() in ("", ".wav"):
-        return ""
-    return f"; convert it: {shlex.join(['ffmpeg', '-i', path.name, f'{path.stem}.wav'])}"
-
-
 def _bounds(utterance: Utterance, file: Any, taste: Taste) -> tuple[int, int]:
-    """(first frame, frames) at the file's own rate, after holding what the list states against the file."""
+    """(first frame, frames) at the file's own rate, after comparing what the list states with the file."""
     rate = int(file.samplerate)
     if utterance.rate is not None and utterance.rate != rate:
         raise UnusableError(f"the list says {utterance.rate} Hz, the file has {rate} Hz")
@@ -179,25 +175,19 @@ def _bounds(utterance: Utterance, file: Any, taste: Taste) -> tuple[int, int]:
     if not file.frames:
         raise UnusableError("holds no sound")
     stated_s = utterance.frames / rate if utterance.frames is not None else utterance.duration_s
-    if stated_s is not None:
-        _hold(stated_s, there / rate, utterance)
+    if stated_s is not None and not (utterance.part and stated_s <= there / rate):  # a part may end before its file
+        there_s = there / rate
+        if abs(stated_s - there_s) > _SLACK_SHARE * there_s + _SLACK_S:
+            what = "from there on the file has" if utterance.part else "the file has"
+            raise UnusableError(f"the list says {stated_s:.2f} s, {what} {there_s:.2f} s")
     frames = min(round(stated_s * rate), there) if stated_s is not None and utterance.part else there
     if frames / rate > taste.longest_s:
         raise _too_long(frames / rate, taste)
     if (decoded_bytes := frames * _SAMPLE_BYTES) > _MOST_DECODED:
-        raise UnusableError(f"decodes to {decoded_bytes / 2**30:.1f} GiB, more than {_MOST_DECODED >> 30}; cut it")
+        raise UnusableError(f"decodes to {decoded_bytes / 2**30:.1f} GiB, more than {_MOST_DECODED >> 30} GiB; cut it")
     if not frames:
-        raise UnusableError(f"begins at {start / rate:.2f} s, the file has {file.frames / rate:.2f} s")
+        raise UnusableError(f"begins at {start / rate:.2f} s, but the file has {file.frames / rate:.2f} s")
     return start, frames
-
-
-def _hold(stated_s: float, there_s: float, utterance: Utterance) -> None:
-    """A part may end before its file does; nothing may end after it, and a whole file is as long as it is."""
-    if utterance.part and stated_s <= there_s:
-        return
-    if abs(stated_s - there_s) > _SLACK_SHARE * there_s + _SLACK_S:
-        what = "from there on the file has" if utterance.part else "the file has"
-        raise UnusableError(f"the list says {stated_s:.2f} s, {what} {there_s:.2f} s")
 
 
 def _channel(utterance: Utterance, channels: int, taste: Taste) -> int | str:
@@ -205,9 +195,9 @@ def _channel(utterance: Utterance, channels: int, taste: Taste) -> int | str:
         return 0
     wanted = utterance.channel if utterance.channel is not None else taste.channel
     if isinstance(wanted, int) and wanted >= channels:
-        raise UnusableError(f"has {channels} channels, and channel {wanted} is none of them")
+        raise UnusableError(f"has {channels} channels (0 to {channels - 1}), and no channel {wanted}")
     return wanted
 
 
 def _too_long(found_s: float, taste: Taste) -> UnusableError:
-    return UnusableError(f"lasts {round(found_s, 2):g} s, more than {taste.longest_s:g} s; cut it, or raise longest")
+    return UnusableError(f"lasts {round(found_s, 2):g} s, more than {taste.longest_s:g} s; cut it, or raise `longest`")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from speechmeter.api import runs
-from speechmeter.api.runs import Options, check_study, run_study
+from speechmeter.api import runs, starting
+from speechmeter.api.runs import run_study
+from speechmeter.api.starting import Options, check_study
 from speechmeter.launch.offline import is_offline
 from speechmeter.plan.study import study_from_python
 
@@ -16,7 +17,7 @@ from speechmeter.plan.study import study_from_python
 def test_a_dry_run_keeps_off_the_network_when_told(offline, workshop, monkeypatch):
     monkeypatch.chdir(workshop)
     seen = []
-    monkeypatch.setattr(runs, "preflight", lambda *args, **options: seen.append(is_offline()) or [])
+    monkeypatch.setattr(starting, "preflight", lambda *args, **options: seen.append(is_offline()) or [])
     check_study(study_from_python({"models": ["python:fakes.py:nothing"]}), Options(offline=offline))
     assert seen == [offline]
     assert not is_offline()

@@ -14,25 +14,24 @@ from speechmeter.core.errors import InputError
 from speechmeter.core.types import Environment, Measurement, Spec
 from speechmeter.report import choose
 from speechmeter.store.merge import merge
-from speechmeter.store.planned import Planned
-from speechmeter.store.run_dir import RunWriter
+from speechmeter.store.run_dir import Planned, RunWriter
 
 
 @pytest.mark.parametrize(("text", "value"), [("5%", 0.05), ("0.05", 0.05), (0.2, 0.2), ("150%", 1.5)])
 def test_a_share_is_a_percentage_or_a_number_below_one(text, value):
-    assert share(text, "--min-effect") == pytest.approx(value)
+    assert share(text) == pytest.approx(value)
 
 
 @pytest.mark.parametrize("text", ["5", 5, "1", "1.5"])
 def test_a_bare_number_from_one_on_is_refused_with_the_way_out(text):
     with pytest.raises(InputError, match=f"write {text}%"):
-        share(text, "--min-effect")
+        share(text)
 
 
 @pytest.mark.parametrize("text", ["much", "0", "-5%", "inf", "nan"])
 def test_what_is_no_share_is_refused(text):
     with pytest.raises(InputError, match="not a share above 0"):
-        share(text, "--min-effect")
+        share(text)
 
 
 def run_of_two_machines(path):
@@ -100,7 +99,7 @@ def test_an_input_that_only_one_side_has_is_left_alone(tmp_path):
 
 def test_the_only_other_input_is_held_against_it_where_that_is_allowed(tmp_path):
     base, new = run_over(tmp_path / "base", a=1.0), run_over(tmp_path / "new", b=2.0)
-    with pytest.raises(InputError, match="not measured alike: workload"):
+    with pytest.raises(InputError, match="measured differently: workload"):
         compare(base, new, {"latency": 0.05})
     (found,) = compare(base, new, {"latency": 0.05}, allow_different=True).verdicts
     assert found.ratio == pytest.approx(2.0)
@@ -205,7 +204,7 @@ def test_between_two_runs_a_difference_within_the_allowance_is_no_change(tmp_pat
     base, new = run_with(tmp_path / "a/base", {1.0: ""}), run_with(tmp_path / "b/new", {1.0: ""}, change=change)
     found = compare(select(str(base)), select(str(new)), {"latency": 0.01})
     assert found.verdicts[0].word == word
-    assert any("differences up to 5% may be those of the two times" in note for note in found.notes)
+    assert any("a difference of up to 5% may come from that" in note for note in found.notes)
     assert any(note.startswith("to compare side by side: speechmeter run") for note in found.notes)
 
 
@@ -250,7 +249,7 @@ def test_the_records_of_a_run_count_once_however_many_merged_runs_hold_them(tmp_
         merge([base, other], folder / f"merged-{number}")
     found = compared(base, new)
     assert found.verdicts[0].word == "CANNOT TELL"
-    assert any("differences up to 5% may be those of the two times" in note for note in found.notes)
+    assert any("a difference of up to 5% may come from that" in note for note in found.notes)
 
 
 def test_two_runs_that_were_merged_are_still_two_times(tmp_path):
@@ -274,5 +273,5 @@ def test_code_is_not_compared_with_itself(tmp_path):
             )
             store.append(record, environment)
     base, new = (select(f"{tmp_path}/run@variant={variant}") for variant in ("baseline", "this"))
-    with pytest.raises(InputError, match="compared with itself: both load net from the working folder"):
+    with pytest.raises(InputError, match="the same code: both load net from the working folder"):
         compare(base, new, {"latency": 0.05})

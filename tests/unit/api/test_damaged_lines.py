@@ -13,7 +13,7 @@ from speechmeter.api.comparing import compare, select
 from speechmeter.api.histories import history
 from speechmeter.api.runs import Options, load, run_study
 from speechmeter.cli.main import app
-from speechmeter.cli.saying import say_warnings
+from speechmeter.cli.printing import print_warnings
 from speechmeter.core import metrics
 from speechmeter.core.errors import SkippedLinesWarning, StoreError
 from speechmeter.core.types import Environment, Measurement
@@ -21,7 +21,7 @@ from speechmeter.integrations.pytest.keeping import update_baseline
 from speechmeter.plan.study import study_from_python
 from speechmeter.report.page.build import page_data
 from speechmeter.report.sources import read_sources
-from speechmeter.store import lines, skipped
+from speechmeter.store import lines, run_dir
 from speechmeter.store.run_dir import RunDir, RunWriter
 
 HERE = Environment(facts={"host": "pi", "cpu": "A76"})
@@ -82,7 +82,7 @@ def test_the_other_lines_are_read_and_the_damaged_one_is_named(tmp_path, how):
 
 
 def test_many_damaged_lines_are_counted_and_the_first_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(skipped, "KEPT", 7)
+    monkeypatch.setattr(run_dir, "KEPT", 7)
     run = run_of(tmp_path / "run", 20)
     for number in range(3, 15):
         damage(run, number)
@@ -107,7 +107,7 @@ def test_a_line_that_is_too_long_is_passed_over_and_not_held(tmp_path, monkeypat
     monkeypatch.setattr(lines, "LARGEST_LINE", 4000)
     held = (run / "records.jsonl").read_bytes().splitlines(keepends=True)
     (run / "records.jsonl").write_bytes(held[0] + b"[" * 50_000 + b"\n" + held[1] + b"x" * 20_000)
-    with pytest.warns(SkippedLinesWarning, match="line 2: a line of over"):
+    with pytest.warns(SkippedLinesWarning, match="line 2: the line is longer than"):
         assert [record.round for record in RunDir(run).records()] == [0, 1]
 
 
@@ -198,7 +198,7 @@ def test_a_baseline_that_is_written_anew_keeps_the_damaged_file(damaged, tmp_pat
 def test_the_command_prints_the_warning_once_on_standard_error(capsys, monkeypatch, damaged):
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     with warnings.catch_warnings():
-        say_warnings()
+        print_warnings()
         RunDir(damaged).records()
         RunDir(damaged).records()
         warnings.warn(SkippedLinesWarning("steer\x1b[2J"), stacklevel=1)

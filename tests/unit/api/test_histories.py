@@ -123,7 +123,7 @@ def test_hidden_folders_and_what_is_inside_a_run_are_not_looked_into(tmp_path):
     ("place", "metric", "words"),
     [
         ("none", "latency", "no such directory"),
-        ("empty", "latency", "no run stands"),
+        ("empty", "latency", "there is no run in this folder"),
         ("runs/run-00", "latency", "single run"),
         ("runs", "flops", "no run here has flops"),
         ("runs", "latencies", "there is no metric"),

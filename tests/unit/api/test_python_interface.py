@@ -6,8 +6,10 @@ import pytest
 from conftest import make_case, make_record
 
 import speechmeter
-from speechmeter import Result, Run
+from speechmeter import Profile, Result, Run
+from speechmeter.api.profiling.options import PLAIN
 from speechmeter.core import metrics
+from speechmeter.core.errors import InputError
 from speechmeter.core.types import Measurement
 
 
@@ -170,3 +172,11 @@ def test_run_and_load(workshop, monkeypatch):
 def test_load_of_nothing(tmp_path):
     with pytest.raises(speechmeter.SpeechmeterError, match="no such directory"):
         speechmeter.load(tmp_path / "absent")
+
+
+def test_every_table_refuses_an_unknown_format_in_the_same_words(tmp_path):
+    record = make_record(make_case(), Measurement(metric="latency.v1", unit="s", values=(0.1,)))
+    profiled = Profile("nothing", PLAIN)
+    for made in (Run(path=tmp_path, records=(record,)), Result(record=record), profiled):
+        with pytest.raises(InputError, match=r"^`format`: there is no format 'xml'; choose from: table, markdown"):
+            made.table(format="xml")

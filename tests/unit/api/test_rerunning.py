@@ -43,7 +43,7 @@ def test_an_input_that_changed_is_no_repetition(tmp_path):
     with pytest.raises(InputError, match="its content changed"):
         rerun(base, wanted, Again(output=tmp_path / "again"))
     data.unlink()
-    with pytest.raises(InputError, match="the input is not here"):
+    with pytest.raises(InputError, match="the input is missing"):
         rerun(base, wanted, Again(output=tmp_path / "again"))
     assert not (tmp_path / "again").exists()
 
@@ -110,7 +110,7 @@ def test_a_list_of_cases_says_whether_there_are_more(count, end, tmp_path):
     with pytest.raises(InputError) as caught:
         rerun(base, "zzz", Again())
     listed = ", ".join(f"{make_case(seconds=float(n)).id} (fake · cpu · {n} s × 1)" for n in range(1, 5))
-    assert caught.value.fix == f"name one: {listed}{end}"
+    assert caught.value.fix == f"choose one: {listed}{end}"
 
 
 def test_a_case_of_several_machines_is_chosen_by_host(tmp_path):
@@ -118,7 +118,7 @@ def test_a_case_of_several_machines_is_chosen_by_host(tmp_path):
     write(tmp_path / "run", *(make_record(make_case(), latency, host=host) for host in ("pi (2)", "pi (1)")))
     with pytest.raises(InputError) as caught:
         rerun(select(f"{tmp_path}/run@batch=1"), make_case().id[:6], Again())
-    assert caught.value.reason == f"{make_case().id} stands here on 2 machines: pi (1), pi (2)"
+    assert caught.value.reason == f"{make_case().id} was measured on 2 machines: pi (1), pi (2)"
     assert caught.value.fix == f"choose one: '{tmp_path}/run@batch=1,host=pi (1)'"
 
 
@@ -127,7 +127,7 @@ def test_a_record_of_another_machine_is_repeated_only_on_such_a_one(axes, tmp_pa
     monkeypatch.setattr(preflight, "cuda_devices", lambda: 0)
     case = make_case(**axes)
     base = write(tmp_path / "run", make_record(case, Measurement.of(metrics.LATENCY, [1.0])))
-    with pytest.raises(DeviceError, match="; this record can only be repeated on a machine that has what it was"):
+    with pytest.raises(DeviceError, match="; repeat this record on a machine that has what it was"):
         rerun(base, case.id, Again(trust=True, output=tmp_path / "again"))
     assert not (tmp_path / "again").exists()
 

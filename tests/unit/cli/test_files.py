@@ -134,7 +134,7 @@ def test_a_subset_in_no_format_is_refused_before_anything_is_read(command, monke
     done = command("data", "subset", "sounds", "--count", "1", "-o", "made.txt")
     assert (done.code, done.err) == (
         2,
-        "speechmeter: -o: 'made.txt' does not say a format; end it with one of .tsv, .jsonl, .npy\n",
+        "speechmeter: --output: the name 'made.txt' has no known ending; end it with .tsv or .jsonl or .npy\n",
     )
 
 
@@ -155,5 +155,5 @@ def test_a_full_disk_behind_a_redirection_is_named_in_one_line(command, words):
     assert done.code == 2
     assert done.err == (
         "speechmeter: the output: No space left on device; "
-        "check that it is there, that you may use it, and that the disk has room\n"
+        "check that it exists, that you may use it, and that the disk has room\n"
     )

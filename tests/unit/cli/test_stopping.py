@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from speechmeter.api import rerunning, runs
-from speechmeter.cli.stopping import resume_command
+from speechmeter.api import rerunning, runs, starting
+from speechmeter.cli.errors import resume_command
 from speechmeter.core.errors import CannotGoOnError
 from speechmeter.core.types import Measurement
 from speechmeter.engine.measure import Outcome
@@ -15,7 +15,7 @@ RUN = ("run", "--model", "python:fakes.py:nothing", "--seconds", "0.1,0.2", "--r
 
 
 class Stopping:
-    """A place in which the third measurement is interrupted."""
+    """An executor in which the third measurement is interrupted."""
 
     def __init__(self, *args, stop=KeyboardInterrupt):
         self._stop = stop
@@ -31,7 +31,7 @@ class Stopping:
 @pytest.fixture
 def here(workshop, monkeypatch):
     monkeypatch.chdir(workshop)
-    monkeypatch.setattr(runs, "SubprocessPlace", Stopping)
+    monkeypatch.setattr(runs, "SubprocessExecutor", Stopping)
     return workshop
 
 
@@ -42,7 +42,7 @@ def test_an_interrupted_run_names_its_folder_and_the_command_that_continues_it(c
     assert said == "speechmeter: interrupted; 2 of 4 measured, all kept in my run"
     words = "speechmeter run --model python:fakes.py:nothing --seconds 0.1,0.2 --rounds 2 --meters latency"
     assert way_out == f"to continue: {words} --set 'name=my study' --resume -o 'my run'"
-    monkeypatch.setattr(runs, "SubprocessPlace", lambda *args: Stopping(*args))
+    monkeypatch.setattr(runs, "SubprocessExecutor", lambda *args: Stopping(*args))
     again = command(*shlex.split(way_out.removeprefix("to continue: speechmeter ")))
     assert (again.code, len((here / "my run/records.jsonl").read_text().splitlines())) == (0, 4), again.err
 
@@ -56,7 +56,7 @@ def test_an_interrupted_run_in_a_folder_of_its_own_choice_names_it_too(command, 
 
 def test_a_run_that_cannot_go_on_says_the_same(command, here, monkeypatch):
     stop = CannotGoOnError("the device is lost", resume_with={"launcher": "subprocess"})
-    monkeypatch.setattr(runs, "InlinePlace", lambda *args: Stopping(stop=stop))
+    monkeypatch.setattr(runs, "InlineExecutor", lambda *args: Stopping(stop=stop))
     done = command(*RUN, "--launcher", "inline", "--force", "-o", "out")
     assert done.code == 1
     *_, said, way_out = done.err.splitlines()
@@ -76,17 +76,17 @@ def test_an_interruption_before_anything_is_measured_leaves_nothing_to_continue(
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs, "preflight", interrupted)
+    monkeypatch.setattr(starting, "preflight", interrupted)
     done = command(*RUN, "-o", "out")
     assert (done.code, done.err) == (130, "speechmeter: interrupted; nothing was measured or written\n")
     assert not Path("out").exists()
 
 
 def test_an_interrupted_repetition_names_its_folder_and_no_command(command, here, monkeypatch):
-    monkeypatch.setattr(runs, "SubprocessPlace", lambda *args: Stopping(stop=AssertionError))
+    monkeypatch.setattr(runs, "SubprocessExecutor", lambda *args: Stopping(stop=AssertionError))
     assert command(*RUN[:4], "0.1", "--rounds", "2", "--meters", "latency", "-o", "first").code == 0
     case_id = next(iter(runs.load("first").records)).case.id
-    monkeypatch.setattr(rerunning, "SubprocessPlace", Stopping)
+    monkeypatch.setattr(rerunning, "SubprocessExecutor", Stopping)
     done = command("rerun", "first", case_id, "--rounds", "3", "--trust", "-o", "again")
     assert (done.code, done.err.splitlines()[-1]) == (
         130,

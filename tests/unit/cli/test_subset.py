@@ -69,9 +69,12 @@ def test_a_reference_set_of_other_ids_is_refused(command, folder):
 @pytest.mark.parametrize(
     ("flags", "what"),
     [
-        (("--pick", "shortest"), "--pick: shortest needs a number of items; add --count"),
+        (("--pick", "shortest"), "--pick: shortest needs a number of items; add it, for example --count 500"),
         (("--pick", "all"), "--pick: all needs a number of items"),
-        (("--pick", "most", "--count", "2"), "--pick: takes one of first, random, shortest, longest, all, not 'most'"),
+        (
+            ("--pick", "most", "--count", "2"),
+            "--pick: unknown choice 'most'; choose from: first, random, ",
+        ),
         (("--ref-dataset", "absent.npy"), "'absent.npy' does not exist"),
     ],
 )

@@ -1,8 +1,18 @@
 """Errors name options by key, and whoever shows them spells the keys."""
 
+import pytest
+
+from speechmeter.cli.errors import as_typed
 from speechmeter.cli.main import app
-from speechmeter.cli.spelling import as_typed
-from speechmeter.core.errors import InterruptedRun, PlanError, RunDirError, StoppedRun, command_line
+from speechmeter.core.errors import (
+    InterruptedRun,
+    PlanError,
+    RunDirError,
+    StoppedRun,
+    as_python,
+    command_line,
+    for_python,
+)
 
 TAKEN = RunDirError("it contains a run", key="output", fix="use `resume`, or `launcher: inline`, not `name`")
 
@@ -38,3 +48,27 @@ def test_a_proposed_command_has_its_flags():
 
 def test_errors_carry_the_exit_code_of_the_command():
     assert [kind.exit_code for kind in (PlanError, StoppedRun, InterruptedRun)] == [2, 1, 130]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "typed"),
+    [
+        ("launcher", "subprocess", '`launcher="subprocess"`'),
+        ("resume", "True", "`resume=True`"),
+        ("seconds", "[1, 2]", "`seconds=[1, 2]`"),
+        ("limits.memory_gib", "8", '`limits={"memory_gib": 8}`'),
+        ("output", "", "`output`"),
+    ],
+)
+def test_a_caller_in_python_reads_keys_as_arguments(key, value, typed):
+    assert as_python(key, value) == typed
+
+
+def test_only_lines_of_a_plan_keep_their_keys_for_a_caller_in_python():
+    @for_python
+    def refuse(where):
+        raise PlanError("no", where=where, fix="use `launcher: inline`")
+
+    for where, fix in ((None, '`launcher="inline"`'), ("plan.yaml:3", "`launcher: inline`")):
+        with pytest.raises(PlanError, match=f"use {fix}$"):
+            refuse(where)

@@ -7,7 +7,8 @@ import pytest
 from conftest import make_case
 from run_histories import write_run
 
-from speechmeter.api.runs import check_output, load
+from speechmeter.api.runs import load
+from speechmeter.api.starting import check_output
 from speechmeter.core.types import Spec
 from speechmeter.integrations.pytest import checking
 from speechmeter.integrations.pytest.checking import Speechmeter
@@ -69,10 +70,10 @@ def test_of_a_test_that_is_run_again_the_last_measurement_is_kept(measure, setti
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"name": 3}, "argument 'name': a name is a word, not 3; such as name='encoder'"),
+        ({"name": 3}, "argument 'name': a name must be a text, not 3; such as name='encoder'"),
         ({"models": ["log-mel"]}, "argument 'models': the first argument is the model; leave it out"),
-        ({"find": "max-batch"}, "argument 'find': a test does not search; leave it out"),
-        ({"find_most": 4}, "argument 'find_most': a test does not search"),
+        ({"find": "max-batch"}, "argument 'find': a test cannot search for the largest input; leave it out"),
+        ({"find_most": 4}, "argument 'find_most': a test cannot search for the largest input"),
     ],
 )
 @pytest.mark.parametrize("way", ["check", "measure"])

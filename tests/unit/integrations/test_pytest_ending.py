@@ -1,4 +1,4 @@
-"""The end of a session: what is kept, what is told, and the exit code."""
+"""The end of a session: what is kept, what is printed, and the exit code."""
 
 import shutil
 from dataclasses import replace
@@ -20,14 +20,14 @@ def settings(tmp_path):
 
 
 def ended(settings, exitstatus=OK):
-    """The exit code of a session that would have ended with this one, and what it told."""
+    """The exit code of a session that would have ended with this one, and what it printed."""
     config = SimpleNamespace(stash=pytest.Stash())
     config.stash[_KEY] = settings
     session = SimpleNamespace(config=config, exitstatus=exitstatus)
     pytest_sessionfinish(session)
-    told = []
-    pytest_terminal_summary(SimpleNamespace(stats={}, section=told.append, write_line=told.append), config)
-    return session.exitstatus, "\n".join(told)
+    printed = []
+    pytest_terminal_summary(SimpleNamespace(stats={}, section=printed.append, write_line=printed.append), config)
+    return session.exitstatus, "\n".join(printed)
 
 
 def contradicting(settings):
@@ -42,10 +42,10 @@ def test_a_session_that_is_kept_ends_as_its_tests_did(settings):
 
 def test_a_session_that_cannot_be_put_together_fails_and_says_where_its_parts_are(settings):
     contradicting(settings)
-    code, told = ended(settings)
+    code, printed = ended(settings)
     assert code == BROKEN
-    assert f"what was measured is in {settings.parts}: " in told
-    assert "both hold round 0" in told
+    assert f"the measurements could not be put together; they are in {settings.parts}: " in printed
+    assert "both hold round 0" in printed
     assert len(list(settings.parts.iterdir())) == 2
 
 
@@ -57,9 +57,9 @@ def test_failed_tests_keep_their_exit_code(settings):
 def test_a_baseline_that_cannot_be_updated_fails_the_session_and_its_run_is_kept(settings, tmp_path):
     write_run(settings.parts / "a", 1, [1.0])
     (tmp_path / "baseline").write_text("a file")
-    code, told = ended(replace(settings, baseline=tmp_path / "baseline", update_baseline=True))
+    code, printed = ended(replace(settings, baseline=tmp_path / "baseline", update_baseline=True))
     assert code == BROKEN
-    assert f"all figures: speechmeter show {settings.run}\nthe baseline is not brought up to date: " in told
+    assert f"all figures: speechmeter show {settings.run}\nthe baseline was not updated: " in printed
     assert (settings.run / "records.jsonl").is_file()
 
 
@@ -80,9 +80,9 @@ def test_parts_that_cannot_be_removed_do_no_harm(settings, monkeypatch):
 def test_parts_that_cannot_be_read_fail_the_session(settings, monkeypatch):
     write_run(settings.parts / "a", 1, [1.0])
     monkeypatch.setattr(type(settings.parts), "iterdir", _denied)
-    code, told = ended(settings)
+    code, printed = ended(settings)
     assert code == BROKEN
-    assert "Permission denied" in told
+    assert "Permission denied" in printed
 
 
 def _denied(path):

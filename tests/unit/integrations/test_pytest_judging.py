@@ -10,8 +10,7 @@ from speechmeter.analysis.limits import limit_named
 from speechmeter.core import metrics
 from speechmeter.core.errors import DeviceError, InputError, UnavailableError
 from speechmeter.core.types import VARIANT, Measurement
-from speechmeter.integrations.pytest.findings import of_error, of_failure, of_limit, overall
-from speechmeter.integrations.pytest.judging import figures_of, findings_of
+from speechmeter.integrations.pytest.judging import figures_of, findings_of, of_error, of_failure, of_limit, overall
 from speechmeter.integrations.pytest.marks import asked_by
 from speechmeter.integrations.pytest.settings import Settings
 
@@ -52,10 +51,10 @@ def test_a_regression_fails_and_what_cannot_be_told_is_undecided(settings, tmp_p
 @pytest.mark.parametrize(
     ("base", "words"),
     [
-        ({}, "is not there yet"),
+        ({}, "does not exist yet"),
         ({"case": make_case("another")}, "has no such case"),
         ({"cpu": "a faster abacus"}, "cpu: 'a faster abacus' in BASE, 'abacus' in NEW"),
-        ({"cpu": "a faster abacus"}, "or make a new baseline with --speechmeter-update-baseline"),
+        ({"cpu": "a faster abacus"}, "or add a new baseline with --speechmeter-update-baseline"),
         ({"case": make_case("model", protocol={"samples": 99})}, "samples: 99 in BASE, 3 in NEW"),
         ({"case": make_case("model", seconds=9.0)}, "no cell in common"),
     ],
@@ -104,7 +103,7 @@ def test_limits_alone_need_no_baseline(settings, tmp_path):
         (("latency", "flops"), "max_flops", "max_flops: torch computed nothing"),
         (("latency", "flops"), "max_flops_per_audio_second", "max_flops_per_audio_second: torch computed nothing"),
         (("latency", "flops"), "max_bytes_moved_mib", "max_bytes_moved_mib: torch computed nothing"),
-        (("latency", "parameters"), "max_parameters", "max_parameters: the meter parameters gave none"),
+        (("latency", "parameters"), "max_parameters", "max_parameters: the meter parameters gave no figure"),
         (("latency",), "max_parameters", "max_parameters: it was not measured; name its meter with meters=[…]"),
     ],
 )
@@ -182,6 +181,6 @@ def test_what_the_machine_lacks_is_no_fault_of_the_test_and_bad_input_is():
 
 
 def test_options_are_named_as_a_test_suite_has_them():
-    error = InputError("/no/python cannot be started", where="--baseline-python", fix="name a python")
+    error = InputError("/no/python cannot be started", key="baseline_python", fix="or use `launcher: inline`")
     refused = of_error("a", error).reason
-    assert refused == "--speechmeter-baseline-python: /no/python cannot be started; name a python"
+    assert refused == ('--speechmeter-baseline-python: /no/python cannot be started; or use `launcher="inline"`')

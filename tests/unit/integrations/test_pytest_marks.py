@@ -34,9 +34,9 @@ def test_meters_are_those_that_metrics_and_limits_need():
         ({"min_efect": "5%"}, "did you mean 'min_effect'"),
         ({"max_latency": 3}, "max_latency_ms"),
         ({"min_effect": "lots"}, "not a share"),
-        ({"metric": 5}, "metric takes a name or a list of names, not 5; such as metric='latency'"),
-        ({"metric": ["latency", 5]}, "metric takes a name or a list of names"),
-        ({"metric": []}, "metric takes a name or a list of names"),
+        ({"metric": 5}, "metric must be a name or a list of names, not 5; such as metric='latency'"),
+        ({"metric": ["latency", 5]}, "metric must be a name or a list of names"),
+        ({"metric": []}, "metric must be a name or a list of names"),
     ],
 )
 def test_what_means_nothing_is_refused(given, words):
@@ -45,5 +45,5 @@ def test_what_means_nothing_is_refused(given, words):
 
 
 def test_an_argument_without_its_keyword_is_refused():
-    with pytest.raises(InputError, match="'5%' has no keyword; such as min_effect='5%'"):
+    with pytest.raises(InputError, match="'5%' needs a keyword; such as min_effect='5%'"):
         marks.asked_by([pytest.mark.speechmeter("5%").mark])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from speechmeter.integrations.pytest import settings
-from speechmeter.integrations.pytest.settings import read_settings, tell_worker
+from speechmeter.integrations.pytest.settings import read_settings, send_to_worker
 
 
 def config(root, **more):
@@ -32,7 +32,7 @@ def test_two_sessions_of_the_same_second_share_nothing(tmp_path, monkeypatch):
 def test_workers_share_the_folder_of_their_controller(tmp_path):
     controller = read_settings(config(tmp_path))
     workerinput = {}
-    tell_worker(workerinput, controller)
+    send_to_worker(workerinput, controller)
     workers = [read_settings(config(tmp_path, workerinput=workerinput)) for _ in range(2)]
     assert {worker.parts for worker in workers} == {controller.parts}
 

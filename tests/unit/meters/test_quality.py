@@ -108,9 +108,9 @@ def test_utterances_are_not_written_where_times_and_texts_cannot_be_matched(tmp_
 @pytest.mark.parametrize(
     ("output", "batches", "reason"),
     [
-        (lambda batch: [[1, 2, 3]], BATCHES, "puts out token ids, not words"),
-        (lambda batch: [Speech(samples=[0.0], rate=1)], BATCHES, "puts out sound, not words"),
-        (lambda batch: None, BATCHES, "puts out no text, not words"),
+        (lambda batch: [[1, 2, 3]], BATCHES, "token ids, not text"),
+        (lambda batch: [Speech(samples=[0.0], rate=1)], BATCHES, "sound, not text"),
+        (lambda batch: None, BATCHES, "output is not text"),
         (lambda batch: ["x"], (Batch(data="", items=1),), "has no references to score against"),
         (lambda batch: ["x"], (Batch(data="", items=2, references=("a", "b")),), "1 texts for 2 items"),
     ],
@@ -160,7 +160,7 @@ def test_utterances_without_a_reference_are_counted():
     silent = [Batch(data="x", items=1, ids=(f"n{place}",), audio_s=1.0) for place in range(9)]
     _, readings = found(Recogniser(lambda batch: [batch.data]), QualityMeter(), batches=(BATCHES[0], *silent))
     assert readings["answered.v1"].notes["utterances"] == ["a"]
-    assert readings["answered.v1"].notes["notes"] == ["9 of 10 utterances have no reference and are not scored"]
+    assert readings["answered.v1"].notes["notes"] == ["9 of 10 utterances are not scored: they have no reference"]
     _, complete = found(Recogniser(lambda batch: [batch.data]), QualityMeter())
     assert "notes" not in complete["answered.v1"].notes
 
@@ -170,4 +170,4 @@ def test_a_batch_that_lacks_a_reference_is_counted_as_a_whole():
     _, readings = found(Recogniser(lambda batch: batch.data.split()[: batch.items]), QualityMeter(),
                         batches=(heard("a", "one"), pair))  # fmt: skip
     (told,) = readings["answered.v1"].notes["notes"]
-    assert told == "2 of 3 utterances stand in a batch where a reference is missing and are not scored"
+    assert told == "2 of 3 utterances are not scored: a reference is missing in their batch"

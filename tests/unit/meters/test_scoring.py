@@ -7,9 +7,9 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
-from speechmeter.meters import scoring
+from speechmeter.meters import quality
 from speechmeter.meters.normalise import normaliser
-from speechmeter.meters.scoring import Answer, missing, score
+from speechmeter.meters.quality import Answer, missing, score
 
 REFERENCES = [
     "The first ferry came in, quietly.",
@@ -34,7 +34,7 @@ def figure(metric, answers=ANSWERS, scores=("wer", "cer", "bleu", "chrf"), rule=
 
 @pytest.mark.parametrize("rule", ["none.v1", "basic.v1", "english.v1"])
 def test_error_rates_are_those_of_jiwer_on_the_same_normalised_text(rule):
-    sides = [[normaliser(rule).apply(text) for text in side] for side in (REFERENCES, OUTPUTS)]
+    sides = [[normaliser(rule)(text) for text in side] for side in (REFERENCES, OUTPUTS)]
     assert figure(metrics.WER, rule=rule).value == pytest.approx(100 * jiwer.wer(*sides))
     assert figure(metrics.CER, rule=rule).value == pytest.approx(100 * jiwer.cer(*sides))
 
@@ -75,6 +75,6 @@ def test_what_was_scored_and_how_is_in_the_notes():
 
 
 def test_a_missing_package_comes_with_the_way_to_get_it(monkeypatch):
-    monkeypatch.setattr(scoring, "find_spec", lambda name: None if name == "sacrebleu" else object())
+    monkeypatch.setattr(quality, "find_spec", lambda name: None if name == "sacrebleu" else object())
     assert missing(["wer", "cer"]) is None
     assert missing(["wer", "bleu"]) == "sacrebleu is not installed: pip install 'speechmeter[quality]'"

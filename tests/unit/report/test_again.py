@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from speechmeter.core.axes import Axes
 from speechmeter.core.protocol import OtherProtocol
 from speechmeter.core.types import Case, Spec
 from speechmeter.plan.overrides import Override, from_flag, from_models, from_set
@@ -80,7 +81,7 @@ def test_what_is_left_out_is_the_plans_own_default():
 
 def test_a_case_that_was_never_measured_is_asked_for_once():
     case = Case(subject=Spec(plugin="a", name="a"), workload=Spec(plugin="audio", name="noise", source="noise"),
-                axes={}, meters=("latency",), protocol=OtherProtocol())  # fmt: skip
+                axes=Axes(), meters=("latency",), protocol=OtherProtocol())  # fmt: skip
     assert command(case, 0).endswith("--rounds 1")
 
 

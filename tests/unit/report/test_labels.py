@@ -11,11 +11,8 @@ from speechmeter.report.losses import losses
 
 def fed(sha="a1b2c3d4e5", name="set.tsv", **axes):
     case = make_case("m", workload=Spec(plugin="data", name=name, source=name, options={"sha256": sha}), **axes)
-    plain = {key: value for key, value in case.axes.items() if key != "seconds"}
     return make_record(
-        type(case)(
-            subject=case.subject, workload=case.workload, axes=plain, meters=case.meters, protocol=case.protocol
-        ),
+        case.without_axis("seconds"),
         Measurement.of(metrics.LATENCY, [1.0]),
     )
 

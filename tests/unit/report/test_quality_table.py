@@ -63,7 +63,7 @@ RECORDS = [
     *outside("outside", 0.6),
     make_record(
         make_case("ids", meters=("latency", "quality")),
-        Measurement.absent(metrics.ANSWERED, "the model puts out token ids, not words"),
+        Measurement.absent(metrics.ANSWERED, "the model token ids, not text"),
     ),
 ]
 
@@ -152,7 +152,7 @@ def test_a_score_can_be_asked_for_by_its_name():
 def test_the_table_says_how_many_utterances_were_scored():
     found, _ = rows("quality")
     assert (found["large",]["utterances"], found["outside",]["utterances"]) == ("24", "–")
-    notes = {"utterances": ["a"], "notes": ["9 of 10 utterances have no reference and are not scored"]}
+    notes = {"utterances": ["a"], "notes": ["9 of 10 utterances are not scored: they have no reference"]}
     counts = [
         Measurement.of(metrics.ANSWERED, [1.0], notes=notes),
         Measurement.of(metrics.WORD_ERRORS, [1.0]),

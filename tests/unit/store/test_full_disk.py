@@ -36,8 +36,8 @@ def test_a_record_that_fits_in_part_is_taken_back(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", FILL, str(tmp_path / "run")], capture_output=True, text=True, check=False, env=environ
     )
-    assert "records.jsonl: cannot be written: File too large" in done.stdout, done.stderr
-    assert "--resume" in done.stdout
+    assert "records.jsonl cannot be written: File too large" in done.stdout, done.stderr
+    assert "`resume`" in done.stdout
     raw = (tmp_path / "run/records.jsonl").read_bytes()
     assert raw.endswith(b"\n")
     assert [json.loads(line)["round"] for line in raw.splitlines()] == [0]

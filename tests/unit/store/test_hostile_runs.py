@@ -165,7 +165,7 @@ def test_a_line_without_measure_is_refused_before_it_is_parsed(tmp_path, monkeyp
     monkeypatch.setattr("speechmeter.store.lines.LARGEST_LINE", 2000)
     with (run / "records.jsonl").open("ab") as file:
         file.write(b"[" * 5000 + b"\n")
-    with pytest.warns(SkippedLinesWarning, match="line 2: a line of over"):
+    with pytest.warns(SkippedLinesWarning, match="line 2: the line is longer than"):
         assert len(RunDir(run).records()) == 1
 
 

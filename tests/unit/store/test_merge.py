@@ -132,7 +132,7 @@ def test_an_environment_that_was_changed_by_hand_is_refused(tmp_path):
 
 def test_a_place_that_is_taken_is_refused(tmp_path):
     a, b = two_machines(tmp_path)
-    with pytest.raises(RunDirError, match="stands here"):
+    with pytest.raises(RunDirError, match="exists already"):
         merge([a, b], b)
 
 

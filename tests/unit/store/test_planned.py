@@ -3,7 +3,7 @@
 import pytest
 from conftest import make_case, make_record
 
-from speechmeter.store.planned import FILE, Planned, planned_of, unfinished
+from speechmeter.store.run_dir import PLANNED_FILE, Planned, RunDir, unfinished
 
 
 def records(**rounds):
@@ -11,7 +11,7 @@ def records(**rounds):
 
 
 def plan(folder, *names, rounds=2):
-    (folder / FILE).write_text(Planned(cases=tuple(make_case(name).id for name in names), rounds=rounds).text())
+    (folder / PLANNED_FILE).write_text(Planned(cases=tuple(make_case(name).id for name in names), rounds=rounds).text())
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def plan(folder, *names, rounds=2):
         ({"a": 2, "b": 1}, "1 of 3 cases has no record, 1 has fewer than 2 rounds"),
     ],
 )
-def test_what_is_left_is_said_in_words(tmp_path, rounds, left):
+def test_what_is_missing_is_reported(tmp_path, rounds, left):
     plan(tmp_path, "a", "b", "c")
     assert unfinished(tmp_path, records(**rounds)) == left
 
@@ -43,9 +43,9 @@ def test_what_is_left_is_said_in_words(tmp_path, rounds, left):
     ],
     ids=lambda text: text[:12],
 )
-def test_of_a_file_that_says_nothing_readable_nothing_is_concluded(tmp_path, text):
-    (tmp_path / FILE).write_bytes(text.encode("latin-1"))
-    assert planned_of(tmp_path) is None
+def test_an_unreadable_file_concludes_nothing(tmp_path, text):
+    (tmp_path / PLANNED_FILE).write_bytes(text.encode("latin-1"))
+    assert RunDir(tmp_path).planned() is None
     assert unfinished(tmp_path, []) == ""
 
 
@@ -56,5 +56,5 @@ def test_a_run_of_an_older_version_is_not_called_unfinished(tmp_path):
 def test_a_link_is_not_followed(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     plan(tmp_path / "elsewhere", "a")
-    (tmp_path / FILE).symlink_to(tmp_path / "elsewhere" / FILE)
-    assert planned_of(tmp_path) is None
+    (tmp_path / PLANNED_FILE).symlink_to(tmp_path / "elsewhere" / PLANNED_FILE)
+    assert RunDir(tmp_path).planned() is None

@@ -257,7 +257,7 @@ def test_a_round_of_any_number_that_show_takes_is_answered(tmp_path):
 def test_what_is_not_one_select_is_refused(run, sql, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError, match="a query is one SELECT"):
+    with pytest.raises(InputError, match="a query must be one SELECT"):
         query([run], sql)
     assert sorted(tmp_path.rglob("*")) == before
 

@@ -64,7 +64,7 @@ def test_a_damaged_file_is_not_remembered(file, checks):
 def test_another_check_looks_again(file, checks, monkeypatch, tmp_path):
     assert verdict(file)
     (tmp_path / "other.py").write_text("# other rules")
-    monkeypatch.setattr(verified.checked, "__file__", str(tmp_path / "other.py"))
+    monkeypatch.setattr(verified.schema, "__file__", str(tmp_path / "other.py"))
     assert verdict(file)
     assert len(checks) == 2
 

@@ -11,7 +11,8 @@ from fake_hub import COMMIT, fake_hub
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.types import Spec
 from speechmeter.subjects.hub import cached_file, may_be_hub_id
-from speechmeter.subjects.speechbrain import SpeechBrainSubject, must_be_downloaded
+from speechmeter.subjects.speechbrain import SpeechBrainSubject
+from speechmeter.subjects.speechbrain.sources import must_be_downloaded
 
 MODEL = "somebody/small-asr"
 HYPERPARAMS = b"type: EncoderASR\nmodules: {encoder: 1}\n"
@@ -55,7 +56,7 @@ def test_a_model_in_the_local_cache_is_used_without_a_network(home, monkeypatch)
 
 def test_what_the_cache_holds_is_checked_as_a_folder_is(home):
     cache(home, hyperparams=b"type: EncoderASR\nmodules: {other: 1}\n")
-    with pytest.raises(SubjectError, match="lacks what EncoderASR looks for"):
+    with pytest.raises(SubjectError, match="in its modules section, which EncoderASR needs"):
         SpeechBrainSubject().check(case())
 
 

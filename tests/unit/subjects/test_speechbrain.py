@@ -7,7 +7,8 @@ from conftest import make_case
 from speechbrain_models import MODELS, speechbrain_case
 
 from speechmeter.core.errors import SubjectError
-from speechmeter.subjects.speechbrain import TYPES, SpeechBrainSubject, interface_type
+from speechmeter.subjects.speechbrain import SpeechBrainSubject
+from speechmeter.subjects.speechbrain.sources import TYPES, interface_type
 
 
 def written(directory, text):
@@ -38,12 +39,15 @@ def test_checking_builds_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("modules: {}\n", "nothing says which interface"),
+        ("modules: {}\n", "does not name its interface"),
         ("type: EncoderClasifier\nmodules: {}\n", "did you mean 'EncoderClassifier'"),
-        ("type: VAD\n", "has no `modules`"),
-        ("type: VAD\nmodules: {cnn: 1, rnn: 2}\n", "looks for under `modules`: compute_features, mean_var_norm, dnn"),
+        ("type: VAD\n", "has no modules section"),
+        (
+            "type: VAD\nmodules: {cnn: 1, rnn: 2}\n",
+            "has no compute_features, mean_var_norm, dnn in its modules section, which VAD needs",
+        ),
         ("type: VAD\nmodules: [\n", "is not YAML"),
-        ("- 1\n", "holds no mapping"),
+        ("- 1\n", "does not contain a mapping"),
         (
             "type: EndToEndSLU\nasr_model_source: speechbrain/asr\nmodules: {slu_enc: 1, beam_searcher: 2}\n",
             "set asr_model_source to its folder",
@@ -63,7 +67,7 @@ def test_an_unknown_interface_is_refused():
 
 
 def test_a_directory_without_the_file_is_refused(tmp_path):
-    with pytest.raises(SubjectError, match=r"holds no hyperparams\.yaml"):
+    with pytest.raises(SubjectError, match=r"contains no hyperparams\.yaml"):
         SpeechBrainSubject().check(speechbrain_case(tmp_path))
 
 

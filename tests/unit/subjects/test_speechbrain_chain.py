@@ -15,8 +15,8 @@ if find_spec("speechbrain") is None:  # importing it needs torchaudio or its sta
     pytest.skip("needs speechbrain", allow_module_level=True)
 
 from speechmeter.subjects import torch_runtime as runtime  # noqa: E402
-from speechmeter.subjects.speechbrain_chain import prepare_chain  # noqa: E402
-from speechmeter.subjects.speechbrain_load import load  # noqa: E402
+from speechmeter.subjects.speechbrain.loading import load  # noqa: E402
+from speechmeter.subjects.speechbrain.stages import prepare_chain  # noqa: E402
 
 WAVES = np.random.default_rng(0).standard_normal((3, 8000)).astype(np.float32) / 10
 LENGTHS = torch.tensor([1.0, 0.75, 0.5])

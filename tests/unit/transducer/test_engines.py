@@ -62,23 +62,23 @@ def test_extra_memory_is_under_a_quarter_of_the_logits(engine: str) -> None:
 
 @NEEDS_NUMBA
 def test_written_out_exponential_is_right_to_the_last_places() -> None:
-    from speechmeter.transducer import kernels
+    from speechmeter.transducer import compiled
 
     x = -np.logspace(-8, np.log10(86.9), 20_000).astype(np.float32)
     x = np.concatenate([x, np.zeros(1, np.float32)])
     out = np.empty_like(x)
-    kernels._exp_row(x, np.float32(0), out)
+    compiled._exp_row(x, np.float32(0), out)
     exact = np.exp(x.astype(np.float64))
     assert np.max(np.abs(out - exact) / np.spacing(exact.astype(np.float32))) <= 2
 
 
 @NEEDS_NUMBA
 def test_written_out_exponential_at_its_ends() -> None:
-    from speechmeter.transducer import kernels
+    from speechmeter.transducer import compiled
 
     x = np.array([-87.5, -1e30, -np.inf, np.nan, 0.0], np.float32)
     out = np.empty_like(x)
-    kernels._exp_row(x, np.float32(0), out)
+    compiled._exp_row(x, np.float32(0), out)
     assert out[[0, 1, 2, 4]].tolist() == [0, 0, 0, 1]
     assert np.isnan(out[3])
 
@@ -86,8 +86,8 @@ def test_written_out_exponential_at_its_ends() -> None:
 @NEEDS_NUMBA
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_largest_of_a_row_is_that_of_its_numbers(dtype: type) -> None:
-    from speechmeter.transducer import kernels
+    from speechmeter.transducer import compiled
 
     numbers = np.random.default_rng(0).normal(size=(200, 37)).astype(dtype)
     rows = [*numbers, *(-np.abs(numbers)), *(numbers * 1e30), np.array([-np.inf, -1, -2], dtype), np.zeros(1, dtype)]
-    assert [kernels._largest(row) for row in rows] == [row.max() for row in rows]
+    assert [compiled._largest(row) for row in rows] == [row.max() for row in rows]

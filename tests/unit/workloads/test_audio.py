@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import soundfile
 from conftest import make_case
+from declared_options import check_as_in_a_plan
 
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Spec
@@ -152,7 +153,7 @@ def test_a_single_file_is_refused_for_the_reasons_of_data(tmp_path, name, said):
         path.write_bytes(b"" if name == "zero.wav" else b"no sound in here" * 100)
     with pytest.raises(InputError) as refused:
         batches_of(path, seconds=1.0)
-    assert str(refused.value).startswith(f"audio: audio '{path}': ") and said in str(refused.value)
+    assert str(refused.value).startswith(f"`audio`: '{path}': ") and said in str(refused.value)
 
 
 def test_a_file_that_is_cut_may_last_longer_than_an_item_that_is_fed_whole(tmp_path):
@@ -224,7 +225,7 @@ CUTS = {"count": 5, "shortest": 0.5, "longest": 1.5}
 
 def cuts(source="sample", options=CUTS, **axes):
     case = make_case(workload=Spec(plugin="audio", name="cut", source=str(source), options=options), **axes)
-    AudioWorkload().check(case)
+    check_as_in_a_plan(AudioWorkload(), case)
     return list(AudioWorkload().batches(case))
 
 
@@ -261,12 +262,12 @@ def test_noise_and_speech_are_cut_to_the_same_lengths():
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"count": 0}, "count takes"),
+        ({"count": 0}, "count must be at least 1"),
         ({"count": True}, "count takes"),
-        ({"count": None}, "count takes"),
-        ({"shortest": 0}, "seconds above 0"),
-        ({"longest": "8"}, "seconds above 0"),
-        ({"longest": float("inf")}, "seconds above 0"),
+        ({"count": None}, "need each other"),
+        ({"shortest": 0}, "shortest must be greater than 0"),
+        ({"longest": "8"}, "longest takes a number"),
+        ({"longest": float("inf")}, "longest must be finite"),
         ({"shortest": 2.0}, "shortest is more than longest"),
     ],
 )
@@ -276,9 +277,9 @@ def test_bad_cuts_are_refused(changes, what):
 
 
 def test_bounds_without_a_count_and_cuts_of_a_folder_are_refused(tmp_path):
-    with pytest.raises(InputError, match="count takes"):
+    with pytest.raises(InputError, match="need each other"):
         cuts(options={"shortest": 1.0, "longest": 2.0})
-    with pytest.raises(InputError, match="as long as they are"):
+    with pytest.raises(InputError, match="keep their own lengths"):
         cuts(tmp_path)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import soundfile
 from conftest import make_case
+from declared_options import check_as_in_a_plan
 from speech_sets import KINDS, RATE, fairseq, folder, nemo, npy, pickled_list, waves, write_sounds
 
 from speechmeter.core.errors import InputError
@@ -22,7 +23,7 @@ def case_of(manifest, /, protocol=None, axes=None, **options):
 
 def batches_of(manifest, /, axes=None, **options):
     case = case_of(manifest, axes=axes, **options)
-    DatasetWorkload().check(case)
+    check_as_in_a_plan(DatasetWorkload(), case)
     return DatasetWorkload().batches(case)
 
 
@@ -180,16 +181,16 @@ def test_the_shortest_and_longest_are_found_whether_lengths_are_stated_or_not(ho
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"count": 0}, "count takes"),
+        ({"count": 0}, "count must be at least 1"),
         ({"count": True}, "count takes"),
         ({"pick": "best", "count": 2}, "pick takes one of"),
         ({"pick": "random"}, "needs a count"),
-        ({"longest": 0}, "longest takes seconds"),
-        ({"longest": float("nan")}, "longest takes seconds"),
+        ({"longest": 0}, "longest must be greater than 0"),
+        ({"longest": float("nan")}, "longest must be finite"),
         ({"channel": "left"}, "channel takes"),
-        ({"channel": -1}, "channel takes"),
-        ({"format": "nemmo"}, "did you mean 'nemo'"),
-        ({"manifest": ""}, "manifest takes"),
+        ({"channel": -1}, "channel must be at least 0"),
+        ({"format": "nemmo"}, "format takes one of auto, fairseq, nemo"),
+        ({"manifest": ""}, "manifest is missing"),
         ({"manifest": "absent.tsv"}, "does not exist"),
     ],
 )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from conftest import make_case
+from declared_options import check_as_in_a_plan
 
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Spec
@@ -13,7 +14,7 @@ from speechmeter.workloads.text import TextWorkload
 def batches(workload, options, **axes):
     name = "text" if isinstance(workload, TextWorkload) else "features"
     case = make_case(workload=Spec(plugin=name, name=name, options=options), **axes)
-    workload.check(case)
+    check_as_in_a_plan(workload, case)
     return list(workload.batches(case))
 
 
@@ -71,8 +72,8 @@ def test_a_list_of_anything_but_ids_is_refused(tmp_path):
     [
         ({"ids": "x.npy", "lines": __file__}, "lines and ids exclude each other"),
         ({"lines": "nowhere.txt"}, "cannot be read"),
-        ({"vocabulary": 3}, "from 5 on"),
-        ({"count": 0}, "from 1 on"),
+        ({"vocabulary": 3}, "vocabulary must be at least 5"),
+        ({"count": 0}, "count must be at least 1"),
         ({"lines": __file__, "vocabulary": 9}, "exclude each other"),
     ],
 )
@@ -96,9 +97,18 @@ def test_features_have_lengths_between_the_bounds_and_silence_after_them():
     np.testing.assert_array_equal(first.data, again[0].data)
 
 
-@pytest.mark.parametrize("options", [{"frames": [30, 10]}, {"frames": "many"}, {"bands": 0}, {"count": 2.5}])
-def test_bad_features_are_refused(options):
-    with pytest.raises(InputError, match="features"):
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"frames": [30, 10]}, r"frames takes \[least, most\], not \[30, 10\]"),
+        ({"frames": "many"}, "frames takes a list or a whole number"),
+        ({"frames": [10, 20, 30]}, r"frames takes \[least, most\]"),
+        ({"bands": 0}, "bands must be at least 1"),
+        ({"count": 2.5}, "count takes a whole number"),
+    ],
+)
+def test_bad_features_are_refused(options, what):
+    with pytest.raises(InputError, match=what):
         batches(FeatureWorkload(), options)
 
 
@@ -120,8 +130,8 @@ def test_references_stand_beside_their_lines(translated):
     ("options", "axes", "reason"),
     [
         ({"lines": None}, {}, "references need lines"),
-        ({}, {"length": 3}, "drop length"),
-        ({"count": 4}, {}, "a line that is repeated is scored twice"),
+        ({}, {"length": 3}, "leave out `length`"),
+        ({"count": 4}, {}, "a repeated line would be scored twice"),
     ],
 )
 def test_references_that_cannot_fit_are_refused(options, axes, reason, translated):

@@ -24,7 +24,7 @@ def given_modules(given: Any) -> dict[str, Any]:
     if items is None:
         found = modules_of(given)
         if not found:
-            raise InputError(f"modules: {given!r} holds no torch module", fix="use modules={'encoder': encoder}")
+            raise InputError(f"modules: {given!r} has no torch module", fix="use modules={'encoder': encoder}")
         return found
     wrong = next((name for name, one in items.items() if kind is None or not isinstance(one, kind)), None)
     if wrong is not None:

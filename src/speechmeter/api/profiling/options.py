@@ -1,4 +1,4 @@
-"""What a profile holds and which steps it is taken of; in our words, in torch's and in those of SpeechBrain."""
+"""What a profile records and of which steps; the options have our names, torch's and those of SpeechBrain."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Schedule:
             raise InputError(
                 f"schedule: wait {self.wait}, warmup {self.warmup}, active {self.active}, repeat {self.repeat}, "
                 f"skip_first {self.skip_first} records nothing",
-                fix="wait, warmup and skip_first are 0 or more, active and repeat 1 or more",
+                fix="wait, warmup and skip_first must be 0 or more, active and repeat 1 or more",
             )
 
     @property
@@ -143,7 +143,7 @@ def in_our_words(given: Mapping[str, Any], words: Iterable[str], of: str) -> dic
         if value is None:
             continue
         if found.get(ours, value) != value:
-            raise InputError(f"{ours} and {word} are the same option of {of}", fix="give one of them")
+            raise InputError(f"{ours} and {word} are the same option of {of}", fix="give only one of them")
         found[ours] = value
     return found
 
@@ -181,7 +181,7 @@ def _schedule(given: Any, numbers: Mapping[str, int]) -> Schedule | TorchSchedul
     if given is None:
         return Schedule(**numbers)
     if numbers:
-        raise InputError(f"schedule and {min(numbers)} exclude each other", fix=f"put {min(numbers)} into the schedule")
+        raise InputError(f"schedule and {min(numbers)} cannot be combined", fix=f"put {min(numbers)} into the schedule")
     if isinstance(given, Schedule):
         return given
     if not callable(given):
@@ -193,7 +193,7 @@ def _handlers(given: Any) -> tuple[Handler, ...]:
     handlers = tuple(given) if isinstance(given, list | tuple) else (given,)
     wrong = next((one for one in handlers if not callable(one)), None)
     if wrong is not None:
-        raise InputError(f"on_trace_ready: {wrong!r} cannot be called", fix="give a function of torch's profiler")
+        raise InputError(f"on_trace_ready: {wrong!r} cannot be called", fix="give a function")
     return handlers
 
 

@@ -1,4 +1,4 @@
-"""Record steps as they come, by a schedule, with torch's profiler; then let go of everything. Imports torch."""
+"""Record steps as they come, by a schedule, with torch's profiler. Imports torch."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
 
-from speechmeter.api.profiling.discover import Discovery
 from speechmeter.api.profiling.options import Options
 from speechmeter.core.traces import STEP
 from speechmeter.meters.flops.count import Count, counting
 from speechmeter.meters.recording.events import events_of
 from speechmeter.meters.recording.label import CALL
-from speechmeter.meters.recording.profiler import OPEN, profiling
+from speechmeter.meters.recording.profiler import OPEN, module_ranges, named_modules, profiling
 from speechmeter.meters.recording.recording import Needs, Recording
 
 _one_at_a_time = threading.Lock()
@@ -28,7 +28,7 @@ _one_at_a_time = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A recording of steps of one kind. A cold one is of the very first step, which the schedule does not ask for."""
+    """A recording of steps of one kind. A cold one is of the first step, which the schedule leaves out."""
 
     kind: str
     recording: Recording
@@ -38,9 +38,8 @@ class Found:
 class Recorder:
     """Called at the edges of steps: `begin` and `end` of each, then `close`. Never raises for what it cannot record.
 
-    Steps are of kinds: those of each kind are counted and recorded by the schedule for themselves. `seen` says how
-    many there were of each, `refused` why a kind is not recorded. Steps that are `apart` are recorded each by itself:
-    what runs between them is nobody's business.
+    The schedule applies to each kind of step separately: `seen` says how many there were of each, `refused` why a kind
+    is not recorded. Steps that are `apart` get a recording each, so that what runs between them is not recorded.
     """
 
     def __init__(self, options: Options, roots: Mapping[str, Any], *, seen: Mapping[str, int], apart: bool) -> None:
@@ -76,7 +75,7 @@ class Recorder:
             self._step_open.enter_context(profiling(Needs(), cuda=self._on_gpu))
 
     def end(self) -> None:
-        """It ended, well or not."""
+        """The step ended, or failed."""
         if self._running is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()  # its kernels belong to it
         self._step_open.close()
@@ -88,7 +87,7 @@ class Recorder:
                 self._stop()
 
     def close(self) -> None:
-        """No further step comes."""
+        """There are no more steps."""
         self._step_open.close()
         self._stop()
 
@@ -172,15 +171,61 @@ class _Running:
         )
 
 
+class Discovery:
+    """Ranges for the given modules, and for every other module that is called, named by its class.
+
+    A module keeps the first name it gets, also inside another module. After the context no hook is left. `classes` is
+    path → class of all that were named, `roots` the outermost ones by name.
+    """
+
+    def __init__(self, roots: Mapping[str, Any]) -> None:
+        self.roots = {name: root for name, root in roots.items() if isinstance(root, torch.nn.Module)}
+        self.classes: dict[str, str] = {}
+        self._known: set[int] = set()
+        self._undo = ExitStack()
+
+    def __enter__(self) -> Discovery:
+        for name, root in self.roots.items():
+            self._follow(name, root)
+        self._undo.callback(register_module_forward_pre_hook(self._called).remove)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._undo.close()
+
+    def _follow(self, name: str, root: torch.nn.Module) -> None:
+        known = frozenset(self._known)
+        self._known |= {id(module) for module in named_modules({name: root}, known).values()}
+        self.classes.update(self._undo.enter_context(module_ranges({name: root}, known=known)))
+
+    def _called(self, module: torch.nn.Module, inputs: Any) -> None:
+        """Before a call of any module. Its own hooks were gathered already: its range of this call is opened here."""
+        if id(module) in self._known or torch.compiler.is_compiling():
+            return
+        name = self._free_name(type(module).__name__)
+        self.roots[name] = module
+        self._follow(name, module)
+        if module._compiled_call_impl is None:
+            opening = next(iter(module._forward_pre_hooks.values()))
+            opening(module, inputs)
+
+    def _free_name(self, name: str) -> str:
+        number, free = 1, name
+        while free in self.roots:
+            number += 1
+            free = f"{name}-{number}"
+        return free
+
+
 class TorchProfile(torch.profiler.profile):  # type: ignore[misc]
-    """Torch's profiler, whose trace can be written more than once: by us and by whoever gets it from us."""
+    """Torch's profiler, whose trace can be written more than once: by us, and by handlers that the user gave."""
 
     _written: bytes | None = None
 
     def export_chrome_trace(self, path: str, *args: Any, **kwargs: Any) -> None:
         """Write the trace, compressed where the name ends in .gz."""
         if self._written is None:
-            self.events()  # read before: torch gives up what it recorded when it writes
+            self.events()  # read first: torch drops what it recorded when it writes
             with TemporaryDirectory() as folder:
                 file = Path(folder) / "trace.json"
                 super().export_chrome_trace(str(file), *args, **kwargs)
@@ -189,6 +234,6 @@ class TorchProfile(torch.profiler.profile):  # type: ignore[misc]
 
 
 def _pay_for_the_start(*, cuda: bool) -> None:
-    """The first operator of a process's first profile takes milliseconds: let it be this one."""
+    """Run one operator under a profiler: the first one of a process takes milliseconds, which no step should pay."""
     with profiling(Needs(), cuda=cuda), torch.inference_mode():
         torch.zeros(1).add(1)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechmeter.core import metrics
+from speechmeter.core.axes import Axes
 from speechmeter.core.device import Device
-from speechmeter.core.errors import InputError
+from speechmeter.core.errors import InputError, for_python
 from speechmeter.core.machine import available_cores
 from speechmeter.core.memory_timeline import FILE, MemoryTimeline, write_timeline
 from speechmeter.core.outputs import TraceOptions
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
     from speechmeter.meters.recording.recording import Recording
 
 TABLES_FILE = "tables.md"
-_COLD = "only the first step ran: its times include what happens once (memory, caches, libraries); run more steps"
+_COLD = "only the first step ran: its times include one-time costs (memory, caches, libraries); run more steps"
+_NOT_COUNTED = "FLOPs are counted in the last warm-up step, and none ran: run more steps, or use @schedule(warmup=1)"
 
 
 class Profile:
-    """What was recorded of something that ran. `record` is what tables are made of; `failed` is what it raised.
+    """What was recorded of something that ran. Tables are made of `record`; `failed` is what it raised.
 
     Of a class or an object, `methods` are the profiles of its methods, by name; `table` and `export` are of them all.
     `cold` says that only the first step ran, which is left out as soon as another one is recorded. Time is that of
@@ -78,7 +80,7 @@ class Profile:
             vars(self).pop(made, None)
 
     def step(self) -> None:
-        """Inside `with`: a step has ended and the next one begins. What comes after the last one is no step."""
+        """Inside `with`: a step has ended and the next one begins. What follows the last one is not a step."""
         if self._next is not None:
             self._next()
 
@@ -113,10 +115,14 @@ class Profile:
             warnings=(_COLD,) if self.cold else (),
         )
 
+    @for_python
     def table(self, metric: str | None = None, format: str = "markdown") -> str:
-        """The tables that `speechmeter show` prints, as text: `modules`, `operators`, `split`, `timeline`, …"""
+        """The tables that `speechmeter show` prints, as text: `modules`, `operators`, `split`, `timeline`, …
+
+        Raises InputError for an unknown format.
+        """
         records = self.records
-        warnings = {f"{record.case.subject.name}: {said}": None for record in records for said in record.warnings}
+        warnings = {f"{record.case.subject.name}: {text}": None for record in records for text in record.warnings}
         first, *others = choose.tables(records, metric)
         return text.formatted([replace(first, caveats=(*first.caveats, *warnings)), *others], format)
 
@@ -248,15 +254,46 @@ class Profile:
         rows = self._read if self.recordings else [Measurement.absent(metrics.TIME_MODULE, self._nothing)]
         if not self.options.flops:
             return rows
-        from speechmeter.api.profiling.readings import flop_readings
+        if self.counted is None:
+            return [*rows, Measurement.absent(metrics.FLOPS, _NOT_COUNTED)]
+        from speechmeter.meters.flops.meter import count_rows
 
-        return [*rows, *flop_readings(self.counted)]
+        return [*rows, *count_rows(self.counted)]
 
     @cached_property
     def _read(self) -> list[Measurement]:
-        from speechmeter.api.profiling.readings import readings
+        """The rows that the meters make of the same recordings: modules, operators, kinds of work, memory."""
+        from speechmeter.meters.operators.meter import operator_rows
+        from speechmeter.meters.split import split_rows
 
-        return readings(self)
+        return [
+            *_module_rows(self.recordings),
+            *operator_rows(self.recordings, {}),
+            *split_rows(self.recordings),
+            *self._memory_rows,
+        ]
+
+    @property
+    def _memory_rows(self) -> list[Measurement]:
+        if not self.options.memory:
+            return []
+        from speechmeter.meters.timeline import timeline_rows
+
+        timeline = self.timeline
+        if timeline is None:
+            return [Measurement.absent(metrics.MEMORY_TENSORS_PEAK, "no tensor was allocated")]
+        return timeline_rows(timeline)
+
+
+def _module_rows(recordings: Sequence[Recording]) -> list[Measurement]:
+    from speechmeter.meters.modules import gpu_busy, module_rows
+
+    calls = [call for recording in recordings for call in recording.calls]
+    named = any(recording.classes for recording in recordings)
+    if named or any(row.owner.label for call in calls for row in call.rows):
+        return module_rows(recordings)
+    busy = [gpu_busy(calls, {}, recordings[0].notes)] if any(recording.on_cuda for recording in recordings) else []
+    return [Measurement.absent(metrics.TIME_MODULE, "no torch module was called"), *busy]
 
 
 def _case(name: str, device: str, meters: Sequence[str]) -> Case:
@@ -265,7 +302,7 @@ def _case(name: str, device: str, meters: Sequence[str]) -> Case:
     return Case(
         subject=Spec(plugin="live", name=name),
         workload=Spec(plugin="live", name="steps"),
-        axes={**axes, "boundary": "as it ran"},
+        axes=Axes({**axes, "boundary": "as it ran"}),
         meters=tuple(meters),
         protocol=protocol_from_json({"mode": "profile"}),
     )

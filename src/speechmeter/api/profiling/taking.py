@@ -1,4 +1,4 @@
-"""One profile being taken: steps go to a recorder, what it finds goes to the profile, files are written."""
+"""A profile in progress: steps go to a recorder, its findings to the profile, and files are written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Taking:
 
     @property
     def options(self) -> Options:
-        """What is recorded, of which steps."""
+        """What is recorded, and of which steps."""
         return self.profile.options
 
     @options.setter
@@ -35,7 +35,7 @@ class Taking:
 
     @property
     def satisfied(self) -> bool:
-        """Whether no further step is wanted, of those that are of one kind."""
+        """Whether the schedule wants no further step, where all are of one kind."""
         seen = self.profile.seen if self._recorder is None else self._recorder.seen.get("", 0)
         return self.options.schedule.phase(seen) == "done"
 

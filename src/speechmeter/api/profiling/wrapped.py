@@ -29,7 +29,8 @@ def profiled_function(function: Callable[..., Any], options: Options) -> Callabl
     """The same function; every call is a step. Raises InputError for what returns before its work is done."""
     if _returns_early(function):
         raise InputError(
-            f"{function.__qualname__} returns before its work is done", fix="use `with speechmeter.profile()` inside it"
+            f"{function.__qualname__} is a generator or coroutine, which returns before its work is done",
+            fix="use `with speechmeter.profile()` inside it",
         )
     taking = Taking(function.__qualname__.rpartition("<locals>.")[2], options)
 
@@ -49,9 +50,12 @@ def _returns_early(function: Any) -> bool:
 
 
 def profiled_class(kind: type, options: Options) -> type:
-    """A class of the same name below the given one, which stays as it was."""
+    """A subclass of the same name. The given class is not changed."""
     if hasattr(kind, "profile"):
-        raise InputError(f"{kind.__qualname__} has a `profile` of its own", fix="profile an object of it: profile(it)")
+        raise InputError(
+            f"{kind.__qualname__} already has an attribute `profile`",
+            fix="profile an object of it: profile(thing)",
+        )
     taking = Taking(kind.__name__, options)
     if options.class_hooks is None:
         names = [name for name in (*METHODS, FORWARD) if callable(getattr(kind, name, None))]
@@ -109,7 +113,7 @@ class ProfiledObject:
         if options.class_hooks is not None:
             _checked(target, options.class_hooks, name)
         elif not callable(target) and not any(_is_public_method(target, one) for one in dir(target)):
-            raise InputError(f"{target!r} is nothing that runs", fix="profile a function, a class or a model")
+            raise InputError(f"{target!r} cannot be called", fix="profile a function, a class or a model")
         vars(self)[TAKING] = Taking(name, options)
         vars(self)["target"] = target
 

@@ -2,47 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from speechmeter.api.runs import Options, Run, run_study
-from speechmeter.core.errors import InputError, InterruptedRun, SpeechmeterError
-from speechmeter.integrations.pytest.findings import Finding, of_error, overall
-from speechmeter.integrations.pytest.judging import Judge, figures_of, findings_of
+from speechmeter.api.runs import Run, run_study
+from speechmeter.api.starting import Options
+from speechmeter.core.errors import InputError, InterruptedRun, SpeechmeterError, command_line
+from speechmeter.integrations.pytest.judging import Finding, Judge, figures_of, findings_of, of_error, overall
 from speechmeter.integrations.pytest.marks import MARK, Asked, asked_by
 from speechmeter.integrations.pytest.naming import case_name, load_of
-from speechmeter.integrations.pytest.settings import Settings
-from speechmeter.integrations.pytest.summary import PROPERTY
-from speechmeter.integrations.pytest.turns import turn, working_in
+from speechmeter.integrations.pytest.settings import PROPERTY, Settings
 from speechmeter.launch.recorder import Event
 from speechmeter.plan.study import study_from_python
 
-_SEARCH = ("a test does not search", "leave it out, and use `speechmeter run --find`")
-_NOT_HERE = {
-    "models": ("the first argument is the model", "leave it out, and measure each model by itself"),
+_SEARCH = (
+    "a test cannot search for the largest input",
+    f"leave it out, and use: {command_line('run', find='max-batch')}",
+)
+_REFUSED = {
+    "models": ("the first argument is the model", "leave it out, and measure each model in a call of its own"),
     **dict.fromkeys(("find", "find_most", "find_within", "find_margin"), _SEARCH),
 }
-"""Keys of a plan that a test may not give: what is wrong with them, and the way out."""
+"""Keys of a plan that a test may not give: what is wrong with them, and what to do instead."""
 
 
 class Speechmeter:
     """What the fixture `speechmeter` gives to a test."""
 
-    def __init__(self, test: pytest.FixtureRequest, settings: Settings, tell: Callable[[str], None]) -> None:
+    def __init__(self, test: pytest.FixtureRequest, settings: Settings, write: Callable[[str], None]) -> None:
         self._test = test
         self._settings = settings
-        self._tell = tell
+        self._write = write
         self._names: set[str] = set()
 
     def measure(self, subject: str | Callable[[], Any], *, name: str | None = None, **plan: Any) -> Run:
         """Measure without a verdict: the records, for assertions of the test's own.
 
         `subject` is a factory at the top level of a file, its name, or a model as plans name it (`log-mel`); `plan`
-        holds other keys of a plan. A case that fails or bad input fails the test; what this machine does not have
-        skips it.
+        holds other keys of a plan. The test fails if a case fails or the input is bad, and is skipped if this machine
+        lacks what it needs.
         """
         __tracebackhide__ = True
         return self._judged(subject, name, plan, figures_of)
@@ -51,7 +56,7 @@ class Speechmeter:
         """Measure, then judge by the marker's limits and by the baseline. Arguments are those of `measure`.
 
         The test fails on a regression, a figure beyond its limit, or a case that fails. It is skipped, with the
-        reason, where that cannot be told.
+        reason, where none of this can be decided.
         """
         __tracebackhide__ = True
         return self._judged(subject, name, plan, findings_of)
@@ -95,7 +100,7 @@ class Speechmeter:
 
     def _watch(self, event: Event) -> None:
         if event.kind == "finished":
-            self._tell(f"  speechmeter: [{event.done}/{event.total}] {event.case.label}")
+            self._write(f"  speechmeter: [{event.done}/{event.total}] {event.case.label}")
 
     def _settle(self, findings: Sequence[Finding]) -> None:
         """Keep the findings for the summary, and end the test where they are not all good."""
@@ -110,10 +115,34 @@ class Speechmeter:
 
 
 def _check_arguments(name: Any, plan: Mapping[str, Any]) -> None:
-    """Raise InputError for a name that is none, and for keys of a plan that have no place in a test."""
+    """Raise InputError for a name that is not a text, and for keys of a plan that make no sense in a test."""
     if not isinstance(name, str | None):
-        raise InputError(f"a name is a word, not {name!r}", where="argument 'name'", fix="such as name='encoder'")
+        raise InputError(f"a name must be a text, not {name!r}", where="argument 'name'", fix="such as name='encoder'")
     for key in plan:
-        if key in _NOT_HERE:
-            what, fix = _NOT_HERE[key]
-            raise InputError(what, where=f"argument {key!r}", fix=fix)
+        if key in _REFUSED:
+            reason, fix = _REFUSED[key]
+            raise InputError(reason, where=f"argument {key!r}", fix=fix)
+
+
+@contextmanager
+def turn() -> Iterator[None]:
+    """Wait for the measurements of other workers and sessions of this user. The lock ends with the process."""
+    import fcntl
+
+    lock = os.open(Path(tempfile.gettempdir()) / f"speechmeter-{os.getuid()}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """The working directory while it lasts: paths in records then start at the same place in every session."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)

@@ -1,4 +1,4 @@
-"""What is left of a session: its parts as one run, and the baseline brought up to date."""
+"""The end of a session: its measurements become one run, and the baseline is updated."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from speechmeter.core.drafts import draft_folder
 from speechmeter.core.errors import RunDirError, SpeechmeterError
 from speechmeter.core.types import Record
 from speechmeter.integrations.pytest.settings import Settings
-from speechmeter.store.gather import after
 from speechmeter.store.lines import write_lines
-from speechmeter.store.merge import merge
+from speechmeter.store.merge import after, merge
 from speechmeter.store.run_dir import RunDir, is_free, is_run
 
 
 def keep(settings: Settings) -> Iterator[str]:
-    """Make one run of a session, and bring the baseline up to date where that is asked for; a line on each.
+    """Make one run of a session, and update the baseline if asked to; a line on each.
 
     Raises SpeechmeterError, which says where the measurements are.
     """
-    with _or_else(f"not put together; what was measured is in {settings.parts}"):
+    with _or_else(f"the measurements could not be put together; they are in {settings.parts}"):
         put_together(settings.parts, settings.run)
     yield f"all figures: speechmeter show {settings.run}"
     if settings.update_baseline and settings.baseline is not None:
-        with _or_else("the baseline is not brought up to date"):
+        with _or_else("the baseline was not updated"):
             count = update_baseline(settings.baseline, settings.run)
-        yield f"{count} brought up to date in the baseline {settings.baseline}"
+        yield f"{count} updated in the baseline {settings.baseline}"
 
 
 @contextmanager
@@ -41,7 +40,7 @@ def _or_else(consequence: str) -> Iterator[None]:
 
 
 def put_together(parts: Path, run: Path) -> None:
-    """One run of all parts, then removed if they can be. Raises RunDirError, the parts kept, where two contradict."""
+    """Merge all parts into one run and remove them. Raises RunDirError where two contradict; both are kept."""
     found = sorted(path for path in parts.iterdir() if is_run(path))
     if found:
         merge(found, run)
@@ -49,10 +48,10 @@ def put_together(parts: Path, run: Path) -> None:
 
 
 def update_baseline(baseline: Path, run: Path) -> int:
-    """Let the subjects of a run replace what the baseline holds of them on the same host; how many did.
+    """Replace subjects of the baseline by those of a run on the same host. Returns how many were replaced or added.
 
-    A subject with a case that failed or could not be tried replaces nothing. Records and environments alone are written
-    anew, each file at once; all else in the folder stays. Raises RunDirError where that cannot be.
+    A subject with a case that failed or could not be tried replaces nothing. Only the records and the environments are
+    rewritten, each file at once. Raises RunDirError where that is not possible.
     """
     fresh = RunDir(run)
     tried = [record for record in fresh.records() if record.status != "skipped"]

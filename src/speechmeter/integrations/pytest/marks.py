@@ -18,7 +18,7 @@ from speechmeter.core.errors import InputError
 MARK = "speechmeter"
 _KEYS = ("metric", "min_effect", "rounds")
 _MISSPELT = 0.8
-"""How alike a key must be to one of these to be a slip of it, and no limit."""
+"""A key that resembles one of these so closely is a misspelling, not a limit."""
 _WHERE = "@pytest.mark.speechmeter"
 
 
@@ -49,12 +49,12 @@ def asked_by(marks: Iterable[pytest.Mark]) -> Asked:
     given: dict[str, Any] = {}
     for mark in marks:
         if mark.args:
-            raise InputError(f"{mark.args[0]!r} has no keyword", where=_WHERE, fix="such as min_effect='5%'")
+            raise InputError(f"{mark.args[0]!r} needs a keyword", where=_WHERE, fix="such as min_effect='5%'")
         given = {**mark.kwargs, **given}
     limits = [limit for key, value in given.items() if (limit := _limit(key, value)) is not None]
     return Asked(
         metrics=_metrics(given.get("metric", "latency")),
-        min_effect=share(given.get("min_effect", "5%"), f"{_WHERE} min_effect"),
+        min_effect=share(given.get("min_effect", "5%"), where=f"{_WHERE} min_effect"),
         limits=tuple(limits),
         plan={"rounds": given["rounds"]} if "rounds" in given else {},
     )
@@ -64,7 +64,7 @@ def _metrics(given: Any) -> tuple[str, ...]:
     names = tuple(given) if isinstance(given, list | tuple) else (given,)
     if not names or not all(isinstance(name, str) for name in names):
         raise InputError(
-            f"metric takes a name or a list of names, not {given!r}", where=_WHERE, fix="such as metric='latency'"
+            f"metric must be a name or a list of names, not {given!r}", where=_WHERE, fix="such as metric='latency'"
         )
     return tuple(dict.fromkeys(names))
 
@@ -74,5 +74,5 @@ def _limit(key: str, value: Any) -> Limit | None:
         return None
     if not key.startswith(("max_", "min_")) or get_close_matches(key, _KEYS, cutoff=_MISSPELT):
         fix = plugins.nearest(key, [*_KEYS, "max_latency_ms", "max_memory_mib", "max_rtf", "min_rtfx"])
-        raise InputError(f"the marker takes no {key!r}", where=_WHERE, fix=fix)
+        raise InputError(f"the marker has no option {key!r}", where=_WHERE, fix=fix)
     return limit_named(key, value, where=_WHERE)

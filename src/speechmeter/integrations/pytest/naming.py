@@ -12,7 +12,7 @@ import pytest
 from speechmeter.core.errors import SubjectError
 from speechmeter.integrations.pytest.settings import STARTING_PATH
 
-_WAY_OUT = "define it at the top level of a file, so that a fresh process can import it"
+_FIX = "define it at the top level of a file, so that a fresh process can import it"
 
 
 def load_of(subject: str | Callable[[], Any], test: pytest.FixtureRequest, root: Path) -> str:
@@ -24,7 +24,7 @@ def load_of(subject: str | Callable[[], Any], test: pytest.FixtureRequest, root:
         return _named(found, root) if found.__qualname__.isidentifier() else _within(test.module, subject, root)
     name = getattr(subject, "__qualname__", type(subject).__name__)
     if not _is_factory(subject) or not name.isidentifier():
-        raise SubjectError(f"{name} is no function of a file", fix=_WAY_OUT)
+        raise SubjectError(f"{name} is not a function of a file", fix=_FIX)
     return _named(subject, root)
 
 
@@ -43,12 +43,18 @@ def _named(factory: Any, root: Path) -> str:
 
 
 def _within(holder: Any, name: str, root: Path) -> str:
-    return f"python:{_place(holder, root)}:{name}"
+    return f"python:{_module(holder, root)}:{name}"
 
 
-def _place(holder: Any, root: Path) -> str:
+def _module(holder: Any, root: Path) -> str:
     """The file from the root folder, or the dotted name in a package that fresh processes find from there."""
-    path = _source(holder)
+    try:
+        source = inspect.getsourcefile(holder)
+    except TypeError:  # built in
+        source = None
+    if source is None:
+        raise SubjectError(f"{holder.__name__} has no source file", fix=_FIX)
+    path = Path(source).resolve()
     package: list[str] = []
     folder = path.parent
     while (folder / "__init__.py").is_file():
@@ -56,16 +62,6 @@ def _place(holder: Any, root: Path) -> str:
         folder = folder.parent
     found = package and (folder == root.resolve() or folder in STARTING_PATH)
     return ".".join([*package, path.stem]) if found else _relative(path, root)
-
-
-def _source(holder: Any) -> Path:
-    try:
-        source = inspect.getsourcefile(holder)
-    except TypeError:  # built in
-        source = None
-    if source is None:
-        raise SubjectError(f"{holder.__name__} has no source file", fix=_WAY_OUT)
-    return Path(source).resolve()
 
 
 def _relative(path: Path, root: Path) -> str:

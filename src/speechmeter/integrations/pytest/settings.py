@@ -1,4 +1,4 @@
-"""What the command line and the ini file of a test suite say. Imports nothing but pytest."""
+"""The settings of a test suite, from the command line and the ini file. Imports nothing but pytest."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import pytest
 
 STARTING_PATH = frozenset(Path(entry).resolve() for entry in sys.path[1:])
 """Where fresh processes find modules as well: read before pytest adds folders, and without the one of the script."""
+PROPERTY = "speechmeter"
+"""The user property of a test's report that holds its findings: a list of rows of text."""
 _RUN = "speechmeter_run"
 _KEY = pytest.StashKey["Settings"]()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Where this session's run is written to, and what it is held against.
+    """Where this session's run is written to, and what it is compared with.
 
     `run` does not exist before the end of the session: until then each measurement is a small run in `parts`.
     """
@@ -38,17 +40,17 @@ class Settings:
 def add_options(parser: pytest.Parser) -> None:
     """The command line's and the ini file's."""
     group = parser.getgroup("speechmeter", "what the models under test cost")
-    group.addoption("--speechmeter-store", metavar="DIR", help="folder for runs; default: runs in the root folder")
+    group.addoption("--speechmeter-store", metavar="DIR", help="folder for runs (default: runs in the root folder)")
     group.addoption("--speechmeter-baseline", metavar="RUN", help="the run to compare with")
     group.addoption(
         "--speechmeter-baseline-python",
         metavar="PYTHON",
-        help="measure with this environment's interpreter too, side by side, and compare with it",
+        help="also measure with this interpreter, side by side, and compare with it",
     )
     group.addoption(
         "--speechmeter-update-baseline",
         action="store_true",
-        help="do not compare: what is measured replaces its like in the baseline",
+        help="do not compare; write the new measurements into the baseline instead",
     )
     parser.addini("speechmeter_store", "folder for runs of the fixture `speechmeter`", default="runs")
     parser.addini("speechmeter_baseline", "the run that the fixture `speechmeter` compares with", default="")
@@ -58,15 +60,17 @@ def read_settings(config: pytest.Config) -> Settings:
     """The settings, made once a session. Raises pytest.UsageError where they contradict each other."""
     if _KEY in config.stash:
         return config.stash[_KEY]
-    baseline = _place(config, "baseline")
-    python = _other_python(config)
+    baseline = _path(config, "baseline")
+    python = config.getoption("--speechmeter-baseline-python") or None
+    if python and "/" in python:  # from where pytest was started; links are not followed, they name the environment
+        python = str(config.invocation_params.dir / python)
     update = bool(config.getoption("--speechmeter-update-baseline"))
     if update and (baseline is None or python):
-        way_out = "leave out --speechmeter-baseline-python" if python else "name it with --speechmeter-baseline RUN"
-        raise pytest.UsageError(f"--speechmeter-update-baseline: there is no run to update; {way_out}")
+        fix = "leave out --speechmeter-baseline-python" if python else "name it with --speechmeter-baseline RUN"
+        raise pytest.UsageError(f"--speechmeter-update-baseline: there is no run to update; {fix}")
     settings = Settings(
         root=config.rootpath,
-        run=Path(_from_controller(config) or _new_run(config)),
+        run=Path(getattr(config, "workerinput", {}).get(_RUN) or _new_run(config)),
         baseline=baseline,
         baseline_python=python,
         update_baseline=update,
@@ -80,16 +84,12 @@ def is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def tell_worker(workerinput: dict[str, str], settings: Settings) -> None:
-    """What a worker of pytest-xdist cannot know by itself: which run its measurements belong to."""
+def send_to_worker(workerinput: dict[str, str], settings: Settings) -> None:
+    """Tell a worker of pytest-xdist what it cannot know: which run its measurements belong to."""
     workerinput[_RUN] = str(settings.run)
 
 
-def _from_controller(config: pytest.Config) -> str:
-    return str(getattr(config, "workerinput", {}).get(_RUN, ""))
-
-
-def _place(config: pytest.Config, name: str) -> Path | None:
+def _path(config: pytest.Config, name: str) -> Path | None:
     """A path: on the command line from where pytest was started, in the ini file from the root folder."""
     given, stored = config.getoption(f"--speechmeter-{name}"), config.getini(f"speechmeter_{name}")
     if given:
@@ -97,13 +97,7 @@ def _place(config: pytest.Config, name: str) -> Path | None:
     return config.rootpath / str(stored) if stored else None
 
 
-def _other_python(config: pytest.Config) -> str | None:
-    """The other interpreter: a path from where pytest was started (no link followed: it names its environment)."""
-    given = config.getoption("--speechmeter-baseline-python")
-    return str(config.invocation_params.dir / given) if given and "/" in given else given or None
-
-
 def _new_run(config: pytest.Config) -> Path:
-    """A place of this session alone. Others may begin in the same second, and one that measures nothing makes none."""
-    store = _place(config, "store") or config.rootpath
+    """A folder of this session alone, since others may begin in the same second. It is made with the first record."""
+    store = _path(config, "store") or config.rootpath
     return store / f"{datetime.now():%Y%m%d-%H%M%S}-pytest-{uuid4().hex[:8]}"

@@ -11,15 +11,10 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
 
-from speechmeter.meters.flops import kinds, nested
-from speechmeter.meters.flops.formulas import REAL_OPERATIONS, mappings, tensors_of
-from speechmeter.meters.flops.running import OUTSIDE, Phase, RunningPath, followed, in_new_threads, unseen_threads
-
-__all__ = ["OUTSIDE", "Count", "Phase", "RunningPath", "Tally", "count", "counting", "has_formula", "together"]
-_COMPLEX = 4
-"""A complex multiply-accumulate is four real ones."""
+from speechmeter.meters.flops import kinds
+from speechmeter.meters.flops.formulas import flops_of, is_strided, nested_flops_of, registry, tensors_of
+from speechmeter.meters.flops.running import Phase, RunningPath, followed, in_new_threads, unseen_threads
 
 
 @dataclass(kw_only=True)
@@ -68,14 +63,14 @@ class Count:
         return float(sum(t.flops for (phase, _, _), t in self.tallies.items() if phase != "forward"))
 
     @property
-    def arithmetic(self) -> bool:
-        """Whether any operator computed something; NumPy's results, wrapped as tensors, only move."""
-        return any(t.kind in (kinds.MATRIX, kinds.ELEMENTS, kinds.UNKNOWN) for t in self.tallies.values())
-
-    @property
     def recompute(self) -> float:
         """The part of the backward pass that repeats forward work (checkpointing)."""
         return float(sum(t.flops for (phase, _, _), t in self.tallies.items() if phase == "recompute"))
+
+    @property
+    def arithmetic(self) -> bool:
+        """Whether any operator computed something; NumPy's results, wrapped as tensors, only move."""
+        return any(t.kind in (kinds.MATRIX, kinds.ELEMENTS, kinds.UNKNOWN) for t in self.tallies.values())
 
     @property
     def element_ops(self) -> float:
@@ -84,43 +79,28 @@ class Count:
 
     @property
     def bytes(self) -> float:
-        """Bytes that operators read and write, each tensor once an operator."""
+        """Bytes that operators read and write, each tensor once for each operator."""
         return float(sum(t.bytes for t in self.tallies.values()))
 
     def by_operator(self) -> dict[str, Tally]:
         """Tallies of each operator over all modules and phases."""
-        return self._merged(lambda phase, module, operator: operator)
-
-    def by_module(self) -> dict[str, Tally]:
-        """Forward tallies of each module, those of the modules inside it included; `OUTSIDE` is the rest."""
-        exclusive = self._merged(lambda phase, module, operator: module if phase == "forward" else None)
-        return _rolled_up(exclusive)
-
-    def by_module_backward(self) -> dict[str, Tally]:
-        """The same for the backward pass."""
-        exclusive = self._merged(lambda phase, module, operator: module if phase != "forward" else None)
-        return _rolled_up(exclusive)
-
-    def unknown(self) -> dict[str, int]:
-        """Operators that ran, with their calls, of which nobody here knows what they compute."""
-        return {name: t.calls for name, t in self.by_operator().items() if t.kind == kinds.UNKNOWN}
-
-    def _merged(self, key: Callable[[str, str, str], str | None]) -> dict[str, Tally]:
         merged: dict[str, Tally] = {}
-        for (phase, module, operator), tally in self.tallies.items():
-            name = key(phase, module, operator)
-            if name is not None:
-                merged.setdefault(name, Tally(kind=tally.kind)).merge(tally)
+        for (_, _, operator), tally in self.tallies.items():
+            merged.setdefault(operator, Tally(kind=tally.kind)).merge(tally)
         return merged
 
+    def by_module(self, *, backward: bool = False) -> dict[str, Tally]:
+        """Forward or backward tallies of each module with the modules inside it; `OUTSIDE` is the rest."""
+        rolled_up: dict[str, Tally] = {}
+        for (phase, path, _), tally in self.tallies.items():
+            parts = path.split(".") if (phase != "forward") is backward else []
+            for depth in range(1, len(parts) + 1):
+                rolled_up.setdefault(".".join(parts[:depth]), Tally(kind=tally.kind)).merge(tally)
+        return rolled_up
 
-def _rolled_up(exclusive: Mapping[str, Tally]) -> dict[str, Tally]:
-    rolled: dict[str, Tally] = {}
-    for path, tally in exclusive.items():
-        parts = path.split(".")
-        for depth in range(1, len(parts) + 1):
-            rolled.setdefault(".".join(parts[:depth]), Tally(kind=tally.kind)).merge(tally)
-    return rolled
+    def unknown(self) -> dict[str, int]:
+        """Operators that ran, with their calls, for which there is no formula and no convention."""
+        return {name: t.calls for name, t in self.by_operator().items() if t.kind == kinds.UNKNOWN}
 
 
 def together(counts: Iterable[Count]) -> Count:
@@ -146,13 +126,13 @@ def count(call: Callable[[], Any], modules: Mapping[str, Any] | None = None, pat
 
 @contextmanager
 def counting(modules: Mapping[str, Any], path: RunningPath | None = None) -> Iterator[Count]:
-    """The same for what runs while this is open; the count is whole when it is closed."""
+    """The same for what runs while this is open; the count is complete when it is closed."""
     path = path or RunningPath()
-    book = _Book()
+    tallies = _Tallies()
 
     @contextmanager
     def in_thread(module: str) -> Iterator[None]:
-        with path.continued(module), followed(), _Counter(path, book):
+        with path.continued(module), followed(), _Counter(path, tallies):
             yield
 
     with ExitStack() as stack:
@@ -160,20 +140,20 @@ def counting(modules: Mapping[str, Any], path: RunningPath | None = None) -> Ite
         stack.enter_context(path.following(modules))
         stack.enter_context(in_new_threads(lambda: in_thread(path.inner)))
         stack.enter_context(followed())
-        stack.enter_context(_Counter(path, book))
-        yield Count(tallies=book.tallies, unseen=unseen)
+        stack.enter_context(_Counter(path, tallies))
+        yield Count(tallies=tallies.by_key, unseen=unseen)
 
 
-class _Book:
+class _Tallies:
     """The tallies that all threads of a call write."""
 
     def __init__(self) -> None:
-        self.tallies: dict[tuple[Phase, str, str], Tally] = {}
+        self.by_key: dict[tuple[Phase, str, str], Tally] = {}
         self._lock = Lock()
 
     def add(self, key: tuple[Phase, str, str], kind: str, flops: int, element_ops: int, moved_bytes: int) -> None:
         with self._lock:
-            self.tallies.setdefault(key, Tally(kind=kind)).add(flops, element_ops, moved_bytes)
+            self.by_key.setdefault(key, Tally(kind=kind)).add(flops, element_ops, moved_bytes)
 
 
 class _Counter(TorchDispatchMode):  # type: ignore[misc]
@@ -181,20 +161,20 @@ class _Counter(TorchDispatchMode):  # type: ignore[misc]
 
     supports_higher_order_operators = True
 
-    def __init__(self, path: RunningPath, book: _Book) -> None:
+    def __init__(self, path: RunningPath, tallies: _Tallies) -> None:
         super().__init__()
         self._path = path
-        self._book = book
+        self._tallies = tallies
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, taken apart where that is how torch runs it, and count it."""
         kwargs = kwargs or {}
         if isinstance(func, torch._ops.HigherOrderOperator):
             return self._higher_order(func, args, kwargs)
-        if nested.is_jagged(types):
+        if any(kind.__name__ == "NestedTensor" for kind in types):  # in the jagged layout
             return NotImplemented  # its own dispatch follows, on plain tensors, and comes back here for each of them
-        strided = any(map(nested.is_strided, tensors_of((*args, *kwargs.values()))))
-        if func not in _registry() and not strided and func is not torch.ops.prim.device.default:
+        strided = any(map(is_strided, tensors_of((*args, *kwargs.values()))))
+        if func not in registry() and not strided and func is not torch.ops.prim.device.default:
             with self:
                 whole = func.decompose(*args, **kwargs)
             if whole is not NotImplemented:
@@ -211,48 +191,21 @@ class _Counter(TorchDispatchMode):  # type: ignore[misc]
             with self:
                 return (if_true if bool(condition) else if_false)(*operands)
         out = func(*args, **kwargs)
-        self._book.add((*self._path.now(), f"higher_order::{func}"), kinds.UNKNOWN, 0, 0, 0)
+        self._tallies.add((*self._path.now(), f"higher_order::{func}"), kinds.UNKNOWN, 0, 0, 0)
         return out
 
     def _count(self, packet: Any, out: Any, args: Any, kwargs: Any, strided: bool) -> None:
-        flops = (nested.flops_of if strided else _flops)(_registry(), packet, args, kwargs, out)
-        kind, element_ops = (kinds.MATRIX, 0) if flops is not None else _element_ops(packet, args, out)
+        flops = (nested_flops_of if strided else flops_of)(packet, args, kwargs, out)
+        kind, element_ops = kinds.MATRIX, 0
+        if flops is None and not hasattr(packet, "overloads"):  # a Triton kernel or a higher-order operator
+            kind = kinds.UNKNOWN
+        elif flops is None:
+            kind, each, of_input = kinds.kind_of(packet)
+            first = next(tensors_of(args if of_input else (out,)), None) if each else None
+            element_ops = each * int(first.numel()) if first is not None else 0
         moved = 0 if _free(packet) else _bytes(args) + _bytes((out,))
         name = str(packet).replace(".", "::", 1)
-        self._book.add((*self._path.now(), name), kind, flops or 0, element_ops, moved)
-
-
-def has_formula(packet: Any) -> bool:
-    """Whether the FLOPs of an operator are known: it is matrix arithmetic."""
-    return packet in _registry()
-
-
-@cache
-def _registry() -> dict[Any, Any]:
-    """Torch's formulas and ours; of the tensors they are given, most ask for the shapes alone."""
-    return dict(FlopCounterMode(display=False, custom_mapping=mappings()).flop_registry)
-
-
-def _flops(registry: Mapping[Any, Any], packet: Any, args: Any, kwargs: Any, out: Any) -> int | None:
-    """FLOPs of an operator by its formula; None where it has none."""
-    formula = registry.get(packet)
-    if formula is None:
-        return None
-    flops = int(formula(*args, **kwargs, out_val=out))
-    is_complex = packet not in REAL_OPERATIONS and any(tensor.is_complex() for tensor in tensors_of(args))
-    return flops * _COMPLEX if is_complex else flops
-
-
-def _element_ops(packet: Any, args: Any, out: Any) -> tuple[str, int]:
-    if not hasattr(packet, "overloads"):  # a Triton kernel or a higher-order operator
-        return kinds.UNKNOWN, 0
-    kind, each, of_input = kinds.kind_of(packet)
-    return kind, each * _elements(args if of_input else (out,)) if each else 0
-
-
-def _elements(values: Any) -> int:
-    """Elements of the first tensor found."""
-    return next((int(tensor.numel()) for tensor in tensors_of(values)), 0)
+        self._tallies.add((*self._path.now(), name), kind, flops or 0, element_ops, moved)
 
 
 def _bytes(values: Any) -> int:

@@ -3,7 +3,7 @@
 Torch's dispatch modes hold for one thread. A thread that a call starts is followed through `Thread.start`, a task that
 it hands to a pool of threads through `ThreadPoolExecutor.submit`, and what comes after it through
 `Future.add_done_callback`. A thread that ran before the call and takes its work from elsewhere cannot be entered:
-where there is one, torch's profiler tells whether it ran any operator.
+where there is one, torch's profiler shows whether it ran any operator.
 """
 
 from __future__ import annotations
@@ -169,7 +169,9 @@ def unseen_threads() -> Iterator[dict[str, int]]:
     Only where other threads are alive from the beginning, and nobody else has the one profiler that torch has.
     """
     unseen: dict[str, int] = {}
-    profiler = _all_threads() if _other_threads() and not torch.autograd._profiler_enabled() else None
+    here = threading.current_thread()  # beside it, the thread of tqdm only watches its bars
+    others = any(thread is not here and type(thread).__module__ != "tqdm._monitor" for thread in threading.enumerate())
+    profiler = _all_threads() if others and not torch.autograd._profiler_enabled() else None
     if profiler is None:
         yield unseen
         return
@@ -183,13 +185,8 @@ def unseen_threads() -> Iterator[dict[str, int]]:
             unseen[event.name()] = unseen.get(event.name(), 0) + 1
 
 
-def _other_threads() -> bool:
-    """Whether threads are alive beside this one; that of tqdm only watches its bars."""
-    here = threading.current_thread()
-    return any(thread is not here and type(thread).__module__ != "tqdm._monitor" for thread in threading.enumerate())
-
-
 def _all_threads() -> Any:
+    """A profiler that sees all threads; None where this torch has none."""
     from torch._C._profiler import _ExperimentalConfig
     from torch.profiler import ProfilerActivity, profile
 

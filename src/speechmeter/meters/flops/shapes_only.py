@@ -32,8 +32,7 @@ from torch.utils._pytree import tree_map_only
 
 from speechmeter.core.errors import NeedsValuesError
 from speechmeter.meters.flops import kinds
-from speechmeter.meters.flops.count import has_formula
-from speechmeter.meters.flops.formulas import tensors_of
+from speechmeter.meters.flops.formulas import has_formula, tensors_of
 from speechmeter.meters.flops.running import in_new_threads
 
 _ATEN = torch.ops.aten
@@ -168,8 +167,11 @@ class ShapesOnly(TorchDispatchMode):  # type: ignore[misc]
             return filled
         if func in _RECURRENT:
             return self._recurrent(*args)
-        if func is _ATEN._cudnn_rnn.default:
-            args = self._with_weight_buffer(*args)
+        if func is _ATEN._cudnn_rnn.default and args[3] is None:
+            # cuDNN gathers the weights in a buffer if they lie apart, and its backward pass wants that buffer
+            with self._fake:
+                buffer = torch.empty(0, dtype=args[0].dtype, device=args[0].device)
+            args = (*args[:3], buffer, *args[4:])
         if func is _ATEN._cudnn_rnn_backward.default:
             return self._recurrent_backward(*args)
         if func is _ATEN._pack_padded_sequence.default:
@@ -214,12 +216,6 @@ class ShapesOnly(TorchDispatchMode):  # type: ignore[misc]
         with self._fake:
             return tuple(torch.empty(shape, dtype=data.dtype, device=data.device) for shape in shapes)
 
-    def _with_weight_buffer(self, data: Any, weights: Any, stride: Any, buffer: Any, *rest: Any) -> Any:
-        """cuDNN gathers the weights in a buffer if they lie apart, and its backward pass asks for that buffer."""
-        with self._fake:
-            gathered = torch.empty(0, dtype=data.dtype, device=data.device) if buffer is None else buffer
-        return data, weights, stride, gathered, *rest
-
     def _recurrent_backward(self, data: torch.Tensor, weights: list[torch.Tensor], *rest: Any) -> Any:
         """cuDNN's gradients have the shapes of what they are gradients of; torch has no rule for them."""
         hidden, cell = rest[2:4]
@@ -251,7 +247,7 @@ def shapes_only() -> Iterator[ShapesOnly]:
         for name in _TO_PYTHON:
             patched.enter_context(patch.object(torch.Tensor, name, _watched(mode, name)))
         for name in _TO_MEMORY:
-            patched.enter_context(patch.object(torch.Tensor, name, _watched_memory(mode, name)))
+            patched.enter_context(patch.object(torch.Tensor, name, _watched(mode, name, while_building=False)))
         patched.enter_context(patch.object(torch, "tensor_split", torch.Tensor.tensor_split))
         patched.enter_context(_depth_of(mode))
         patched.enter_context(in_new_threads(partial(_refuse_thread, mode)))
@@ -262,27 +258,15 @@ def shapes_only() -> Iterator[ShapesOnly]:
             _active.pop()
 
 
-def _watched(mode: ShapesOnly, name: str) -> Any:
-    """The method of a tensor, which first asks whether the values may be read."""
+def _watched(mode: ShapesOnly, name: str, *, while_building: bool = True) -> Any:
+    """The method of a tensor, which first checks whether the values may be read."""
     read = getattr(torch.Tensor, name)
 
     def method(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         decides = tensor if name != "tensor_split" else next(tensors_of((*args, *kwargs.values())), None)
-        if decides is not None:
+        if decides is not None and (while_building or not mode.building):
             mode.check_read(decides, f"Tensor.{name}")
         return read(tensor, *args, **kwargs)
-
-    return method
-
-
-def _watched_memory(mode: ShapesOnly, name: str) -> Any:
-    """The same for a method by which memory is read later, from the first call on."""
-    give = getattr(torch.Tensor, name)
-
-    def method(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        if not mode.building:
-            mode.check_read(tensor, f"Tensor.{name}")
-        return give(tensor, *args, **kwargs)
 
     return method
 
@@ -316,22 +300,18 @@ def _convert(module: Any, fn: Any, recurse: bool = True) -> Any:
     for child in module.children() if recurse else ():
         child._apply(fn)
     for name, old in module._parameters.items():
-        if old is not None:
-            module._parameters[name] = _converted(old, fn)
+        if old is None:
+            continue
+        known = getattr(old, "_speechmeter_converted", None)
+        if known is None or known[0] is not fn:
+            with torch.no_grad():
+                known = (fn, torch.nn.Parameter(fn(old), requires_grad=old.requires_grad))
+            old._speechmeter_converted = known
+        module._parameters[name] = known[1]
     for name, old in module._buffers.items():
         if old is not None:
             module._buffers[name] = fn(old)
     return module
-
-
-def _converted(old: Any, fn: Any) -> Any:
-    known = getattr(old, "_speechmeter_converted", None)
-    if known is not None and known[0] is fn:
-        return known[1]
-    with torch.no_grad():
-        new = torch.nn.Parameter(fn(old), requires_grad=old.requires_grad)
-    old._speechmeter_converted = (fn, new)
-    return new
 
 
 def _computes(func: Any) -> bool:

@@ -214,7 +214,7 @@ def _kind(name: str) -> str:
     """The kind of an operator that the count did not meet, because it only calls others."""
     import torch
 
-    from speechmeter.meters.flops.count import has_formula
+    from speechmeter.meters.flops.formulas import has_formula
     from speechmeter.meters.flops.kinds import MATRIX, UNKNOWN, WRAPS, kind_of
 
     namespace, _, operator = name.partition("::")

@@ -78,9 +78,9 @@ def fed(groups: Groups) -> str:
     seed = listed(sorted({str(case.protocol.seed) for case in cases}))
     specs = {case.workload.name: case.workload for case in cases}
     what = listed((_source(spec, groups, seed) for spec in specs.values()), "or")
-    seconds = sorted({float(case.axes["seconds"]) for case in cases if case.axes.get("seconds") is not None})
+    seconds = sorted({case.axes.seconds for case in cases if case.axes.seconds is not None})
     rules = dict.fromkeys(batching(case) for case in cases)
-    sizes = sorted({case.axes["batch"] for case in cases if batching(case) == f"batch {case.axes.get('batch')}"})
+    sizes = sorted({size for case in cases if (size := case.axes.batch) and batching(case) == f"batch {size}"})
     others = [rule.replace("_", " ") for rule in rules if rule and not rule.startswith("batch ")]
     length = f"Items lasted {listed(f'{value:g}' for value in seconds)} s and" if seconds else "Items"
     batch = [f"fed in batches of {listed(map(str, sizes))}"] if sizes else []
@@ -128,7 +128,7 @@ def clock(groups: Groups) -> str:
             if m.metric == metrics.LATENCY.id and (scope := Scope.parse(m.scope)).kind == STAGE:
                 found[scope.path] = found.get(scope.path, False) or bool(m.notes.get("clocked", True))
     inside, outside = ([name for name, clocked in found.items() if clocked is wanted] for wanted in (True, False))
-    boundaries = sorted({str(group[0].case.axes.get("boundary", "+features")) for group in groups})
+    boundaries = sorted({group[0].case.axes.boundary for group in groups})
     what = listed((_CLOCKED.get(name, name) for name in boundaries), "or")
     if inside:
         what = f"the {'stage' if len(inside) == 1 else 'stages'} {listed(inside)}"

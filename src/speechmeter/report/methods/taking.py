@@ -73,7 +73,7 @@ def _processes(facts: Facts, *, single: bool) -> str:
         return ", in one process for all cases"
     threads = [one["threads"] if isinstance(one.get("threads"), Mapping) else {} for _, one in known]
     own = [
-        str(given.get("OMP_NUM_THREADS")) == str(record.case.axes.get("threads"))
+        str(given.get("OMP_NUM_THREADS")) == str(record.case.axes.threads)
         for (record, _), given in zip(known, threads, strict=True)
     ]
     return "" if not own or not all(own) else ", in a fresh process" if single else ", each in a fresh process"
@@ -101,7 +101,7 @@ def _machine(those: Facts) -> str:
     facts = {key: value for _, one in those for key, value in one.items() if value}
     if not facts:
         return "the records hold no facts about it"
-    cores = listed(str(record.case.axes["cores"]) for record, _ in those if record.case.axes.get("cores"))
+    cores = listed(str(record.case.axes.cores) for record, _ in those if record.case.axes.cores)
     total = facts.get("cores_total")
     used = f" with {total} cores" if str(total) == cores else f" with {cores} of {total} cores used" if cores else ""
     parts = [f"{facts.get('cpu', 'a processor of unknown type')}{used}"]

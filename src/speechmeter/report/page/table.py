@@ -51,7 +51,7 @@ class Labels:
         """The values of one case; numbers stay numbers, so that they sort as such."""
         case = group[0].case
         found: list[Any] = [source.name] if self._several else []
-        found += [case.subject.name, str(case.axes.get("device", ""))]
+        found += [case.subject.name, case.axes.device]
         found += [case.axes.get("seconds", "")] if self._seconds else []
         found += [_batch(case)]
         found += [case.workload.name] if self._fed else []
@@ -64,7 +64,7 @@ def _varying(source: Source) -> list[str]:
 
 def _batch(case: Case) -> Any:
     found = batching(case)
-    return case.axes["batch"] if found == f"batch {case.axes.get('batch')}" else found
+    return case.axes.batch if found == f"batch {case.axes.batch}" else found
 
 
 def _plain(value: Any) -> Any:

@@ -30,16 +30,16 @@ class Labels:
         frames, labels = torch.tensor(sizes, dtype=kind, device=device).unbind(1)
         return cls(targets=targets.to(kind), frames=frames.contiguous(), labels=labels.contiguous(), sizes=tuple(sizes))
 
-    def as_kind(self, integers: str) -> Labels:
-        """The same with other integers."""
-        kind = getattr(torch, integers)
-        return replace(self, targets=self.targets.to(kind), frames=self.frames.to(kind), labels=self.labels.to(kind))
-
     def to(self, device: str) -> Labels:
         """The same on another device."""
         return replace(
             self, targets=self.targets.to(device), frames=self.frames.to(device), labels=self.labels.to(device)
         )
+
+    @property
+    def arguments(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Targets, frames and labels: the order in which most losses take them, after the logits."""
+        return self.targets, self.frames, self.labels
 
     @property
     def padded(self) -> tuple[int, int, int]:

@@ -1,9 +1,14 @@
-"""The losses that are known: how each wants to be called, where it runs, and how to get it. Imports none of them."""
+"""The losses that are known: how each wants to be called, where it runs, and how to get it. Imports none of them.
+
+What each does that a caller would not expect (its traps) is listed in docs/losses.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from types import MappingProxyType
@@ -25,14 +30,14 @@ RANDOM, ORIGINAL_SIZE, ONE, FEW_FRAMES, NO_LABEL, ONE_FRAME = (
     "one frame",
 )
 NAN_PADDING, LARGE, NOT_CONTIGUOUS = "NaN in the padding", "logits × 3000", "not contiguous"
-"""What a loss is tried on; see `trials`."""
+"""Names of the trials that a loss is checked on; see `agreement`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tolerance:
     """How far a loss may be from the oracle in float32: relative distance of the loss, relative L2 of the gradient.
 
-    `large_gradient` holds for logits × 3000, whose losses are thousands of times larger.
+    `large_gradient` is for logits × 3000, whose losses are thousands of times larger.
     """
 
     loss: float
@@ -52,9 +57,8 @@ SINGLE = Tolerance(loss=1e-4, gradient=5e-3, large_gradient=5e-2)
 class Known:
     """One implementation and its conventions.
 
-    `load` is `module:function`, the function returning an `Exact`, a `Pruned` or (takes `SIDES`) a `Joint`. `integers`
-    are the kinds that targets and lengths may have, the preferred one first. `blank` is the implementation's own
-    default; it is always called with 0. `cannot` names the trials that it cannot take, with the reason.
+    `load` is `module:function`. `integers` are the kinds that targets and lengths may have, the preferred one first.
+    Blank is always 0. `cannot` names the trials that it cannot take, with the reason.
     """
 
     name: str
@@ -67,28 +71,30 @@ class Known:
     takes: str = LOGITS
     dtypes: tuple[str, ...] = ("float32",)
     integers: tuple[str, ...] = (INT32,)
-    blank: str = "0"
     devices: tuple[str, ...] = (CPU, CUDA)
     in_place: bool = False
     pruned: bool = False
     tolerance: Tolerance = SINGLE
     cannot: Mapping[str, str] = field(default_factory=dict)
-    traps: tuple[str, ...] = ()
 
     @property
     def joint(self) -> bool:
         """Whether it computes the joiner itself."""
         return self.takes == SIDES
 
+    def implementation(self) -> Any:
+        """The loss itself, imported now: a `Joint` if it computes the joiner, a `Pruned` if pruned, else an `Exact`."""
+        module, _, function = self.load.partition(":")
+        return getattr(import_module(module), function)()
+
     def choice(self) -> Choice:
         """The row of `speechmeter models`."""
         missing = self.missing()
-        return Choice(
-            source=self.name,
-            summary=self.summary,
-            version="" if missing else self._version(),
-            missing=missing,
-        )
+        try:
+            found = "" if missing else f"{self.distribution} {version(self.distribution)}"
+        except PackageNotFoundError:
+            found = f"{self.distribution} (version unknown)"
+        return Choice(source=self.name, summary=self.summary, version=found, missing=missing)
 
     def missing(self) -> str | None:
         """Why it is absent, and how to get it; None when it is here. Looks for the package without importing it."""
@@ -96,222 +102,139 @@ class Known:
         here = found is not None and found.origin is not None  # an empty folder of that name has no origin
         return None if here else f"{self.distribution} is not installed: {self.get}"
 
-    def _version(self) -> str:
-        try:
-            return f"{self.distribution} {version(self.distribution)}"
-        except PackageNotFoundError:
-            return f"{self.distribution} (version unknown)"
 
-
-_OURS = "speechmeter.subjects.losses.ours"
-_OTHERS = "speechmeter.subjects.losses.others"
-_HALVES = ("float32", "float16", "bfloat16")
-_NAN = MappingProxyType({NAN_PADDING: "a NaN in the padding becomes a NaN in the gradient"})
-_K2_CANNOT = MappingProxyType({**_NAN, NO_LABEL: "it asserts that every utterance has a label"})
-_K2_TRAPS = (
-    "wants int64",
-    "boundary=None means full lengths: padding would count as speech",
-    "refuses an utterance without a label",
-)
-_K2_GET = "wheels by torch and CUDA version at https://k2-fsa.github.io/k2/installation, or build it from source"
-_FAST_GET = "build it from source: https://github.com/k2-fsa/fast_rnnt"
-
-
-def _ours(load: str, **own: Any) -> Known:
-    """One of our own: they differ in what they take and where they run."""
+def _ours(name: str, function: str, summary: str, **own: Any) -> Known:
     usual = {"package": "speechmeter", "distribution": "speechmeter", "get": "pip install speechmeter"}
     return Known(
-        load=f"{_OURS}:{load}",
-        dtypes=_HALVES,
+        name=name,
+        summary=f"speechmeter.transducer.{summary}",
+        load=f"speechmeter.subjects.losses.ours:{function}",
+        dtypes=("float32", "float16", "bfloat16"),
         integers=(INT64, INT32),
-        blank="last id",
         tolerance=CLOSE,
         **(usual | own),
     )
 
 
+def _other(name: str, function: str, summary: str, package: str, get: str, **own: Any) -> Known:
+    return Known(
+        name=name,
+        summary=summary,
+        load=f"speechmeter.subjects.losses.others:{function}",
+        package=package,
+        get=get,
+        **({"distribution": package} | own),
+    )
+
+
+_NAN = MappingProxyType({NAN_PADDING: "a NaN in the padding becomes a NaN in the gradient"})
+_K2_CANNOT = MappingProxyType({**_NAN, NO_LABEL: "it asserts that every utterance has a label"})
+_k2 = partial(
+    _other,
+    package="k2",
+    integers=(INT64,),
+    get="wheels by torch and CUDA version at https://k2-fsa.github.io/k2/installation, or build it from source",
+)
+_fast_rnnt = partial(
+    _other,
+    package="fast_rnnt",
+    integers=(INT64,),
+    get="build it from source: https://github.com/k2-fsa/fast_rnnt",
+)
+
 ALL: tuple[Known, ...] = (
+    _ours("ours", "fastest", "rnnt_loss by its fastest engine here"),
+    _ours("ours-torch", "plain_torch", "rnnt_loss by plain torch"),
+    _ours("ours-pruned", "pruned", "pruned_rnnt_loss, option states (5)", pruned=True),
     _ours(
-        name="ours",
-        summary="speechmeter.transducer.rnnt_loss by its fastest engine here",
-        load="fastest",
-    ),
-    _ours(
-        name="ours-torch",
-        summary="speechmeter.transducer.rnnt_loss by plain torch",
-        load="plain_torch",
-    ),
-    _ours(
-        name="ours-pruned",
-        summary="speechmeter.transducer.pruned_rnnt_loss, option states (5)",
-        load="pruned",
-        pruned=True,
-    ),
-    _ours(
-        name="ours-in-place",
-        summary="speechmeter.transducer.rnnt_loss, gradient over the logits; lengths and targets trusted",
-        load="in_place",
+        "ours-in-place",
+        "in_place",
+        "rnnt_loss, gradient over the logits; lengths and targets are not checked",
         package="triton",
         distribution="triton",
         get="comes with a CUDA build of torch",
         devices=(CUDA,),
         in_place=True,
-        traps=("the logits are gone after backward", "wrong lengths or targets are not refused"),
     ),
+    _ours("ours-joint", "joint", "joint_rnnt_loss, the joiner inside; lengths, targets not checked", takes=SIDES),
     _ours(
-        name="ours-joint",
-        summary="speechmeter.transducer.joint_rnnt_loss, the joiner inside; lengths and targets trusted",
-        load="joint",
-        takes=SIDES,
-    ),
-    _ours(
-        name="ours-pruned-joint",
-        summary="speechmeter.transducer.pruned_joint_rnnt_loss, the joiner inside; option states (5)",
-        load="pruned_joint",
+        "ours-pruned-joint",
+        "pruned_joint",
+        "pruned_joint_rnnt_loss, the joiner inside; option states (5)",
         pruned=True,
         takes=SIDES,
     ),
-    Known(
-        name="torchaudio",
-        summary="torchaudio.functional.rnnt_loss",
-        load=f"{_OTHERS}:torchaudio",
+    _other(
+        "torchaudio",
+        "torchaudio",
+        "torchaudio.functional.rnnt_loss",
         package="torchaudio",
-        distribution="torchaudio",
         get="pip install torchaudio beside a CUDA build of torch (none is published for a CPU build)",
         dtypes=("float32", "float16"),
-        blank="last id",
         cannot={
             NO_LABEL: "on a GPU it gives 0 for an utterance without labels",
             ONE_FRAME: "on a GPU it gives 0 for an utterance of one frame",
         },
-        traps=(
-            "on a GPU the loss of an utterance without labels, or of one frame, is 0 without a sign",
-            "blank defaults to the last id; the wrong one changes the loss without a sign",
-            "wants int32, and padding to exactly the longest",
-            "fused_log_softmax=False on raw logits returns nonsense without a sign",
-        ),
     ),
-    Known(
-        name="warprnnt-numba",
-        summary="warprnnt_numba.RNNTLossNumba",
-        load=f"{_OTHERS}:warprnnt_numba",
+    _other(
+        "warprnnt-numba",
+        "warprnnt_numba",
+        "warprnnt_numba.RNNTLossNumba",
         package="warprnnt_numba",
         distribution="warprnnt-numba",
         get="pip install warprnnt-numba",
         cannot=_NAN,
-        traps=("wants int32, contiguous tensors, and padding to exactly the longest", "fastemit scales the loss"),
     ),
-    Known(
-        name="speechbrain",
-        summary="speechbrain's TransducerLoss, numba kernels",
-        load=f"{_OTHERS}:speechbrain",
+    _other(
+        "speechbrain",
+        "speechbrain",
+        "speechbrain's TransducerLoss, numba kernels",
         package="speechbrain",
-        distribution="speechbrain",
         get="pip install 'speechmeter[speechbrain]' numba",
         takes=LOG_PROBS,
         devices=(CUDA,),
         cannot={**_NAN, NO_LABEL: "its kernels write outside their memory when an utterance has no label"},
-        traps=(
-            "divides the loss of an utterance by its frames, but not the gradient; undone here",
-            "empties torch's CUDA cache in every call, inside the clock",
-        ),
     ),
-    Known(
-        name="nemo",
-        summary="NeMo's RNNTLossNumba",
-        load=f"{_OTHERS}:nemo",
+    _other(
+        "nemo",
+        "nemo",
+        "NeMo's RNNTLossNumba",
         package="nemo",
         distribution="nemo-toolkit",
         get="pip install 'nemo_toolkit[asr]'",
         integers=(INT64,),
         cannot=_NAN,
-        traps=("wants int64, contiguous tensors, and padding to exactly the longest", "fastemit scales the loss"),
     ),
-    Known(
-        name="k2",
-        summary="k2.rnnt_loss",
-        load=f"{_OTHERS}:k2",
-        package="k2",
-        distribution="k2",
-        get=_K2_GET,
-        integers=(INT64,),
-        blank="none: termination_symbol must be given",
-        cannot=_K2_CANNOT,
-        traps=_K2_TRAPS,
-    ),
-    Known(
-        name="k2-pruned",
-        summary="k2.rnnt_loss_pruned, option states (5)",
-        load=f"{_OTHERS}:k2_pruned",
-        package="k2",
-        distribution="k2",
-        get=_K2_GET,
-        integers=(INT64,),
-        blank="none: termination_symbol must be given",
-        pruned=True,
-        traps=_K2_TRAPS,
-    ),
-    Known(
-        name="fast-rnnt",
-        summary="fast_rnnt.rnnt_loss",
-        load=f"{_OTHERS}:fast_rnnt",
-        package="fast_rnnt",
-        distribution="fast_rnnt",
-        get=_FAST_GET,
-        integers=(INT64,),
-        blank="none: termination_symbol must be given",
-        cannot=_K2_CANNOT,
-        traps=_K2_TRAPS,
-    ),
-    Known(
-        name="fast-rnnt-pruned",
-        summary="fast_rnnt.rnnt_loss_pruned, option states (5)",
-        load=f"{_OTHERS}:fast_rnnt_pruned",
-        package="fast_rnnt",
-        distribution="fast_rnnt",
-        get=_FAST_GET,
-        integers=(INT64,),
-        blank="none: termination_symbol must be given",
-        pruned=True,
-        traps=_K2_TRAPS,
-    ),
-    Known(
-        name="optimized-transducer",
-        summary="optimized_transducer.transducer_loss, packed",
-        load=f"{_OTHERS}:optimized_transducer",
+    _k2("k2", "k2", "k2.rnnt_loss", cannot=_K2_CANNOT),
+    _k2("k2-pruned", "k2_pruned", "k2.rnnt_loss_pruned, option states (5)", pruned=True),
+    _fast_rnnt("fast-rnnt", "fast_rnnt", "fast_rnnt.rnnt_loss", cannot=_K2_CANNOT),
+    _fast_rnnt("fast-rnnt-pruned", "fast_rnnt_pruned", "fast_rnnt.rnnt_loss_pruned, option states (5)", pruned=True),
+    _other(
+        "optimized-transducer",
+        "optimized_transducer",
+        "optimized_transducer.transducer_loss, packed",
         package="optimized_transducer",
-        distribution="optimized_transducer",
         get="build it from source: https://github.com/csukuangfj/optimized_transducer",
         layout=PACKED,
-        blank="none: it must be given",
         in_place=True,
-        traps=(
-            "wants the true cells of all utterances one after another",
-            "overwrites the logits with their gradient in the forward pass",
-            "has no loss by utterance: agreement is judged on the sum of the batch",
-        ),
     ),
-    Known(
-        name="warp-transducer",
-        summary="warprnnt_pytorch.rnnt_loss",
-        load=f"{_OTHERS}:warp_transducer",
+    _other(
+        "warp-transducer",
+        "warp_transducer",
+        "warprnnt_pytorch.rnnt_loss",
         package="warprnnt_pytorch",
-        distribution="warprnnt_pytorch",
         get="build it from source: https://github.com/HawkAaron/warp-transducer",
         cannot=_NAN,
-        traps=("wants log-probs on the CPU and logits on a GPU; its rnnt_loss sees to that itself", "wants int32"),
     ),
-    Known(
-        name="warp-rnnt",
-        summary="warp_rnnt.rnnt_loss",
-        load=f"{_OTHERS}:warp_rnnt",
+    _other(
+        "warp-rnnt",
+        "warp_rnnt",
+        "warp_rnnt.rnnt_loss",
         package="warp_rnnt",
-        distribution="warp_rnnt",
         get="build it from source: https://github.com/1ytic/warp-rnnt",
         takes=LOG_PROBS,
         devices=(CUDA,),
         cannot=_NAN,
-        traps=("wants log-probs: raw logits return nonsense without a sign", "wants int32"),
     ),
 )
 """In the order of the listing."""

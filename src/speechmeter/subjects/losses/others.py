@@ -6,6 +6,8 @@ deviate by design.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -18,21 +20,16 @@ from speechmeter.subjects.torch_runtime import tf32_kept
 from speechmeter.subjects.torchaudio_stand_in import torchaudio_or_stand_in
 
 _DROPPED_BY_NUMPY = {"row_stack": "vstack", "in1d": "isin", "trapz": "trapezoid"}
-_SPEECHBRAIN_HOMES = ("speechbrain.integrations.numba.transducer_loss", "speechbrain.nnet.loss.transducer_loss")
-"""Where SpeechBrain keeps its loss: from 1.1 on, and before."""
 
 
 def torchaudio() -> Exact:
     """`torchaudio.functional.rnnt_loss` with its own log-softmax."""
-    rnnt_loss = import_module("torchaudio.functional").rnnt_loss
+    return _padded(partial(import_module("torchaudio.functional").rnnt_loss, blank=BLANK, reduction="none"))
 
-    def loss(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
-        losses: torch.Tensor = rnnt_loss(
-            logits.contiguous(), labels.targets, labels.frames, labels.labels, blank=BLANK, reduction="none"
-        )
-        return losses
 
-    return loss
+def warp_transducer() -> Exact:
+    """`warprnnt_pytorch.rnnt_loss`, which makes log-probs itself where it needs them."""
+    return _padded(partial(import_module("warprnnt_pytorch").rnnt_loss, blank=BLANK, reduction="none"))
 
 
 def warprnnt_numba() -> Exact:
@@ -45,38 +42,38 @@ def nemo() -> Exact:
     return _numba_loss("nemo.collections.asr.parts.numba.rnnt_loss")
 
 
-def _numba_loss(home: str) -> Exact:
+def _numba_loss(module: str) -> Exact:
     """Without fastemit, which would scale the loss, and without clamping."""
-    lend_dropped_names()
-    compute = import_module(home).RNNTLossNumba(blank=BLANK, reduction="none", fastemit_lambda=0.0, clamp=-1)
+    restore_numpy_names()
+    return _padded(import_module(module).RNNTLossNumba(blank=BLANK, reduction="none", fastemit_lambda=0.0, clamp=-1))
+
+
+def _padded(rnnt_loss: Callable[..., Any]) -> Exact:
+    """Of a function that is called with contiguous padded logits, targets and lengths."""
 
     def loss(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
-        losses: torch.Tensor = compute(logits.contiguous(), labels.targets, labels.frames, labels.labels)
-        return losses
+        return rnnt_loss(logits.contiguous(), *labels.arguments)
 
     return loss
 
 
 def speechbrain() -> Exact:
     """SpeechBrain's `TransducerLoss` by utterance, without its division by the number of frames."""
-    lend_dropped_names()
+    restore_numpy_names()
     with tf32_kept(), torchaudio_or_stand_in():
-        compute = _speechbrain_module().TransducerLoss(blank=BLANK, reduction="none")
+        home = "speechbrain.integrations.numba.transducer_loss"
+        try:
+            module = import_module(home)
+        except ModuleNotFoundError as error:
+            if error.name is None or not home.startswith(error.name):  # something else is missing
+                raise
+            module = import_module("speechbrain.nnet.loss.transducer_loss")  # before 1.1
+        compute = module.TransducerLoss(blank=BLANK, reduction="none")
 
     def loss(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
-        return undivided(compute(logits, labels.targets, labels.frames, labels.labels), labels.frames)
+        return undivided(compute(logits, *labels.arguments), labels.frames)
 
     return loss
-
-
-def _speechbrain_module() -> Any:
-    home, old_home = _SPEECHBRAIN_HOMES
-    try:
-        return import_module(home)
-    except ModuleNotFoundError as error:
-        if error.name is None or not home.startswith(error.name):  # something else is missing
-            raise
-        return import_module(old_home)
 
 
 def undivided(by_frame: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
@@ -84,8 +81,8 @@ def undivided(by_frame: torch.Tensor, frames: torch.Tensor) -> torch.Tensor:
     return by_frame + by_frame.detach() * (frames - 1)
 
 
-def lend_dropped_names() -> None:
-    """Give numpy its old names back: numba's CUDA half names functions that numpy 2 dropped, and fails to load."""
+def restore_numpy_names() -> None:
+    """Give numpy its old names back: numba's CUDA part uses functions that numpy 2 dropped, and fails to load."""
     for old, new in _DROPPED_BY_NUMPY.items():
         if not hasattr(np, old) and hasattr(np, new):
             setattr(np, old, getattr(np, new))
@@ -96,7 +93,7 @@ def optimized_transducer() -> Exact:
     transducer_loss = import_module("optimized_transducer").transducer_loss
 
     def loss(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
-        total: torch.Tensor = transducer_loss(
+        return transducer_loss(
             logits=logits.contiguous(),
             targets=labels.targets,
             logit_lengths=labels.frames,
@@ -105,20 +102,6 @@ def optimized_transducer() -> Exact:
             from_log_softmax=False,
             reduction="sum",
         )
-        return total
-
-    return loss
-
-
-def warp_transducer() -> Exact:
-    """`warprnnt_pytorch.rnnt_loss`, which makes log-probs itself where it needs them."""
-    rnnt_loss = import_module("warprnnt_pytorch").rnnt_loss
-
-    def loss(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
-        losses: torch.Tensor = rnnt_loss(
-            logits.contiguous(), labels.targets, labels.frames, labels.labels, blank=BLANK, reduction="none"
-        )
-        return losses
 
     return loss
 
@@ -128,16 +111,8 @@ def warp_rnnt() -> Exact:
     rnnt_loss = import_module("warp_rnnt").rnnt_loss
 
     def loss(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
-        losses: torch.Tensor = rnnt_loss(
-            logits.log_softmax(-1),
-            labels.targets,
-            labels.frames,
-            labels.labels,
-            blank=BLANK,
-            reduction="none",
-            gather=True,  # the fast way: 6.2 ms instead of 8.6 for 30 utterances on an H200
-        )
-        return losses
+        # gather: the fast way, 6.2 ms instead of 8.6 for 30 utterances on an H200
+        return rnnt_loss(logits.log_softmax(-1), *labels.arguments, blank=BLANK, reduction="none", gather=True)
 
     return loss
 
@@ -166,14 +141,13 @@ def _k2_exact(package: str) -> Exact:
     rnnt_loss = import_module(package).rnnt_loss
 
     def loss(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
-        losses: torch.Tensor = rnnt_loss(
+        return rnnt_loss(
             logits=logits,
             symbols=labels.targets,
             termination_symbol=BLANK,
             boundary=_boundary(labels),
             reduction="none",
         )
-        return losses
 
     return loss
 
@@ -200,11 +174,10 @@ def _k2_pruned(package: str) -> Pruned:
 
     def join(encoder: torch.Tensor, predictor: torch.Tensor, ranges: Any, states: int) -> torch.Tensor:
         from_encoder, from_predictor = library.do_rnnt_pruning(am=encoder, lm=predictor, ranges=ranges)
-        joined: torch.Tensor = from_encoder + from_predictor
-        return joined
+        return from_encoder + from_predictor
 
     def loss(logits: torch.Tensor, labels: Labels, ranges: Any) -> torch.Tensor:
-        losses: torch.Tensor = library.rnnt_loss_pruned(
+        return library.rnnt_loss_pruned(
             logits=logits,
             symbols=labels.targets,
             ranges=ranges,
@@ -212,7 +185,6 @@ def _k2_pruned(package: str) -> Pruned:
             boundary=_boundary(labels),
             reduction="none",
         )
-        return losses
 
     return Pruned(ranges=ranges, join=join, loss=loss)
 

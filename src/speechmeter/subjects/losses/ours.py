@@ -39,72 +39,52 @@ def plain_torch() -> Exact:
 
 
 def in_place() -> Exact:
-    """The exact loss over the logits, which trusts lengths and targets: nothing waits for the GPU."""
-
-    def loss(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
-        losses: torch.Tensor = rnnt_loss(
-            logits, *_of(labels), blank=BLANK, reduction="none", in_place=True, check=False
-        )
-        return losses
-
-    return loss
+    """The exact loss over the logits. Lengths and targets are not checked, so that nothing waits for the GPU."""
+    return partial(_exact, in_place=True, check=False)
 
 
 def joint() -> Joint:
-    """The exact loss with its joiner, which trusts lengths and targets."""
+    """The exact loss with its joiner. Lengths and targets are not checked."""
 
     def loss(sides: Sides, labels: Labels, ranges: Any, states: int) -> torch.Tensor:
-        losses: torch.Tensor = joint_rnnt_loss(*sides, *_of(labels), blank=BLANK, reduction="none", check=False)
-        return losses
+        return joint_rnnt_loss(*sides, *labels.arguments, blank=BLANK, reduction="none", check=False)
 
     return Joint(loss=loss)
 
 
 def pruned_joint() -> Joint:
-    """The pruned loss with its joiner, which trusts lengths and targets."""
+    """The pruned loss with its joiner. Lengths and targets are not checked."""
 
     def loss(sides: Sides, labels: Labels, ranges: Any, states: int) -> torch.Tensor:
-        targets, *lengths = _of(labels)
-        losses: torch.Tensor = pruned_joint_rnnt_loss(
+        targets, *lengths = labels.arguments
+        return pruned_joint_rnnt_loss(
             *sides, targets, ranges, *lengths, states, blank=BLANK, reduction="none", check=False
         )
-        return losses
 
     return Joint(loss=loss, ranges=partial(_ranges, check=False))
 
 
 def pruned() -> Pruned:
     """The pruned loss: smoothed simple loss, ranges, joiner, loss."""
-    return Pruned(ranges=_ranges, join=_join, loss=_pruned_loss)
+
+    def join(encoder: torch.Tensor, predictor: torch.Tensor, ranges: Any, states: int) -> torch.Tensor:
+        return encoder.unsqueeze(2) + take_states(predictor, ranges, states=states)
+
+    def loss(logits: torch.Tensor, labels: Labels, ranges: Any) -> torch.Tensor:
+        targets, frames, counts = labels.arguments
+        return pruned_rnnt_loss(logits, targets, ranges, frames, counts, blank=BLANK, reduction="none")
+
+    return Pruned(ranges=_ranges, join=join, loss=loss)
 
 
-def _exact(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
-    losses: torch.Tensor = rnnt_loss(logits, *_of(labels), blank=BLANK, reduction="none")
-    return losses
-
-
-def _of(labels: Labels) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    return labels.targets, labels.frames, labels.labels
+def _exact(logits: torch.Tensor, labels: Labels, **how: bool) -> torch.Tensor:
+    return rnnt_loss(logits, *labels.arguments, blank=BLANK, reduction="none", **how)
 
 
 def _ranges(
     encoder: torch.Tensor, predictor: torch.Tensor, labels: Labels, states: int, check: bool = True
 ) -> tuple[Any, Any]:
     simple = simple_rnnt_loss(
-        encoder,
-        predictor,
-        *_of(labels),
-        blank=BLANK,
-        predictor_only=PREDICTOR_ONLY,
-        reduction="none",
-        check=check,
+        encoder, predictor, *labels.arguments, blank=BLANK, predictor_only=PREDICTOR_ONLY, reduction="none", check=check
     )
     return prune_ranges(simple, labels.frames, labels.labels, states=states, check=check), simple
-
-
-def _join(encoder: torch.Tensor, predictor: torch.Tensor, ranges: Any, states: int) -> torch.Tensor:
-    return encoder.unsqueeze(2) + take_states(predictor, ranges, states=states)
-
-
-def _pruned_loss(logits: torch.Tensor, labels: Labels, ranges: Any) -> torch.Tensor:
-    return pruned_rnnt_loss(logits, labels.targets, ranges, labels.frames, labels.labels, blank=BLANK, reduction="none")

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 LOSS, STEP = "loss", "step"
 ORIGINAL = "original"
 _STATES = "states"
-_FORM = "for example transducer-loss:ours"
 
 
 class TransducerLossSubject:
@@ -53,14 +52,14 @@ class TransducerLossSubject:
             raise SubjectError(f"{known.name} is not a pruned loss and has no {_STATES}", fix=f"remove `{_STATES}`")
 
     def unavailable(self, case: Case) -> str | None:
-        """Why this loss cannot be had here, or not in this way."""
+        """Why this loss is not available here, or not for what the case asks."""
         known = BY_NAME.get(case.subject.source)
         if known is None:
             return None  # `check` refuses it
         return known.missing() or _refusal(known, case)
 
     def prepare(self, case: Case, device: str) -> Prepared:
-        """Load the loss and hold it against the oracle; raises DisagreementError for one that is not the loss."""
+        """Load the loss and compare it with the oracle. Raises DisagreementError where they differ."""
         import torch
 
         from speechmeter.subjects import torch_runtime as runtime
@@ -79,8 +78,13 @@ class TransducerLossSubject:
             keep=case.axes["keep"] == ORIGINAL,
             states=int(case.subject.options.get(_STATES, self.options[0].default)),
         )
-        found = _agreement(recipe)
-        stages, modules = _chain(recipe, str(case.axes["part"]))
+        loss = known.implementation()
+        # The oracle leaves large holes in the heap that glibc keeps. A thread has a heap of its own, so that the calls
+        # that are measured do not fill those holes: a pruned step of 53 MB read 31 to 49 MB after trials in the same
+        # thread, and 53 MB after trials in another.
+        with ThreadPoolExecutor(max_workers=1) as thread:
+            found = thread.submit(_agreement, recipe, loss).result()
+        stages, modules = _chain(recipe, str(case.axes["part"]), loss)
         return Prepared(
             stages=stages, modules=modules, sync=runtime.sync_for(device), notes=_notes(recipe), found=tuple(found)
         )
@@ -90,7 +94,7 @@ def _known(case: Case) -> Known:
     known = BY_NAME.get(case.subject.source)
     if known is None:
         name = case.subject.source
-        fix = nearest(name, list(BY_NAME)) if name else _FORM
+        fix = nearest(name, list(BY_NAME)) if name else "for example transducer-loss:ours"
         raise SubjectError(f"there is no transducer loss {name!r}", fix=fix)
     return known
 
@@ -102,79 +106,62 @@ def _refusal(known: Known, case: Case) -> str | None:
     if axes["dtype"] not in known.dtypes:
         return f"{known.name} takes {', '.join(known.dtypes)}, not {axes['dtype']}"
     if axes["compile"]:
-        return "a loss is measured as it is called: torch.compile is not applied to it"
+        return "torch.compile is not applied to a loss"
     if axes["part"] == LOSS and (known.pruned or known.joint):
-        return f"{known.name} has no loss alone: the joiner is part of it; use part step"
+        return f"{known.name} has no loss alone, because the joiner is part of it; use `part: step`"
     if known.joint and axes["keep"] != NONE:
-        return f"keep {axes['keep']} is about logits, which {known.name} never makes"
+        return f"keep {axes['keep']} concerns logits, and {known.name} never makes any"
     if axes["part"] == LOSS and axes["keep"] != NONE:
-        return f"keep {axes['keep']} is about the step: the loss alone makes nothing that a caller could hold"
+        return f"keep {axes['keep']} is for `part: step`: the loss alone makes nothing that a caller could hold"
     return None
 
 
-def _agreement(recipe: Recipe) -> list[Measurement]:
-    """What the trials found, in a thread of its own.
-
-    The oracle leaves large holes in the heap that glibc keeps. A thread has a heap of its own, so that the calls that
-    are measured do not fill those holes: a pruned step of 53 MB read 31 to 49 MB after trials in the same thread, and
-    53 MB after trials in another.
-    """
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(_tried, recipe).result()
-
-
-def _tried(recipe: Recipe) -> list[Measurement]:
-    from speechmeter.subjects.losses import agreement, joiner_agreement, loading
+def _agreement(recipe: Recipe, loss: Any) -> list[Measurement]:
+    from speechmeter.subjects.losses import agreement
 
     known, where = recipe.known, (recipe.device, recipe.dtype, recipe.seed)
     if known.joint:
-        found = joiner_agreement.joint_deviations(known, loading.joint(known), *where, recipe.states)
+        found = agreement.joint_deviations(known, loss, *where, recipe.states)
     elif known.pruned:
-        found = joiner_agreement.pruned_deviations(known, loading.pruned(known), *where, recipe.states)
+        found = agreement.pruned_deviations(known, loss, *where, recipe.states)
     else:
-        found = agreement.deviations(known, loading.exact(known), *where)
+        found = agreement.deviations(known, loss, *where)
     agreement.check(found)
     return agreement.measurements(found)
 
 
-def _chain(recipe: Recipe, part: str) -> tuple[tuple[Stage, ...], dict[str, Any]]:
+def _chain(recipe: Recipe, part: str, loss: Any) -> tuple[tuple[Stage, ...], dict[str, Any]]:
     import torch
 
-    from speechmeter.subjects.losses import loading, step
+    from speechmeter.subjects.losses import step
+
+    def linear() -> torch.nn.Linear:
+        return torch.nn.Linear(step.WIDTH, recipe.vocabulary).to(device=recipe.device, dtype=recipe.dtype)
 
     if part == LOSS:
-        return step.loss_stages(recipe, loading.exact(recipe.known)), {}
-    output = _linear(recipe)
-    if not recipe.known.pruned and not recipe.known.joint:
-        return step.step_stages(recipe, output, loading.exact(recipe.known)), {"joiner": output}
-    simple = None
-    if (
-        recipe.known.pruned and recipe.vocabulary > step.WIDTH
-    ):  # else the simple loss takes both sides as they are, as in the original study
-        simple = torch.nn.ModuleDict({"encoder": _linear(recipe), "predictor": _linear(recipe)})
-    modules = {"joiner": output} if simple is None else {"joiner": output, "simple": simple}
-    if recipe.known.joint:
-        return step.joint_stages(recipe, output, simple, loading.joint(recipe.known)), modules
-    return step.pruned_stages(recipe, output, simple, loading.pruned(recipe.known)), modules
-
-
-def _linear(recipe: Recipe) -> torch.nn.Linear:
-    import torch
-
-    from speechmeter.subjects.losses.step import WIDTH
-
-    return torch.nn.Linear(WIDTH, recipe.vocabulary).to(device=recipe.device, dtype=recipe.dtype)
+        return step.loss_stages(recipe, loss), {}
+    output = linear()
+    modules: dict[str, Any] = {"joiner": output}
+    known, simple = recipe.known, None
+    # up to this width the simple loss takes both sides as they are, as in the original study
+    if known.pruned and recipe.vocabulary > step.WIDTH:
+        simple = torch.nn.ModuleDict({"encoder": linear(), "predictor": linear()})
+        modules["simple"] = simple
+    if known.joint:
+        return step.joint_stages(recipe, output, simple, loss), modules
+    if known.pruned:
+        return step.pruned_stages(recipe, output, simple, loss), modules
+    return step.step_stages(recipe, output, loss), modules
 
 
 def _notes(recipe: Recipe) -> tuple[str, ...]:
     known = recipe.known
     kind = f"pruned to {recipe.states} states a frame" if known.pruned else "exact"
+    in_place = ", in place" if known.in_place else ""
+    apart = "; the simple and the pruned loss are not added up" if known.pruned else ""
+    held = "the caller holds the joiner's input and the logits" if recipe.keep else "only what autograd needs is held"
     return (
-        f"{known.name}: {kind}, {known.layout}, takes {known.takes} and {known.integers[0]}"
-        f"{', in place' if known.in_place else ''}; blank 0",
-        "random tensors for the shapes of each batch; the simple and the pruned loss are not added up"
-        if known.pruned
-        else "random tensors for the shapes of each batch",
-        f"keep {ORIGINAL if recipe.keep else NONE}: "
-        + ("the caller holds the joiner's input and the logits" if recipe.keep else "only what autograd needs is held"),
+        f"{known.name}: {kind}, {known.layout}, takes {known.takes} and {known.integers[0]}{in_place}; blank 0",
+        f"random tensors for the shapes of each batch{apart}",
+        f"keep {ORIGINAL if recipe.keep else NONE}: {held}",
     )

@@ -1,7 +1,9 @@
 """The Conformer encoder of the published transducer: 12 layers of 512, 8 heads, two feed-forwards of 2048, kernel 31.
 
-Its parameters are those of the original, one by one. Left out is what the original does in training alone to keep
-activations in bounds, which has no parameters. Imports torch.
+Its parameters are those of the original, one by one. What the original does in training to keep activations in bounds
+is left out: it has no parameters. Layers have learnt scales: a weight is multiplied by the exponential of a scalar that
+is learnt beside it, and so is a bias; a norm divides by the root mean square and has one scalar. They cost little, and
+they count: the published number of parameters includes them. Imports torch.
 """
 
 from __future__ import annotations
@@ -16,9 +18,8 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from speechmeter.core.axes import NONE
-from speechmeter.subjects.train.scaled import DoubleSwish, RootMeanSquareNorm, ScaledConv1d, ScaledConv2d, ScaledLinear
-from speechmeter.subjects.zoo.conformer import aligned
-from speechmeter.subjects.zoo.transformer import is_real, padding_mask, sinusoids, split_heads
+from speechmeter.subjects.zoo.conformer import aligned, distances_of
+from speechmeter.subjects.zoo.transformer import is_real, padding_mask, split_heads
 
 BANDS = 80
 _CHANNELS = (8, 32, 128)
@@ -27,7 +28,7 @@ REENTRANT, NON_REENTRANT = "reentrant", "non-reentrant"
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """Of the encoder and what stands around it; as published where nothing else is said."""
+    """Of the encoder and the layers around it; the published one by default."""
 
     layers: int = 12
     width: int = 512
@@ -38,8 +39,87 @@ class Size:
     dropout: float = 0.1
 
 
-def subsampled(length: int) -> int:
-    """How many frames are left of so many."""
+def _scale() -> nn.Parameter:
+    return nn.Parameter(torch.zeros(()))
+
+
+def _scaled(layer: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
+    bias = None if layer.bias is None else layer.bias * layer.bias_scale.exp()
+    return layer.weight * layer.weight_scale.exp(), bias
+
+
+class ScaledLinear(nn.Linear):  # type: ignore[misc]
+    """A linear layer with a scale for its weight and one for its bias."""
+
+    def __init__(self, inputs: int, outputs: int, *, bias: bool = True) -> None:
+        super().__init__(inputs, outputs, bias=bias)
+        self.weight_scale = _scale()
+        self.bias_scale = _scale() if bias else None
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """(…, inputs) → (…, outputs)."""
+        return functional.linear(values, *_scaled(self))
+
+
+class _ScaledConv:
+    """What makes the convolution beside it a scaled one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.weight_scale = _scale()
+        self.bias_scale = _scale() if self.bias is not None else None  # type: ignore[attr-defined]
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """(items, channels, …) → the same with the layer's channels."""
+        return self._conv_forward(values, *_scaled(self))  # type: ignore[attr-defined]
+
+
+class ScaledConv1d(_ScaledConv, nn.Conv1d):  # type: ignore[misc]
+    """Over time."""
+
+
+class ScaledConv2d(_ScaledConv, nn.Conv2d):  # type: ignore[misc]
+    """Over time and frequency."""
+
+
+class ScaledEmbedding(nn.Embedding):  # type: ignore[misc]
+    """A table of vectors with one scale."""
+
+    def __init__(self, count: int, width: int) -> None:
+        super().__init__(count, width)
+        self.scale = _scale()
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """(…) → (…, width)."""
+        return functional.embedding(ids, self.weight * self.scale.exp())
+
+
+class RootMeanSquareNorm(nn.Module):  # type: ignore[misc]
+    """Divide by the root of the mean square plus a number, which is learnt unless it is fixed."""
+
+    def __init__(self, *, learnt: bool = True) -> None:
+        super().__init__()
+        start = torch.tensor(0.25).log()
+        if learnt:
+            self.epsilon = nn.Parameter(start)
+        else:
+            self.register_buffer("epsilon", start)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """Over the last dimension."""
+        return values * (values.square().mean(dim=-1, keepdim=True) + self.epsilon.exp()).rsqrt()
+
+
+class DoubleSwish(nn.Module):  # type: ignore[misc]
+    """x · sigmoid(x − 1)."""
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """Element by element."""
+        return values * torch.sigmoid(values - 1.0)
+
+
+def subsampled(length: Any) -> Any:
+    """How many frames are left of so many: of a number, or of each in a tensor."""
     return ((length - 1) // 2 - 1) // 2
 
 
@@ -54,9 +134,9 @@ class Encoder(nn.Module):  # type: ignore[misc]
 
     def forward(self, frames: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Padding is masked in attention and before every depthwise convolution."""
-        states, lengths = self.embed(frames), subsampled_lengths(lengths)
+        states, lengths = self.embed(frames), subsampled(lengths)
         mask, real = padding_mask(lengths, states), is_real(lengths, states.shape[1], states.device)
-        distances = _distances(states)
+        distances = distances_of(states)
         for layer in self.layers:
             states = self._run(layer, states, distances, mask, real)
         return states, lengths
@@ -65,17 +145,6 @@ class Encoder(nn.Module):  # type: ignore[misc]
         if self.checkpointing == NONE:
             return layer(*values)
         return checkpoint(layer, *values, use_reentrant=self.checkpointing == REENTRANT)
-
-
-def subsampled_lengths(lengths: torch.Tensor) -> torch.Tensor:
-    """The same of a tensor of lengths."""
-    return torch.div(torch.div(lengths - 1, 2, rounding_mode="floor") - 1, 2, rounding_mode="floor")
-
-
-def _distances(states: torch.Tensor) -> torch.Tensor:
-    """2 · frames − 1 rows, from the farthest ahead to the farthest behind."""
-    frames, width = states.shape[1:]
-    return sinusoids(torch.arange(frames - 1, -frames, -1, device=states.device), width).to(states.dtype)
 
 
 class Subsampling(nn.Module):  # type: ignore[misc]

@@ -15,7 +15,7 @@ from speechmeter.subjects.common import installed
 from speechmeter.subjects.python import check_source, load_factory
 
 if TYPE_CHECKING:
-    from speechmeter.subjects.train.task import Task
+    from speechmeter.subjects.train.step import Task
 
 CONFORMER = "conformer-transducer"
 BFLOAT16 = "bfloat16"
@@ -77,9 +77,9 @@ class TrainSubject:
         check_tables(case.subject.options)
 
     def unavailable(self, case: Case) -> str | None:
-        """Shapes must be those of raw frames: the encoder itself subsamples them."""
+        """Shapes must be those of raw frames, because the encoder itself subsamples them."""
         if case.workload.options.get("frames") != "raw":
-            return "a training step is fed raw frames: add `frames: raw` to `shapes:`"
+            return "a training step needs raw frames: add `frames: raw` under `shapes:`"
         return None
 
     def prepare(self, case: Case, device: str) -> Prepared:
@@ -106,7 +106,7 @@ class TrainPythonSubject:
         check_tables(case.subject.options)
 
     def unavailable(self, case: Case) -> str | None:
-        """Only running it can tell."""
+        """Unknown before it runs."""
         return None
 
     def prepare(self, case: Case, device: str) -> Prepared:
@@ -117,30 +117,33 @@ class TrainPythonSubject:
 def _check_sizes(case: Case) -> None:
     width, heads, kernel = (case.axes[name] for name in ("width", "heads", "kernel"))
     if width % (2 * heads):
-        raise SubjectError(f"a width of {width} cannot be split into {heads} even heads", fix="change width or heads")
+        raise SubjectError(
+            f"a width of {width} cannot be split into {heads} heads of even size", fix="change `width` or `heads`"
+        )
     if kernel % 2 == 0:
-        raise SubjectError(f"kernel {kernel} is even", fix="use an odd one, so that frames stay aligned")
+        raise SubjectError(f"a kernel of {kernel} is even, which would shift the frames", fix="use an odd `kernel`")
 
 
 def check_tables(options: Mapping[str, Any]) -> None:
     """`rows` maps a name to a pattern or several, `published` has milliseconds by row. Raises SubjectError."""
-    rows, published = options.get("rows", {}), options.get("published", {})
-    patterns = rows.values() if isinstance(rows, Mapping) else [None]
-    if not all(isinstance(one, str) or (isinstance(one, list | tuple) and all(map(_is_word, one))) for one in patterns):
+    patterns = [
+        pattern
+        for row in options.get("rows", {}).values()
+        for pattern in (row if isinstance(row, list | tuple) else [row])
+    ]
+    if not all(isinstance(pattern, str) for pattern in patterns):
         raise SubjectError(
             "rows maps the name of a row to a pattern of module paths, or to several",
-            fix="for example rows: {attention: encoder.layers.*.self_attn}",
+            key="rows",
+            fix="for example {attention: encoder.layers.*.self_attn}",
         )
-    times = published.get("forward_ms", {}) if isinstance(published, Mapping) else None
+    times = options.get("published", {}).get("forward_ms", {})
     if not isinstance(times, Mapping) or not all(isinstance(value, int | float) for value in times.values()):
         raise SubjectError(
-            "published maps `forward_ms` to milliseconds by row",
+            "forward_ms maps the name of a row to milliseconds",
+            key="published",
             fix="for example {name: V100, forward_ms: {embed: 168}}",
         )
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _conformer(case: Case) -> Task:
@@ -154,15 +157,15 @@ def _conformer(case: Case) -> Task:
 
 
 def _users(case: Case) -> Task:
-    """A factory that is to checkpoint says so by an argument of that name: only the model knows what to keep."""
-    from speechmeter.subjects.train.task import as_task
+    """A factory that supports checkpointing has an argument of that name: only the model knows what to keep."""
+    from speechmeter.subjects.train.step import as_task
 
     factory, checkpoint = load_factory(case), str(case.axes["checkpoint"])
     takes = "checkpoint" in inspect.signature(factory).parameters
     if checkpoint != NONE and not takes:
         raise SubjectError(
-            f"{case.subject.source} takes no `checkpoint`, so {checkpoint} checkpointing cannot be asked of it",
-            fix="give the factory an argument `checkpoint`, or leave the axis at none",
+            f"{case.subject.source} has no argument checkpoint, which {checkpoint} checkpointing needs",
+            fix="add the argument to the factory, or use `checkpoint: none`",
         )
     return as_task(factory(checkpoint=checkpoint) if takes else factory(), case.subject.source)
 
@@ -172,12 +175,11 @@ def prepare_task(make: Any, case: Case, device: str, notes: tuple[str, ...] = ()
     import torch
 
     from speechmeter.subjects import torch_runtime as runtime
-    from speechmeter.subjects.train.compiling import compile_as_asked
-    from speechmeter.subjects.train.step import Recipe, step_stages
+    from speechmeter.subjects.train.step import Recipe, compile_as_asked, step_stages
 
     dtype = runtime.configure(case)
     if type(torch.zeros(2)) is not torch.Tensor:
-        raise NeedsValuesError("a training step goes back from the value of its loss")
+        raise NeedsValuesError("a training step needs the value of its loss for the backward pass")
     task = make(case)
     for module in task.modules.values():
         module.to(device=device, dtype=dtype).train()

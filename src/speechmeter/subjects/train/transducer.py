@@ -13,8 +13,15 @@ from speechmeter.core.errors import SubjectError
 from speechmeter.core.types import Batch
 from speechmeter.subjects.losses.call import BLANK, Labels
 from speechmeter.subjects.losses.step import sizes_of
-from speechmeter.subjects.train.conformer import BANDS, Encoder, Size, subsampled
-from speechmeter.subjects.train.scaled import ScaledConv1d, ScaledEmbedding, ScaledLinear
+from speechmeter.subjects.train.conformer import (
+    BANDS,
+    Encoder,
+    ScaledConv1d,
+    ScaledEmbedding,
+    ScaledLinear,
+    Size,
+    subsampled,
+)
 from speechmeter.transducer import prune_ranges, pruned_rnnt_loss, rnnt_loss, simple_rnnt_loss, take_states
 from speechmeter.transducer.simple import SimpleLoss
 
@@ -83,9 +90,7 @@ class LossSimple(nn.Module):  # type: ignore[misc]
             return simple_rnnt_loss(
                 encoder.float(),
                 predictor.float(),
-                labels.targets,
-                labels.frames,
-                labels.labels,
+                *labels.arguments,
                 blank=BLANK,
                 predictor_only=_PREDICTOR_ONLY,
                 reduction="sum",
@@ -120,7 +125,7 @@ class LossFull(nn.Module):  # type: ignore[misc]
         encoder, predictor = joiner.encoder_proj(sides.encoder), joiner.decoder_proj(sides.predictor)
         logits = joiner(encoder.unsqueeze(2) + predictor.unsqueeze(1))
         with torch.autocast(logits.device.type, enabled=False):
-            return rnnt_loss(logits.float(), labels.targets, labels.frames, labels.labels, blank=BLANK, reduction="sum")
+            return rnnt_loss(logits.float(), *labels.arguments, blank=BLANK, reduction="sum")
 
 
 class ConformerTransducer:
@@ -144,7 +149,9 @@ class ConformerTransducer:
         draw = torch.Generator(device=weight.device).manual_seed(0)
         raw = sizes_of(batch)
         if subsampled(shortest := min(frames for frames, _ in raw)) < 1:
-            raise SubjectError(f"of {shortest} frames none is left after subsampling", fix="feed longer utterances")
+            raise SubjectError(
+                f"an utterance of {shortest} frames has none left after subsampling", fix="use longer utterances"
+            )
         labels = Labels.drawn([(subsampled(t), u) for t, u in raw], self.size.vocabulary, "int64", draw)
         lengths = torch.tensor([frames for frames, _ in raw], device=weight.device)
         shape = (len(raw), max(frames for frames, _ in raw), BANDS)

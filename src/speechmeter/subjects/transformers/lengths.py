@@ -1,4 +1,4 @@
-"""How long a generated text gets, as the axes of a case say: fixed, or from what the encoder puts out."""
+"""How long a generated text gets, as the axes of a case say: fixed, or relative to the encoder's output."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from speechmeter.core.errors import SubjectError
 from speechmeter.subjects.common import PINNED_TOKENS, pinned_note
 
 _AT_LEAST = 1
@@ -60,11 +61,13 @@ def lengths_of(axes: Mapping[str, Any], *, random: bool) -> Lengths:
     return Lengths(least=least, most=most, pinned=random)
 
 
-def contradiction(axes: Mapping[str, Any]) -> str | None:
-    """Why these axes cannot hold together; None when they can."""
+def check_lengths(axes: Mapping[str, Any]) -> None:
+    """Raise SubjectError for axes that contradict each other."""
     least, most = axes.get("min_new_tokens"), axes.get("max_new_tokens")
     if most is not None and (axes.get("max_len_a") is not None or axes.get("max_len_b") is not None):
-        return "max_new_tokens and max_len_a, max_len_b exclude each other"
+        raise SubjectError(
+            "max_new_tokens excludes max_len_a and max_len_b",
+            fix="use either `max_new_tokens`, or `max_len_a` and `max_len_b`",
+        )
     if least is not None and most is not None and least > most:
-        return f"min_new_tokens {least} is more than max_new_tokens {most}"
-    return None
+        raise SubjectError(f"min_new_tokens {least} is more than max_new_tokens {most}", fix="lower `min_new_tokens`")

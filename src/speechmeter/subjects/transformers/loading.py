@@ -1,4 +1,9 @@
-"""Loading: the configuration, the model with real or random weights, its extractor and tokenizer. Imports torch."""
+"""Loading: the configuration, the model with real or random weights, its extractor and tokenizer. Imports torch.
+
+`compile: true` compiles of a model that generates its encoder, its vocoder, and its step where the library can: a cache
+that grows makes a new graph for every length (112 s for the first call of a small Whisper), so a decoder is compiled
+only where the library has a static cache for it.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +20,58 @@ from speechmeter.core.errors import SubjectError
 from speechmeter.core.types import Case
 from speechmeter.subjects import torch_runtime as runtime
 from speechmeter.subjects.common import SYNTHETIC
-from speechmeter.subjects.transformers.catalogue import NEEDS_VOCODER, SOUND, class_name, takes
-from speechmeter.subjects.transformers.compiling import Compiled, compile_parts
+from speechmeter.subjects.transformers.inputs import Listener, listener_of
 from speechmeter.subjects.transformers.lengths import Lengths, lengths_of
-from speechmeter.subjects.transformers.listening import Listener, listener_of
 from speechmeter.subjects.transformers.pinning import fill_generation_config
-from speechmeter.subjects.transformers.sources import has_weights, is_architecture, is_hub_id, read_config
-from speechmeter.subjects.transformers.subject import head_of
+from speechmeter.subjects.transformers.sources import (
+    COMPILED_WHOLE,
+    NEEDS_VOCODER,
+    SEARCHES,
+    SOUND,
+    class_name,
+    has_weights,
+    head_of,
+    is_hub_id,
+    model_types,
+    read_config,
+    takes,
+)
 
 _RANDOM = "random"
 _RENAMED = {"hifigan": "SpeechT5HifiGanConfig"}
 """Model types of released files that the library knows under another name now."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """The parts that were compiled, and the options that `generate` needs for it."""
+
+    parts: tuple[str, ...] = ()
+    generate_options: dict[str, Any] = field(default_factory=dict)
+
+    def notes(self) -> list[str]:
+        """What a reader must know of a model that is compiled in part; nothing for any other."""
+        return (
+            [f"torch.compile: {' and '.join(self.parts)}; the loop around them is not compiled"] if self.parts else []
+        )
+
+
+def compile_parts(head: str, model: Any, vocoder: Any) -> Compiled:
+    """Compile the parts of a model that generates, in place. Other models are compiled whole where they are called."""
+    if head in COMPILED_WHOLE:
+        return Compiled()
+    (model.encoder if hasattr(model, "joint") else model.get_encoder()).compile()
+    if vocoder is not None:
+        vocoder.compile()
+        return Compiled(parts=("encoder", "vocoder"))
+    if head in SEARCHES and getattr(model, "_can_compile_fullgraph", False):
+        from transformers.generation.configuration_utils import CompileConfig
+
+        config = CompileConfig(mode="default", fullgraph=False)
+        config._compile_all_devices = True  # without it the library compiles on accelerators only
+        options = {"cache_implementation": "static", "compile_config": config}
+        return Compiled(parts=("encoder", "decoder step (static cache)"), generate_options=options)
+    return Compiled(parts=("encoder",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,16 +114,14 @@ class Loaded:
     def notes(self) -> list[str]:
         """What a reader must know of the weights and of what was compiled."""
         notes = self.compiled.notes()
-        notes += self._stand_in_notes()
+        # files of another toolkit that this model replaces, as the plan says, by their own keys
+        files = self.case.subject.options.get("stand_in_for", {})
+        named = ", ".join(f"{'checkpoint' if key == 'path' else key} {name}" for key, name in files.items())
+        if named:
+            notes.append(f"stand-in for {named}" + (": random weights" if self.random else ""))
         if self.random:
             return [SYNTHETIC, *notes]
         return ["vocoder: random weights, same cost, no meaning", *notes] if self.vocoder_random else notes
-
-    def _stand_in_notes(self) -> list[str]:
-        """Whose place this model takes, as the plan says: files of another toolkit, by its own keys."""
-        files = self.case.subject.options.get("stand_in_for", {})
-        named = ", ".join(f"{'checkpoint' if key == 'path' else key} {name}" for key, name in files.items())
-        return [f"stand-in for {named}" + (": random weights" if self.random else "")] if named else []
 
 
 def load(case: Case, device: str, dtype: torch.dtype) -> Loaded:
@@ -87,7 +131,7 @@ def load(case: Case, device: str, dtype: torch.dtype) -> Loaded:
     head = head_of(case, {"model_type": config.model_type, "architectures": getattr(config, "architectures", None)})
     name = class_name(head, config.model_type) if head is not None else None
     if head is None or name is None:
-        raise SubjectError(f"{config.model_type} has no class for the head {head!r}", fix="name another `head:`")
+        raise SubjectError(f"{config.model_type} has no class for the head {head!r}", fix="use another `head`")
     random = options.get("weights") == _RANDOM or not has_weights(source)
     model = built(name, config, None if random else source)
     if head in ("encoder", "units") and getattr(config, "is_encoder_decoder", False):
@@ -119,7 +163,7 @@ def _ready(model: Any, case: Case, device: str, dtype: torch.dtype) -> Any:
 
 def config_of(source: str, changes: Mapping[str, Any]) -> Any:
     """The configuration of a source, with the plan's changes."""
-    if is_architecture(source) and not Path(source).exists():
+    if source in model_types() and not Path(source).exists():
         return transformers.AutoConfig.for_model(source, **changes)
     cls = _RENAMED.get(str(read_config(source).get("model_type")))
     if cls is not None:
@@ -130,7 +174,7 @@ def config_of(source: str, changes: Mapping[str, Any]) -> Any:
 def built(name: str, config: Any, source: str | None) -> Any:
     """The class of this name, with the weights of `source`, or random ones."""
     cls = getattr(transformers, name, None)
-    if cls is None:  # a part that the library uses and does not show
+    if cls is None:  # a part that the library uses and does not export
         module = f"transformers.models.{config.model_type}.modeling_{config.model_type}"
         cls = getattr(import_module(module), name)
     return cls(config) if source is None else cls.from_pretrained(source, config=config)
@@ -142,7 +186,9 @@ def _vocoder(case: Case, config: Any, head: str) -> tuple[Any, bool]:
         return None, False
     source = case.subject.options.get("vocoder")
     if source is None:
-        raise SubjectError(f"{config.model_type} needs a vocoder", fix="add `vocoder: random`, or the directory of one")
+        raise SubjectError(
+            f"{config.model_type} needs a vocoder", fix="use `vocoder: random`, or name the directory of one"
+        )
     if source == _RANDOM:
         made = transformers.SpeechT5HifiGanConfig(model_in_dim=config.num_mel_bins)
         return transformers.SpeechT5HifiGan(made), True
@@ -151,8 +197,9 @@ def _vocoder(case: Case, config: Any, head: str) -> tuple[Any, bool]:
     bands = getattr(made, "model_in_dim", None) or getattr(made, "num_mel_bins", None)
     if name is None or bands != config.num_mel_bins:
         raise SubjectError(
-            f"vocoder {source!r} takes {bands or 'no'} bands, and the model makes {config.num_mel_bins}",
-            fix="name the vocoder that belongs to the model, or `random`",
+            f"the vocoder {source!r} takes {bands or 'no'} bands, but the model makes {config.num_mel_bins}",
+            key="vocoder",
+            fix="name the vocoder that belongs to the model, or use `vocoder: random`",
         )
     random = not has_weights(source)
     return built(name, made, None if random else source), random

@@ -1,4 +1,7 @@
-"""Heads that speak: synthesis from text, and speech to speech. Imports torch."""
+"""Heads whose output is sound: synthesis, speech to speech, vocoders, and codecs, which make the codes too.
+
+Imports torch.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,44 @@ from typing import Any
 import torch
 
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.types import Speech, Stage
+from speechmeter.core.types import Batch, Speech, Stage
 from speechmeter.subjects import torch_runtime as runtime
 from speechmeter.subjects.transformers import pinning
-from speechmeter.subjects.transformers.catalogue import CODECS
+from speechmeter.subjects.transformers.inputs import Ids, padded
 from speechmeter.subjects.transformers.loading import Loaded
-from speechmeter.subjects.transformers.sound import Sound, rate_of, spoken, spoken_stage, waves_of
+from speechmeter.subjects.transformers.sources import CODECS
 
 Inputs = Mapping[str, Any]
+Sound = tuple[Any, Sequence[int]]
+"""Waveforms (items, samples), and how many samples of each are true."""
+_RATES = {
+    "fastspeech2_conformer_hifigan": 22_050,
+    "fastspeech2_conformer_with_hifigan": 22_050,
+    "univnet": 24_000,
+}
+"""Where the configuration does not state the sampling rate: that of the data the released models were trained on."""
+
+
+def spoken(sound: Sound, rate: int) -> list[Speech]:
+    """Waveforms as `Speech` on the CPU, without padding."""
+    waves, lengths = sound
+    held = waves.detach().float().cpu()
+    return [Speech(samples=wave[:length], rate=rate) for wave, length in zip(held, lengths, strict=True)]
+
+
+def spoken_stage(rate: int) -> Stage:
+    """The last stage of a model that speaks."""
+    return Stage(name="decode", fn=lambda sound: spoken(sound, rate))
+
+
+def waves_of(made: Any) -> Any:
+    """(items, samples), without the dimensions of size 1 that a model leaves."""
+    return made.reshape(1, -1) if made.dim() == 1 else made.reshape(made.shape[0], -1)
+
+
+def rate_of(config: Any) -> int:
+    """The sampling rate of the sound that a model of this configuration makes."""
+    return int(getattr(config, "sampling_rate", None) or _RATES[config.model_type])
 
 
 def spectrogram_stages(loaded: Loaded) -> list[Stage]:
@@ -133,7 +166,9 @@ def seamless_stages(loaded: Loaded) -> list[Stage]:
 
 def _pin_seamless(loaded: Loaded, tokens: int | None) -> None:
     if tokens is None:
-        raise SubjectError("random weights of SeamlessM4T cannot follow max_len_a", fix="use max_new_tokens")
+        raise SubjectError(
+            "SeamlessM4T with random weights cannot use max_len_a", key="max_len_a", fix="use `max_new_tokens`"
+        )
     pinning.keep_units_known(loaded.model.vocoder.unit_embedding)
     pinning.pin_log1p_durations(loaded.model.vocoder.dur_predictor, pinning.UNIT_FRAMES)
     if loaded.kind == "seamless_m4t_v2":
@@ -153,7 +188,7 @@ def _seamless_options(loaded: Loaded, units: int) -> dict[str, Any]:
 
 
 def speaking_notes(loaded: Loaded) -> list[str]:
-    """What was pinned or made up so that the cost is defined."""
+    """What was pinned or invented so that the cost is defined."""
     notes: list[str] = []
     if loaded.kind == "speecht5" and loaded.head in ("tts", "s2st"):
         notes.append("voice: a speaker embedding of zeros")
@@ -177,3 +212,94 @@ def _pinned(loaded: Loaded) -> list[str]:
         frames = frames_per_symbol(loaded) if loaded.kind == "speecht5" else _whole_frames(loaded)
         return [f"speech length pinned to {frames:g} frames a source symbol"]
     return []
+
+
+def vocoder_stages(loaded: Loaded) -> list[Stage]:
+    """From units or frames of a spectrogram to sound."""
+    if loaded.random and loaded.kind.startswith("seamless"):
+        pinning.pin_log1p_durations(loaded.model.dur_predictor, 1)
+    make = _maker(loaded, runtime.compiled(loaded.model, loaded.case))
+
+    def model(inputs: Inputs) -> Sound:
+        waves = waves_of(make(inputs))
+        true = inputs["lengths"]
+        return waves, [length * waves.shape[-1] // int(max(true)) for length in true]
+
+    return [
+        Stage(name="model", fn=runtime.inference(model), modules={"model": loaded.model}),
+        spoken_stage(rate_of(loaded.config)),
+    ]
+
+
+def _maker(loaded: Loaded, call: Callable[..., Any]) -> Callable[[Inputs], Any]:
+    if loaded.kind == "univnet":
+        return lambda inputs: call(input_features=inputs["frames"]).waveforms
+    if loaded.kind.startswith("seamless"):
+        return lambda inputs: call(inputs["input_ids"], *_first_voice(inputs["input_ids"]))[0]
+    if loaded.kind in CODECS:
+        return lambda inputs: _decoded(loaded, _codes(loaded, inputs["input_ids"]))
+    return lambda inputs: call(inputs["frames"])
+
+
+def vocoder_input(loaded: Loaded) -> Callable[[Batch], dict[str, Any]]:
+    """A stage: frames as they are, ids modulo the codebook."""
+    config = loaded.config
+    size = getattr(config, "unit_hifi_gan_vocab_size", None) or getattr(config, "codebook_size", 0)
+    bands = getattr(config, "model_in_dim", None) or getattr(config, "num_mel_bins", None)
+
+    def features(batch: Batch) -> dict[str, Any]:
+        if size:
+            ids = Ids(None, size)
+            return {**padded([ids.of(item) for item in batch.data], 0), "lengths": list(batch.lengths)}
+        if batch.data.shape[-1] != bands:
+            raise SubjectError(
+                f"this vocoder takes {bands} bands, not {batch.data.shape[-1]}",
+                fix=f"use {bands} bands under `features`",
+            )
+        return {"frames": torch.from_numpy(batch.data), "lengths": list(batch.lengths)}
+
+    return features
+
+
+def codec_stages(loaded: Loaded) -> list[Stage]:
+    """Sound to codes, and back to sound."""
+
+    def model(inputs: Inputs) -> Any:
+        masked = {} if loaded.kind == "dac" else {"padding_mask": inputs["padding_mask"]}
+        codes = loaded.model.encode(inputs["input_values"], **masked).audio_codes
+        return codes, inputs["padding_mask"].sum(-1).tolist()
+
+    def back(made: tuple[Any, Sequence[int]]) -> Sound:
+        codes, lengths = made
+        return waves_of(_decoded(loaded, codes)), lengths
+
+    return [
+        Stage(
+            name="model",
+            fn=runtime.inference(model),
+            modules={"model": loaded.model},
+            tokens=lambda made: int(made[0].numel()),
+        ),
+        Stage(name="vocoder", fn=runtime.inference(back), modules={"model": loaded.model}),
+        spoken_stage(rate_of(loaded.config)),
+    ]
+
+
+def _decoded(loaded: Loaded, codes: Any) -> Any:
+    if loaded.kind == "encodec":
+        return loaded.model.decode(codes, [None] * codes.shape[0])[0]
+    return loaded.model.decode(audio_codes=codes)[0]
+
+
+def _codes(loaded: Loaded, ids: Any) -> Any:
+    """One id a frame, in every codebook: (items, codebooks, frames), with a chunk in front for EnCodec."""
+    config = loaded.config
+    books = getattr(config, "n_codebooks", None) or getattr(config, "num_quantizers", None) or 1
+    codes = ids[:, None, :].expand(-1, books, -1)
+    return codes[None] if loaded.kind == "encodec" else codes
+
+
+def _first_voice(ids: Any) -> tuple[Any, Any]:
+    """The first speaker and the first language."""
+    first = torch.zeros((ids.shape[0], 1), dtype=torch.long, device=ids.device)
+    return first, first

@@ -1,4 +1,4 @@
-"""Heads that put out text: CTC, encoder-decoders that hear or read, transducers. Imports torch."""
+"""Heads whose output is text or discrete units: CTC, encoder-decoders, transducers, nearest centres. Imports torch."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import torch
+
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.types import Stage
 from speechmeter.subjects import torch_runtime as runtime
 from speechmeter.subjects.transformers.loading import Loaded
 from speechmeter.subjects.transformers.pinning import PinnedSearch, SteeredJoint
+from speechmeter.subjects.transformers.sources import CLUSTERS
 
 Inputs = Mapping[str, Any]
 
@@ -51,7 +54,7 @@ class _Search:
     def __init__(self, loaded: Loaded) -> None:
         self._loaded, self._prompt, self._most = loaded, prompt_width(loaded), 0
         self._options = {"do_sample": False, "num_beams": loaded.beam, **loaded.generate_options}
-        # Whisper, which shows no prompt, makes several searches of long sound
+        # Whisper, whose output has no prompt, makes several searches of long sound
         several = loaded.lengths.pinned and loaded.beam > 1 and self._prompt > 0
         self._pinned = PinnedSearch(loaded.model) if several else None
 
@@ -82,7 +85,7 @@ def prompt_width(loaded: Loaded) -> int:
 
 
 def _counter(loaded: Loaded) -> Callable[[Any], int]:
-    """Counts what the model stage made. Random weights may make any token, padding too: there every id counts."""
+    """Counts what the model stage made. Random weights may make padding too: there every id counts."""
     pad = loaded.model.generation_config.pad_token_id
 
     def tokens(ids: Any) -> int:
@@ -92,7 +95,7 @@ def _counter(loaded: Loaded) -> Callable[[Any], int]:
 
 
 def transducer_stages(loaded: Loaded) -> list[Stage]:
-    """A greedy walk over the frames, then the text; random weights are steered, with blanks between the tokens."""
+    """A greedy walk over the frames, then the text. Random weights are steered, with blanks between the tokens."""
     config = loaded.config
     pad = loaded.model.generation_config.pad_token_id
     pinned = loaded.lengths.fixed
@@ -101,8 +104,14 @@ def transducer_stages(loaded: Loaded) -> list[Stage]:
     def model(inputs: Inputs) -> Any:
         bounds = loaded.lengths.bounds() if steered is None else {}
         if steered is not None and pinned is not None:
-            frames = _frames(loaded, inputs)
-            _check_room(pinned, min(frames), config.max_symbols_per_step)
+            lengths = inputs["attention_mask"].sum(-1)
+            frames = [int(count) for count in loaded.model.encoder._get_subsampling_output_length(lengths).tolist()]
+            most = config.max_symbols_per_step
+            if pinned >= min(frames) * most:
+                raise SubjectError(
+                    f"{pinned} tokens do not fit into {min(frames)} frames of at most {most} each",
+                    fix="lower `max_new_tokens` or use longer sound",
+                )
             bounds = {"max_new_tokens": steered.plan(frames, pinned)}
         return loaded.model.generate(**inputs, **bounds, **loaded.generate_options).sequences[:, 1:]
 
@@ -129,8 +138,8 @@ def _steered(loaded: Loaded) -> SteeredJoint:
     config = loaded.config
     if not hasattr(loaded.model, "joint") or loaded.lengths.fixed is None:
         raise SubjectError(
-            f"random weights of {loaded.kind} cannot be held to a length here",
-            fix="name a directory with weights, or set max_new_tokens",
+            f"{loaded.kind} with random weights has no length to pin",
+            fix="name a directory with weights, or set `max_new_tokens`",
         )
     taken = {config.blank_token_id, loaded.model.generation_config.pad_token_id}
     return SteeredJoint(
@@ -142,33 +151,19 @@ def _steered(loaded: Loaded) -> SteeredJoint:
     )
 
 
-def _frames(loaded: Loaded, inputs: Inputs) -> list[int]:
-    """What the encoder will make of each item."""
-    lengths = inputs["attention_mask"].sum(-1)
-    return [int(count) for count in loaded.model.encoder._get_subsampling_output_length(lengths).tolist()]
-
-
-def _check_room(tokens: int, frames: int, most: int) -> None:
-    if tokens >= frames * most:
-        raise SubjectError(
-            f"{tokens} tokens do not fit into {frames} frames of at most {most} each",
-            fix="lower max_new_tokens or give longer sound",
-        )
-
-
 def _written(loaded: Loaded, ids: Any) -> list[Any]:
     """Text of each item; without a tokenizer its ids."""
     if loaded.tokenizer is None:
         rows: list[Any] = ids.tolist()
         return rows
     if loaded.head == "ctc":
-        ids.reshape(-1)[0].item()  # what is read decides what comes after: on shapes alone this refuses
+        ids.reshape(-1)[0].item()  # decoding depends on values: on shapes alone this raises an error
     texts: list[Any] = loaded.tokenizer.batch_decode(ids, skip_special_tokens=True)
     return texts
 
 
 def accepted(call: Callable[..., Any], inputs: Inputs) -> dict[str, Any]:
-    """Those of the inputs that the call has names for: extractors make masks that not every model takes."""
+    """The inputs that the call has parameters for: extractors make masks that not every model takes."""
     names = inspect.signature(call).parameters
     return {key: value for key, value in inputs.items() if key in names}
 
@@ -180,4 +175,36 @@ def writing_notes(loaded: Loaded) -> list[str]:
         *(loaded.lengths.notes() if loaded.head != "ctc" else []),
         *([] if searches or loaded.beam == 1 else [f"beam {loaded.beam} has no effect: head {loaded.head} is greedy"]),
         *(["no tokenizer files: output is token ids"] if loaded.tokenizer is None else []),
+    ]
+
+
+class Codebook(torch.nn.Module):  # type: ignore[misc]
+    """Random centres. (items, frames, width) → (items, frames), the number of the nearest centre."""
+
+    def __init__(self, clusters: int, width: int) -> None:
+        super().__init__()
+        self.centres = torch.nn.Parameter(torch.randn(clusters, width))
+
+    def forward(self, hidden: Any) -> Any:
+        """|h − c|² without |h|², which is the same for all centres."""
+        return (self.centres.square().sum(-1) - 2 * hidden @ self.centres.T).argmin(-1)
+
+
+def units_stages(loaded: Loaded) -> list[Stage]:
+    """Encoder and nearest centre, one unit a frame; then the units of each item as a list."""
+    clusters = int(loaded.case.subject.options.get("clusters", CLUSTERS.default))
+    codebook = Codebook(clusters, loaded.config.hidden_size).to(device=loaded.device, dtype=loaded.dtype).eval()
+    forward = runtime.compiled(loaded.model, loaded.case)
+
+    def model(inputs: Inputs) -> Any:
+        return codebook(forward(**accepted(loaded.model.forward, inputs))[0])
+
+    return [
+        Stage(
+            name="model",
+            fn=runtime.inference(model),
+            modules={"model": loaded.model, "codebook": codebook},
+            tokens=lambda units: int(units.numel()),
+        ),
+        Stage(name="decode", fn=lambda units: units.tolist()),
     ]

@@ -45,7 +45,7 @@ class ConformerCtc(nn.Module):  # type: ignore[misc]
         states = self.subsampling(frames) * math.sqrt(_WIDTH)
         if lengths is not None:  # how many of these frames, each on four of the input, begin inside an item
             lengths = ((lengths + 3) // 4).clamp(max=states.shape[1])
-        mask, distances = padding_mask(lengths, states), _distances(states)
+        mask, distances = padding_mask(lengths, states), distances_of(states)
         for layer in self.layers:
             states = layer(states, distances, mask)
         return Scores(self.ctc(self.norm(states)), lengths)
@@ -134,10 +134,10 @@ def _feed_forward() -> nn.Sequential:
     )
 
 
-def _distances(states: torch.Tensor) -> torch.Tensor:
-    frames = states.shape[1]
-    steps = torch.arange(frames - 1, -frames, -1, device=states.device)
-    return sinusoids(steps, _WIDTH).to(states.dtype)
+def distances_of(states: torch.Tensor) -> torch.Tensor:
+    """Sinusoids of 2 · frames − 1 distances, from the farthest ahead to the farthest behind."""
+    frames, width = states.shape[1:]
+    return sinusoids(torch.arange(frames - 1, -frames, -1, device=states.device), width).to(states.dtype)
 
 
 def aligned(scores: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The formats by name, and how one is told from what a path holds."""
+"""The formats of lists by name, and how a format is recognised by what a path holds."""
 
 from __future__ import annotations
 
@@ -8,76 +8,70 @@ from pathlib import Path
 
 from speechmeter.core.errors import InputError
 from speechmeter.core.plugins import nearest
-from speechmeter.workloads.manifests import fairseq, folder, kaldi, lhotse, nemo, sample_list, speechbrain, wenet
+from speechmeter.workloads.manifests import field_lists, pickled, plain_lists
 from speechmeter.workloads.manifests.lines import json_begins, json_objects, numbered_lines
 from speechmeter.workloads.manifests.utterance import Refused, Utterance
 
 AUTO, FOLDER = "auto", "folder"
 Read = Callable[[Path, Path | None], Iterator[Utterance | Refused]]
 FORMATS: Mapping[str, Read] = {
-    "fairseq": fairseq.read,
-    "nemo": nemo.read,
-    "speechbrain-csv": speechbrain.read_csv,
-    "speechbrain-json": speechbrain.read_json,
-    "kaldi": kaldi.read,
-    "lhotse": lhotse.read,
-    "audiofolder": folder.read_metadata,
-    "wenet": wenet.read,
-    FOLDER: folder.read,
-    "npy": sample_list.read,
+    "fairseq": plain_lists.read_fairseq,
+    "nemo": field_lists.read_nemo,
+    "speechbrain-csv": field_lists.read_speechbrain_csv,
+    "speechbrain-json": field_lists.read_speechbrain_json,
+    "kaldi": plain_lists.read_kaldi,
+    "lhotse": field_lists.read_lhotse,
+    "audiofolder": field_lists.read_audiofolder,
+    "wenet": field_lists.read_wenet,
+    FOLDER: plain_lists.read_folder,
+    "npy": pickled.read,
 }
+_BY_SUFFIX = {".tsv": "fairseq", ".npy": "npy", ".scp": "kaldi"}
 _WIDEST = 120
-_FIX = f"say it with format: {', '.join(FORMATS)}"
+_FIX = f"name the format with `format`: one of {', '.join(FORMATS)}"
+_NAME_A_LIST = "name a list of utterances or a folder"
 
 
 def read(path: Path, format: str = AUTO, root: Path | None = None) -> Iterator[Utterance | Refused]:
-    """Utterances and refused lines, as they stand in the list. Raises InputError when it cannot be read as one."""
-    return FORMATS[told(path, format)](path, root)
+    """Utterances and refused lines in the order of the list. Raises InputError when it cannot be read as one."""
+    return FORMATS[recognised(path, format)](path, root)
 
 
-def told(path: Path, format: str = AUTO) -> str:
-    """The name of the format: the given one, else by what the path holds. Raises InputError when nothing fits."""
+def recognised(path: Path, format: str = AUTO) -> str:
+    """The name of the format: the given one, else the one that what the path holds has. Raises InputError if none."""
     if not path.exists():
-        raise InputError(f"{str(path)!r} does not exist", where="data", fix="name a list of utterances or a folder")
-    if format == AUTO:
-        return _of_folder(path) if path.is_dir() else _of_file(path)
-    if format not in FORMATS:
-        raise InputError(f"there is no format {format!r}", where="data", fix=nearest(format, [AUTO, *FORMATS]))
-    return format
-
-
-def _of_folder(path: Path) -> str:
-    if (path / kaldi.SCP).is_file():
+        raise InputError(f"{str(path)!r} does not exist", key="data", fix=_NAME_A_LIST)
+    if format not in (AUTO, *FORMATS):
+        raise InputError(f"there is no format {format!r}", key="format", fix=nearest(format, [AUTO, *FORMATS]))
+    if format != AUTO:
+        return format
+    if not path.is_dir():
+        return _of_file(path)
+    if (path / plain_lists.SCP).is_file():
         return "kaldi"
-    return "audiofolder" if any((path / name).is_file() for name in folder.METADATA) else FOLDER
+    return "audiofolder" if any((path / name).is_file() for name in field_lists.METADATA) else FOLDER
 
 
 def _of_file(path: Path) -> str:
-    by_suffix = {".tsv": "fairseq", ".npy": "npy", ".scp": "kaldi"}
     plain = path.with_suffix("") if path.suffix == ".gz" else path
-    if plain.suffix.lower() in folder.SUFFIXES | folder.FOREIGN:
+    if plain.suffix.lower() in plain_lists.SUFFIXES | plain_lists.FOREIGN:
         raise InputError(
             f"{str(path)!r} is a sound file, not a list of them",
-            where="data",
-            fix="feed it with --audio or `audio:`, or name its folder",
+            key="data",
+            fix="use `audio`, or name its folder",
         )
-    if plain.suffix in by_suffix:
-        return by_suffix[plain.suffix]
+    if plain.suffix in _BY_SUFFIX:
+        return _BY_SUFFIX[plain.suffix]
     if plain.suffix == ".csv":
-        return _of_csv(path)
+        _, header = next(numbered_lines(path), (0, ""))
+        columns = [column.strip() for column in (header or "").split(",")]
+        found = {"file_name": "audiofolder", "ID": "speechbrain-csv"}
+        if named := next((found[column] for column in found if column in columns), None):
+            return named
+        raise InputError(f"{str(path)!r} has neither a column ID nor file_name", key="data", fix=_FIX)
     if plain.suffix == ".json" and json_begins(path) != "[" and not _is_json_line(path):
         return "speechbrain-json"
     return _of_objects(path)
-
-
-def _of_csv(path: Path) -> str:
-    _, header = next(numbered_lines(path), (0, ""))
-    columns = [column.strip() for column in (header or "").split(",")]
-    if "file_name" in columns:
-        return "audiofolder"
-    if "ID" in columns:
-        return "speechbrain-csv"
-    raise InputError(f"{str(path)!r} has neither a column ID nor file_name", where="data", fix=_FIX)
 
 
 def _is_json_line(path: Path) -> bool:
@@ -96,8 +90,8 @@ def _of_objects(path: Path) -> str:
         if isinstance(fields, str):
             why = why or f"{line}: {fields}"
             continue
-        why = why or f"{line} has the keys {', '.join(map(repr, fields)) or 'of nothing'}"[:_WIDEST]
-        if any(key in fields for key in nemo.PATHS):
+        why = why or f"{line} has the keys {', '.join(map(repr, fields)) or '(none)'}"[:_WIDEST]
+        if any(key in fields for key in field_lists.NEMO_PATHS):
             return "nemo"
         if not {"recording", "tracks", "supervisions"}.isdisjoint(fields):
             return "lhotse"
@@ -106,5 +100,5 @@ def _of_objects(path: Path) -> str:
         if "file_name" in fields:
             return "audiofolder"
     if not why:
-        raise InputError(f"{str(path)!r} is empty", where="data", fix="name a list of utterances or a folder")
-    raise InputError(f"the format of {str(path)!r} cannot be told: {why}", where="data", fix=_FIX)
+        raise InputError(f"{str(path)!r} is empty", key="data", fix=_NAME_A_LIST)
+    raise InputError(f"the format of {str(path)!r} is not recognised: {why}", key="data", fix=_FIX)

@@ -19,6 +19,7 @@ _MOST_UNPACKED = 16 << 30
 """Bytes of a gzipped list, which are read and not held."""
 _CHUNK = 1 << 16
 _SPACE = " \t\r\n"
+UNREADABLE_LINE = "the line is too long or not UTF-8"
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str | None]]:
@@ -32,8 +33,12 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str | None]]:
             while raw := file.readline(LONGEST_BYTES):
                 number, continues = (number if cut else number + 1), cut
                 cut = not raw.endswith(b"\n") and len(raw) == LONGEST_BYTES
-                if not continues:
-                    yield number, None if cut else _decoded(raw)
+                if continues:
+                    continue
+                try:
+                    yield number, None if cut else raw.decode("utf-8-sig").rstrip("\r\n")
+                except UnicodeDecodeError:
+                    yield number, None
     except OSError as error:
         raise unreadable(path, error) from error
 
@@ -41,11 +46,12 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str | None]]:
 def unreadable(path: Path, error: Exception) -> InputError:
     """The error of a list that cannot be opened or read."""
     why = getattr(error, "strerror", None) or str(error)
-    return InputError(f"{str(path)!r} cannot be read: {why}", where="data", fix="name a list of utterances")
+    return InputError(f"{str(path)!r} cannot be read: {why}", key="data", fix="name a list of utterances")
 
 
 Fields = dict[str, Any] | str
 """The fields of an item, or why there are none."""
+_NO_OBJECT = "not a JSON object"
 
 
 def csv_rows(path: Path, needed: str) -> Iterator[tuple[str, Fields]]:
@@ -57,7 +63,7 @@ def csv_rows(path: Path, needed: str) -> Iterator[tuple[str, Fields]]:
     except csv.Error:
         columns = ()
     if needed not in columns:
-        raise InputError(f"{str(path)!r} has no column {needed}", where="data", fix="name another list, or its format")
+        raise InputError(f"{str(path)!r} has no column {needed}", key="data", fix="name another list, or its format")
     while True:
         try:
             row = next(rows)
@@ -74,20 +80,18 @@ def json_objects(path: Path) -> Iterator[tuple[str, Fields]]:
     Empty lines are passed over. Raises InputError where an array breaks off.
     """
     if json_begins(path) == "[":
-        for number, found in enumerate(_json_items(path), start=1):
-            yield f"item {number}", found if isinstance(found, dict) else _NO_OBJECT
+        with _Window(path) as window:
+            for number, found in enumerate(window.values("[", "]"), start=1):
+                yield f"item {number}", found if isinstance(found, dict) else _NO_OBJECT
         return
     for number, line in numbered_lines(path):
         if line is None or line.strip():
             yield f"line {number}", _object(line)
 
 
-_NO_OBJECT = "not a JSON object"
-
-
 def _object(line: str | None) -> Fields:
     if line is None:
-        return "the line is too long or not UTF-8"
+        return UNREADABLE_LINE
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -101,34 +105,16 @@ def json_begins(path: Path) -> str:
     return (line or "").strip()[:1]
 
 
-def _json_items(path: Path) -> Iterator[Any]:
-    """The items of one large JSON array, without holding it as a whole."""
-    with _Window(path) as window:
-        window.expect("[")
-        if window.peek() == "]":
-            return
-        while True:
-            yield window.value()
-            if window.expect(",]") == "]":
-                return
-
-
 def json_members(path: Path) -> Iterator[tuple[str, Any]]:
     """(key, value) of one large JSON object, without holding it as a whole. Raises InputError where it breaks off."""
     with _Window(path) as window:
-        window.expect("{")
-        if window.peek() == "}":
-            return
-        while True:
-            key = window.value()
+        for key in window.values("{", "}"):
             window.expect(":")
             yield str(key), window.value()
-            if window.expect(",}") == "}":
-                return
 
 
 class _Window:
-    """A moving part of a JSON text, widened until the next value is whole."""
+    """A window that moves over a JSON text, and grows until the next value is whole."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -146,6 +132,15 @@ class _Window:
 
     def __exit__(self, *error: Any) -> None:
         self._files.close()
+
+    def values(self, begin: str, end: str) -> Iterator[Any]:
+        """The values between two brackets, each followed by a comma or the end once the caller goes on."""
+        self.expect(begin)
+        if self.peek() == end:
+            return
+        yield self.value()
+        while self.expect(f",{end}") != end:
+            yield self.value()
 
     def peek(self) -> str:
         """The next character that is no space, which stays; empty at the end."""
@@ -189,15 +184,8 @@ class _Window:
         return bool(raw)
 
     def _broken(self, why: str) -> InputError:
-        return InputError(f"{str(self._path)!r} cannot be read as JSON: {why}", where="data", fix="correct the file")
+        return InputError(f"{str(self._path)!r} cannot be read as JSON: {why}", key="data", fix="correct the file")
 
 
 def _most_bytes(path: Path) -> int | None:
     return _MOST_UNPACKED if path.suffix == ".gz" else None
-
-
-def _decoded(raw: bytes) -> str | None:
-    try:
-        return raw.decode("utf-8-sig").rstrip("\r\n")
-    except UnicodeDecodeError:
-        return None

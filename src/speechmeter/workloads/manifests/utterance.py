@@ -8,16 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
 USUAL_RATE = 16_000
-"""The rate that is assumed where a list counts samples and does not say at which rate."""
-
-
+"""The rate in Hz that is assumed where a list counts samples and does not state their rate."""
 MIX = "mix"
-"""In place of the number of a channel: the mean of all."""
+"""In place of the number of a channel: the mean of all channels."""
 PACKAGE = "package:"
 """How the path of a file inside an installed package begins: `package:name/path/in/it.wav`."""
 _SPEAKERS = ("speaker", "speaker_id", "spk_id", "spk", "client_id")
@@ -54,7 +52,7 @@ class Utterance:
 
     @property
     def file(self) -> Path:
-        """Where the sound is: in the named package, below the list's folder, else from the folder we are in."""
+        """The sound file: in the named package, below the list's folder, or else below the working directory."""
         if self.path.startswith(PACKAGE):
             return _packaged(self.path.removeprefix(PACKAGE))
         inside, here = Path(self.folder) / self.path, Path(self.path)
@@ -70,11 +68,11 @@ class Utterance:
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """An item that cannot be used: its id or its line, and why, in one line.
+    """An item that cannot be used: its id or its line, and the reason in one line.
 
-    `kind` is the ending of a sound file that nothing here can decode, such as `.m4a`: there may be thousands of them,
-    all for one reason. `stated` is what the list says of an item whose sound is in no file: lengths and text are
-    enough for shapes.
+    `kind` is the ending of a sound file that cannot be decoded, such as `.m4a`: there may be thousands of them, all for
+    one reason. `stated` is what the list says about an item whose sound is in no file: lengths and text are enough for
+    shapes.
     """
 
     id: str
@@ -88,8 +86,8 @@ def _packaged(path: str) -> Path:
     """A file of an installed package, which is looked up and not imported."""
     name, _, inside = path.partition("/")
     spec = find_spec(name) if name.isidentifier() else None
-    places = list(spec.submodule_search_locations or ()) if spec is not None else []
-    return Path(places[0], inside) if places else Path(path)
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    return Path(folders[0], inside) if folders else Path(path)
 
 
 def by_line(
@@ -115,14 +113,21 @@ def seconds(fields: Mapping[str, Any], key: str) -> float | None:
     try:
         number = float(value)
     except (ValueError, OverflowError):
-        raise ValueError(f"{key} is {value!r}, not a number of seconds") from None
+        number = nan
     if not isfinite(number) or number < 0:
         raise ValueError(f"{key} is {value!r}, not a number of seconds")
     return number
 
 
+def lasting(start_s: float, end_s: float | None) -> float | None:
+    """Seconds from start to end; None when there is no end. Raises ValueError when the end is not after the start."""
+    if end_s is not None and end_s <= start_s:
+        raise ValueError(f"the end ({end_s:g} s) must be after the start ({start_s:g} s)")
+    return None if end_s is None else end_s - start_s
+
+
 def whole(fields: Mapping[str, Any], key: str) -> int | None:
-    """A field that is a whole number; None when it is absent or empty. Raises ValueError when it is something else."""
+    """A whole number; None when it is absent or empty. Raises ValueError when it is something else."""
     value = fields.get(key)
     if value is None or value == "":
         return None
@@ -136,7 +141,7 @@ def whole(fields: Mapping[str, Any], key: str) -> int | None:
 
 
 def token_count(fields: Mapping[str, Any]) -> int | None:
-    """The field `tokens`, a number or the tokens themselves as a list; None for anything else, which is no defect."""
+    """The number in `tokens`, or how many a list there has; None for anything else, which is not an error."""
     value = fields.get("tokens")
     if isinstance(value, list):
         return len(value)
@@ -147,8 +152,8 @@ def token_count(fields: Mapping[str, Any]) -> int | None:
 
 
 def _short(value: Any) -> str:
-    """A value for a message; a number of a thousand digits is no help to anyone."""
-    return repr(value) if not isinstance(value, int) or abs(value) < _MOST else "a number beyond all bounds"
+    """A value for a message; a number may have thousands of digits."""
+    return repr(value) if not isinstance(value, int) or abs(value) < _MOST else f"at least {_MOST}"
 
 
 def first_text(fields: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
@@ -157,13 +162,13 @@ def first_text(fields: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
 
 
 def speaker_of(fields: Mapping[str, Any]) -> str | None:
-    """Who speaks, where a field says so; a number is a name too."""
+    """The speaker, where a field names one; a number is a name too."""
     found = (fields.get(key) for key in _SPEAKERS)
     return next((str(name) for name in found if isinstance(name, str | int) and str(name).strip()), None)
 
 
 def transcript(fields: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    """The text of an item: the first of the fields that is there; None when none is. Raises ValueError for no text."""
+    """The text of an item: the first field that is there; None when none is. Raises ValueError when it is not text."""
     found = next(((key, fields[key]) for key in keys if fields.get(key) is not None), None)
     if found is None:
         return None

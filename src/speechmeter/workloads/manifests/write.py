@@ -1,4 +1,4 @@
-"""Writing lists: fairseq's TSV, NeMo's JSON lines, the `.npy` list of fairseq's benchmark. All read back the same."""
+"""Writing lists: fairseq's TSV, NeMo's JSON lines, the `.npy` list of fairseq's benchmark. All can be read back."""
 
 from __future__ import annotations
 
@@ -6,50 +6,39 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from speechmeter.core.errors import InputError
-from speechmeter.workloads.manifests.fairseq import IDS
-from speechmeter.workloads.manifests.utterance import Utterance, without_suffix
+from speechmeter.workloads import sound
+from speechmeter.workloads.manifests.plain_lists import IDS
+from speechmeter.workloads.manifests.utterance import MIX, without_suffix
+from speechmeter.workloads.selection import Selection, Usable
+from speechmeter.workloads.sound import Taste
 
 _TEXT = ".wrd"
+# characters that would end a field or a line when the list is read back
 _BREAK = re.compile(r"[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""What ends a field or a line when the list is read back."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """An item to be written: what its list said, true seconds, frames of its file, where it starts, how to read it."""
+def write(path: Path, selection: Selection, taste: Taste) -> list[Path]:
+    """Write the items as a list, its format by the file's ending. Returns the files made: all of them, or none.
 
-    utterance: Utterance
-    seconds: float
-    file_frames: int
-    start_s: float
-    read: Callable[[], Any]
-
-
-def write(path: Path, entries: Sequence[Entry]) -> list[Path]:
-    """Write the list, its format by the file's ending, and return the files made: all of them, or none.
-
-    Raises InputError where the items cannot be written in this format, OSError where the disk refuses.
+    Raises InputError where the items cannot be written in this format, and OSError where the files cannot be written.
     """
     check_format(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as drafts:
-        return [
-            draft.replace(path.with_name(draft.name))
-            for draft in WRITERS[path.suffix](Path(drafts, path.name), entries)
-        ]
+        made = WRITERS[path.suffix](Path(drafts, path.name), selection.items, taste)
+        return [draft.replace(path.with_name(draft.name)) for draft in made]
 
 
 def check_format(path: Path) -> None:
     """Raise InputError for a file whose ending names no format."""
     if path.suffix not in WRITERS:
-        endings = ", ".join(WRITERS)
-        raise InputError(f"{path.name!r} does not say a format", where="-o", fix=f"end it with one of {endings}")
+        endings = " or ".join(WRITERS)
+        raise InputError(f"the name {path.name!r} has no known ending", key="output", fix=f"end it with {endings}")
 
 
 def companions(path: Path) -> list[Path]:
@@ -57,22 +46,26 @@ def companions(path: Path) -> list[Path]:
     return [path.with_suffix(_TEXT), path.with_suffix(IDS)] if path.suffix == ".tsv" else []
 
 
-def _tsv(path: Path, entries: Sequence[Entry]) -> list[Path]:
-    _need_files(entries)
-    if any(entry.utterance.part for entry in entries):
+def _tsv(path: Path, items: Sequence[Usable], taste: Taste) -> list[Path]:
+    _need_files(items)
+    if any(item.utterance.part for item in items):
         raise InputError(
-            "a TSV lists whole files, and some items are parts of one", where="-o", fix="write set.jsonl or set.npy"
+            "a TSV lists whole files, and some items are parts of a file",
+            key="output",
+            fix="end the name with .jsonl or .npy",
         )
-    files = [entry.utterance.file.absolute() for entry in entries]
+    files = [item.utterance.file.absolute() for item in items]
     root = Path(os.path.commonpath([file.parent for file in files]))
     names = [file.relative_to(root).as_posix() for file in files]
-    ids = [entry.utterance.id for entry in entries]
+    ids = [item.utterance.id for item in items]
     broken = next((word for word in (str(root), *names, *ids) if _BREAK.search(word)), None)
     if broken is not None:
-        raise InputError(f"a line of a TSV cannot hold {broken!r}", where="-o", fix="write set.jsonl, or rename it")
-    rows = [f"{name}\t{entry.file_frames}" for name, entry in zip(names, entries, strict=True)]
+        raise InputError(
+            f"a line of a TSV cannot hold {broken!r}", key="output", fix="end the name with .jsonl, or rename the item"
+        )
+    rows = [f"{name}\t{item.file.frames}" for name, item in zip(names, items, strict=True)]
     made = [_lines(path, [str(root), *rows])]
-    texts = [entry.utterance.text for entry in entries]
+    texts = [item.utterance.text for item in items]
     if any(text is not None for text in texts):  # an item without one has an empty line
         made.append(_lines(path.with_suffix(_TEXT), [" ".join((text or "").split()) for text in texts]))
     if ids != [without_suffix(name) for name in names]:
@@ -80,47 +73,50 @@ def _tsv(path: Path, entries: Sequence[Entry]) -> list[Path]:
     return made
 
 
-def _jsonl(path: Path, entries: Sequence[Entry]) -> list[Path]:
-    _need_files(entries)
-    return [_lines(path, [json.dumps(_nemo(entry), ensure_ascii=False) for entry in entries])]
+def _jsonl(path: Path, items: Sequence[Usable], taste: Taste) -> list[Path]:
+    _need_files(items)
+    rows = []
+    for item in items:
+        said = item.utterance
+        start_s = said.start_s or said.start_frame / item.file.rate
+        # the channel that was chosen, where the list itself names none and the file has several
+        mono = taste.channel == MIX and item.file.mixed == 1
+        channel = said.channel if said.channel is not None or mono else taste.channel
+        fields: dict[str, Any] = {"id": said.id, "audio_filepath": str(said.file.absolute()), "duration": item.seconds}
+        fields |= {"offset": start_s} if said.part else {}
+        optional = {"channel": channel, "text": said.text, "speaker": said.speaker}
+        fields |= {key: value for key, value in optional.items() if value is not None}
+        rows.append(json.dumps(fields, ensure_ascii=False))
+    return [_lines(path, rows)]
 
 
-def _nemo(entry: Entry) -> dict[str, Any]:
-    said = entry.utterance
-    fields: dict[str, Any] = {"id": said.id, "audio_filepath": str(said.file.absolute()), "duration": entry.seconds}
-    if said.part:
-        fields["offset"] = entry.start_s
-    if said.channel is not None:
-        fields["channel"] = said.channel
-    words = {"text": said.text, "speaker": said.speaker}
-    return {**fields, **{key: word for key, word in words.items() if word is not None}}
-
-
-def _npy(path: Path, entries: Sequence[Entry]) -> list[Path]:
+def _npy(path: Path, items: Sequence[Usable], taste: Taste) -> list[Path]:
     import numpy as np
 
     try:
         import torch
     except ImportError:
         raise InputError(
-            "the lists hold torch tensors, and torch is not installed",
-            where="-o",
+            "a .npy list holds torch tensors, and torch is not installed",
+            key="output",
             fix="pip install 'speechmeter[torch]'",
         ) from None
-    items: Any = np.empty(len(entries), dtype=object)
-    for place, entry in enumerate(entries):
-        data = torch.from_numpy(entry.read()[None].copy())
+    objects: Any = np.empty(len(items), dtype=object)
+    for index, item in enumerate(items):
+        data = torch.from_numpy(sound.read(item.utterance, taste)[None].copy())
         inputs = {"src_tokens": data, "src_lengths": torch.tensor([data.shape[1]])}
-        said = entry.utterance
-        items[place] = {"id": said.id, "net_input": inputs, **({"text": said.text} if said.text is not None else {})}
+        said = item.utterance
+        objects[index] = {"id": said.id, "net_input": inputs, **({"text": said.text} if said.text is not None else {})}
     with path.open("wb") as file:
-        np.save(file, items, allow_pickle=True)
+        np.save(file, objects, allow_pickle=True)
     return [path]
 
 
-def _need_files(entries: Iterable[Entry]) -> None:
-    if any(entry.utterance.array is not None for entry in entries):
-        raise InputError("the items are in the list itself, not in files", where="-o", fix="write set.npy")
+def _need_files(items: Iterable[Usable]) -> None:
+    if any(item.utterance.array is not None for item in items):
+        raise InputError(
+            "the sound of these items is in the list itself, not in files", key="output", fix="end the name with .npy"
+        )
 
 
 def _lines(path: Path, lines: Iterable[str]) -> Path:
@@ -128,4 +124,9 @@ def _lines(path: Path, lines: Iterable[str]) -> Path:
     return path
 
 
-WRITERS: Mapping[str, Callable[[Path, Sequence[Entry]], list[Path]]] = {".tsv": _tsv, ".jsonl": _jsonl, ".npy": _npy}
+_Write = Callable[[Path, Sequence[Usable], Taste], list[Path]]
+WRITERS: Mapping[str, _Write] = {
+    ".tsv": _tsv,
+    ".jsonl": _jsonl,
+    ".npy": _npy,
+}

@@ -31,7 +31,7 @@ class Rule:
 
     @property
     def order(self) -> str:
-        """The sort that holds."""
+        """The sort that is used."""
         return self.sort or (NONE if self.max_frames is None else DESCENDING)
 
     def __str__(self) -> str:
@@ -51,29 +51,29 @@ class Groups:
     def __len__(self) -> int:
         return len(self.edges) - 1
 
-    def one(self, place: int) -> Any:
+    def one(self, index: int) -> Any:
         """The shapes of a batch: an int32 array (items, 2)."""
         import numpy as np
 
-        part = slice(self.edges[place], self.edges[place + 1])
+        part = slice(self.edges[index], self.edges[index + 1])
         rows = self.shapes.rows
         return np.stack([rows[self.frame_rows[part], 0], rows[self.token_rows[part], 1]], axis=1)
 
-    def ids(self, place: int) -> tuple[str, ...]:
+    def ids(self, index: int) -> tuple[str, ...]:
         """`row-7`; `row-7+row-3` where T is that of row 7 and U that of row 3."""
-        part = slice(self.edges[place], self.edges[place + 1])
+        part = slice(self.edges[index], self.edges[index + 1])
         pairs = zip(self.frame_rows[part].tolist(), self.token_rows[part].tolist(), strict=True)
         return tuple(f"row-{t}" if t == u else f"row-{t}+row-{u}" for t, u in pairs)
 
     def taken(self, first: int, steps: int | None) -> Groups:
-        """So many batches from number `first` on; all that follow for None."""
+        """`steps` batches from number `first` on; all that follow for None."""
         end = len(self) if steps is None else min(first + steps, len(self))
         edges = self.edges[min(first, end) : end + 1]
         return Groups(shapes=self.shapes, frame_rows=self.frame_rows, token_rows=self.token_rows, edges=edges)
 
 
 def grouped(shapes: Shapes, rule: Rule) -> Groups:
-    """The batches of a pass. What is left over at the end is dropped with a fixed size, and the last one by frames."""
+    """The batches of a pass. With a fixed size, rows that do not fill the last batch are left out."""
     frame_rows = _order(shapes.rows[:, 0], rule.order)
     token_rows = _order(shapes.rows[:, 1], rule.order) if rule.pairing == COLUMNS else frame_rows
     if rule.max_frames is None:
@@ -84,7 +84,7 @@ def grouped(shapes: Shapes, rule: Rule) -> Groups:
 
 
 def _order(lengths: Any, sort: str) -> Any:
-    """Row numbers; those of equal length stay as they stand in the file."""
+    """Row numbers; rows of equal length keep the order of the file."""
     import numpy as np
 
     if sort == NONE:
@@ -93,7 +93,7 @@ def _order(lengths: Any, sort: str) -> Any:
 
 
 def _edges(frames: Sequence[int], most: int) -> list[int]:
-    """Where batches begin, and the end: each holds as many rows as fit. A row beyond the bound is one of its own."""
+    """Where batches begin, and the end. Each holds as many rows as fit; a row that is longer is one batch."""
     edges, held = [0], 0
     for row, length in enumerate(frames):
         if held and held + length > most:
@@ -111,3 +111,39 @@ def cells(rows: Any) -> int:
 def cells_padded(rows: Any) -> int:
     """Cells of a batch that is padded to its longest: items × largest T × (largest U + 1)."""
     return len(rows) * int(rows[:, 0].max()) * (int(rows[:, 1].max()) + 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchFacts:
+    """Figures of batches; pairs are the least and the largest. `largest_step` counts from the start of the pass."""
+
+    batches: int
+    items: tuple[int, int]
+    frames: tuple[int, int]
+    tokens: tuple[int, int]
+    padded_mean: float
+    padded_largest: int
+    largest_step: int
+    true_mean: float
+
+    @property
+    def waste(self) -> float:
+        """The share of padded cells that are padding."""
+        return 1 - self.true_mean / self.padded_mean
+
+
+def batch_facts(groups: Groups, first: int = 0) -> BatchFacts:
+    """The figures of all batches; `first` is the number of the first of them in its pass."""
+    rows = [groups.one(index) for index in range(len(groups))]
+    true, padded = [cells(part) for part in rows], [cells_padded(part) for part in rows]
+    longest = [[int(part[:, column].max()) for part in rows] for column in (0, 1)]
+    return BatchFacts(
+        batches=len(rows),
+        items=(min(map(len, rows)), max(map(len, rows))),
+        frames=(min(longest[0]), max(longest[0])),
+        tokens=(min(longest[1]), max(longest[1])),
+        padded_mean=sum(padded) / len(padded),
+        padded_largest=max(padded),
+        largest_step=first + padded.index(max(padded)),
+        true_mean=sum(true) / len(true),
+    )

@@ -1,4 +1,4 @@
-"""Shapes of the utterances of a list: frames by their seconds, tokens by a model, their words, or the list itself."""
+"""Shapes of the utterances of a list: frames from their seconds; tokens from a model, their words, or the list."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from speechmeter.core.batches import LeftOut
 from speechmeter.core.errors import InputError
 from speechmeter.workloads import sound
 from speechmeter.workloads.manifests import formats
-from speechmeter.workloads.manifests.pick import Refusals
 from speechmeter.workloads.manifests.utterance import Refused, Utterance
+from speechmeter.workloads.selection import Refusals
 from speechmeter.workloads.shapes.table import LONGEST, RAW, Shapes, halved
 from speechmeter.workloads.sound import Taste, UnusableError
 
@@ -20,7 +20,7 @@ SHIFT_S = 0.01
 FIELD, WORDS, CHARACTERS = "field", "words", "characters"
 COUNTS = (FIELD, WORDS, CHARACTERS)
 """What `tokens` of an utterance may be: a number that the list states, words of its text, or characters."""
-_NO_TOKENS = "states no number of tokens in a field `tokens`"
+_NO_TOKENS = "the list states no number of tokens in a field tokens"
 Tokens = Callable[[Utterance], int]
 
 
@@ -37,8 +37,8 @@ def from_list(
 ) -> Listed:
     """Go through a list once, opening only files whose length it does not state. Raises InputError if none is usable.
 
-    Frames are those of the features where the list states them (`num_frames` of lhotse), else seconds / shift, rounded
-    to the nearest, halves up. No sound is needed where length and text are stated.
+    Frames are those that the list states (`num_frames` of lhotse), else seconds / shift, rounded to the nearest, halves
+    up. No sound is needed where length and text are stated.
     """
     import numpy as np
 
@@ -57,8 +57,8 @@ def from_list(
     if not rows:
         why = left_out.line() if left_out.count else "it lists nothing"
         uncounted = refused.first and all(item.reason == _NO_TOKENS for item in refused.first)
-        fix = "count them with --tokens words or --tokens characters" if uncounted else "correct the list"
-        raise InputError(f"{str(path)!r} gives no shape: {why}", where="shapes", fix=fix)
+        fix = "use `tokens: words` or `tokens: characters`" if uncounted else "correct the list"
+        raise InputError(f"{str(path)!r} gives no shapes: {why}", where="shapes", fix=fix)
     return Listed(shapes=Shapes(rows=np.array(rows, dtype=np.int32), frames=RAW, origin=path.name), left_out=left_out)
 
 
@@ -73,7 +73,7 @@ def _row(utterance: Utterance, tokens: Tokens, shift_s: float) -> tuple[int, int
             raise UnusableError(f"has more than {LONGEST:,} frames or tokens")
         frames = floor(round(shifts, 6) + 0.5)  # 1.005 s are 100.5 shifts, not 100.49999999999999
         if halved(frames) < 1:
-            raise UnusableError(f"has {frames} frames, of which nothing is left after 4× subsampling")
+            raise UnusableError(f"has {frames} frames, and 4× subsampling leaves none of them")
         return frames, count
     except UnusableError as error:
         return Refused(id=utterance.id, reason=str(error))
@@ -82,25 +82,25 @@ def _row(utterance: Utterance, tokens: Tokens, shift_s: float) -> tuple[int, int
 def counted(how: str) -> Tokens:
     """Tokens without a model: one of `COUNTS`."""
     if how not in COUNTS:
-        raise InputError(f"there are no tokens {how!r}", where="--tokens", fix=f"take one of {', '.join(COUNTS)}")
+        raise InputError(f"cannot count tokens by {how!r}", key="tokens", fix=f"use one of {', '.join(COUNTS)}")
     return {FIELD: _stated, WORDS: lambda one: len(_text(one).split()), CHARACTERS: lambda one: len(_text(one))}[how]
 
 
 def pieces(model: Path) -> Tokens:
-    """Tokens by a sentencepiece model. Raises InputError where it, or the package, is not there."""
+    """Tokens by a sentencepiece model. Raises InputError where the model or the package is missing."""
     try:
         import sentencepiece
     except ImportError:
         raise InputError(
             "the package sentencepiece is not installed",
-            where="--sentencepiece",
-            fix="pip install 'speechmeter[sentencepiece]', or count with --tokens",
+            key="sentencepiece",
+            fix="pip install 'speechmeter[sentencepiece]', or use `tokens`",
         ) from None
     try:
         processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     except (OSError, RuntimeError) as error:
         raise InputError(
-            f"{str(model)!r} is no sentencepiece model: {error}", where="--sentencepiece", fix="name a .model file"
+            f"{str(model)!r} is not a sentencepiece model: {error}", key="sentencepiece", fix="name a .model file"
         ) from error
     return lambda utterance: len(processor.encode(_text(utterance)))
 

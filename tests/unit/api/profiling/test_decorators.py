@@ -769,7 +769,12 @@ def test_what_cannot_be_profiled_is_refused():
         def fit(self):
             return 1
 
-    for wrong, why in ((later, "before its work"), (items, "before its work"), (Taken, "of its own"), (3, "nothing")):
+    for wrong, why in (
+        (later, "before its work"),
+        (items, "before its work"),
+        (Taken, "already has"),
+        (3, "cannot be called"),
+    ):
         with pytest.raises(InputError, match=why):
             speechmeter.profile(wrong)
     with pytest.raises(InputError, match="has none of fit"):

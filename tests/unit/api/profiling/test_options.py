@@ -63,7 +63,7 @@ def test_flops_have_a_second_step_of_warm_up_to_be_counted_in():
         ({"use_gz": True}, "did you mean 'use_gzip'?"),
         ({"memory": True, "profile_memory": False}, "memory and profile_memory are the same option of profile"),
         ({"schedule": 3}, "3 is not a schedule"),
-        ({"schedule": Schedule(), "active": 2}, "schedule and active exclude each other"),
+        ({"schedule": Schedule(), "active": 2}, "schedule and active cannot be combined"),
         ({"on_trace_ready": "log"}, "'log' cannot be called"),
         ({"modules": {"encoder": 3}}, "'encoder' is not a torch module"),
         ({"activities": ["CUDA"]}, "the CPU is always recorded"),

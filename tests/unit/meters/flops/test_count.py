@@ -45,7 +45,7 @@ def test_modules_sum_to_the_whole_and_hold_their_children():
 def test_backward_belongs_to_the_module_whose_forward_made_it():
     model = Two()
     counted = count(lambda: model(torch.zeros(3, 8)).sum().backward(), {"two": model})
-    rows = {name: tally.flops for name, tally in counted.by_module_backward().items()}
+    rows = {name: tally.flops for name, tally in counted.by_module(backward=True).items()}
     assert rows["two.first"] == 2 * 3 * 8 * 16  # its input needs no gradient
     assert rows["two.second"] == 2 * (2 * 3 * 16 * 16)
     assert counted.backward == rows["two"]
@@ -119,7 +119,7 @@ def test_a_reentrant_checkpoint_leaves_no_backward_work_without_a_module():
     model = Two()
     data = torch.zeros(3, 8, requires_grad=True)
     counted = count(lambda: checkpoint(model, data, use_reentrant=True).sum().backward(), {"two": model})
-    rows = {name: tally.flops for name, tally in counted.by_module_backward().items()}
+    rows = {name: tally.flops for name, tally in counted.by_module(backward=True).items()}
     assert counted.backward == counted.recompute + 2 * counted.forward
     assert rows["two"] == rows["two.first"] + rows["two.second"] == counted.backward
     assert rows["two.first"] == 3 * 2 * 3 * 8 * 16
@@ -212,7 +212,7 @@ def test_a_pool_is_left_as_it_was():
 def test_backward_work_of_two_threads_belongs_to_the_module_around_both():
     model = Beside()
     counted = count(lambda: model(torch.zeros(3, 8)).backward(), {"model": model})
-    assert counted.by_module_backward()["model"].flops == counted.backward == counted.forward
+    assert counted.by_module(backward=True)["model"].flops == counted.backward == counted.forward
 
 
 def test_operators_in_a_thread_that_cannot_be_followed_are_noticed():

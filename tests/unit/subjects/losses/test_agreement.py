@@ -7,7 +7,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 
 from speechmeter.core.errors import DisagreementError  # noqa: E402
-from speechmeter.subjects.losses import agreement, joiner_agreement, loading  # noqa: E402
+from speechmeter.subjects.losses import agreement  # noqa: E402
+from speechmeter.subjects.losses.agreement import TRIALS  # noqa: E402
 from speechmeter.subjects.losses.call import Joint, Pruned  # noqa: E402
 from speechmeter.subjects.losses.known import (  # noqa: E402
     ALL,
@@ -20,7 +21,6 @@ from speechmeter.subjects.losses.known import (  # noqa: E402
     SINGLE,
     Known,
 )
-from speechmeter.subjects.losses.trials import TRIALS  # noqa: E402
 from speechmeter.transducer import oracle_loss, rnnt_loss  # noqa: E402
 
 QUICK = tuple(trial for trial in TRIALS if trial.name != ORIGINAL_SIZE)
@@ -45,7 +45,7 @@ def wrong(**options):
     ],
 )
 def test_our_losses_agree_on_every_trial(name, trials):
-    deviations = found(loading.exact(BY_NAME[name]), trials=trials)
+    deviations = found(BY_NAME[name].implementation(), trials=trials)
     agreement.check(deviations)
     assert [d.skipped for d in deviations] == [None] * len(trials)
     assert max(d.loss for d in deviations) <= 1e-6
@@ -54,7 +54,7 @@ def test_our_losses_agree_on_every_trial(name, trials):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_a_gradient_in_half_precision_may_be_rounded_to_it(dtype):
-    agreement.check(found(loading.exact(OURS), dtype=dtype))
+    agreement.check(found(OURS.implementation(), dtype=dtype))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_a_loss_declares_is_skipped_with_its_words():
     deviations = {d.name: d for d in found(leaking, known)}
     agreement.check(deviations.values())
     assert deviations[NAN_PADDING].skipped == "leaks"
-    assert deviations[INT64].skipped == "takes int32 alone"
+    assert deviations[INT64].skipped == "takes only int32"
     rows = {(m.metric, m.scope): m for m in agreement.measurements(list(deviations.values()))}
     assert rows["loss_deviation.v1", f"label:{NAN_PADDING}"].unavailable == "leaks"
     assert rows["gradient_deviation.v1", f"label:{FEW_FRAMES}"].values[0] < 1e-5
@@ -117,13 +117,13 @@ def test_a_packed_loss_that_gives_only_the_sum_is_judged_on_it():
 @pytest.fixture
 def short(monkeypatch):
     """The pruned loss at a size whose oracle takes no seconds."""
-    monkeypatch.setattr(joiner_agreement, "_LARGE", replace(joiner_agreement._LARGE, sizes=((80, 20),)))
+    monkeypatch.setattr(agreement, "_LARGE", replace(agreement._LARGE, sizes=((80, 20),)))
 
 
 @pytest.mark.usefixtures("short")
 def test_a_pruned_loss_is_judged_with_all_states_and_shown_with_few():
     known = BY_NAME["ours-pruned"]
-    everything, few = joiner_agreement.pruned_deviations(known, loading.pruned(known), "cpu", torch.float32, 0, 5)
+    everything, few = agreement.pruned_deviations(known, known.implementation(), "cpu", torch.float32, 0, 5)
     assert everything.judged
     assert everything.loss <= 1e-6
     assert not few.judged
@@ -133,7 +133,7 @@ def test_a_pruned_loss_is_judged_with_all_states_and_shown_with_few():
 @pytest.mark.usefixtures("short")
 def test_a_pruned_loss_in_half_precision_is_shown_and_not_judged():
     known = BY_NAME["ours-pruned"]
-    deviations = joiner_agreement.pruned_deviations(known, loading.pruned(known), "cpu", torch.bfloat16, 0, 5)
+    deviations = agreement.pruned_deviations(known, known.implementation(), "cpu", torch.bfloat16, 0, 5)
     agreement.check(deviations)
     rows = {(m.metric, m.scope): m for m in agreement.measurements(deviations)}
     everything, few = (d.loss for d in deviations)
@@ -145,7 +145,7 @@ def test_a_pruned_loss_in_half_precision_is_shown_and_not_judged():
 @pytest.mark.usefixtures("short")
 def test_the_joiner_of_a_trial_uses_no_tf32_and_the_setting_is_put_back():
     known, seen, setting = BY_NAME["ours-pruned"], [], torch.backends.cuda.matmul
-    ours, before = loading.pruned(known), setting.allow_tf32
+    ours, before = known.implementation(), setting.allow_tf32
 
     def loss(*given):
         seen.append(setting.allow_tf32)
@@ -154,7 +154,7 @@ def test_the_joiner_of_a_trial_uses_no_tf32_and_the_setting_is_put_back():
     setting.allow_tf32 = True
     try:
         spied = Pruned(ranges=ours.ranges, join=ours.join, loss=loss)
-        joiner_agreement.pruned_deviations(known, spied, "cpu", torch.float32, 0, 5)
+        agreement.pruned_deviations(known, spied, "cpu", torch.float32, 0, 5)
         assert seen == [False, False]
         assert setting.allow_tf32
     finally:
@@ -163,22 +163,22 @@ def test_the_joiner_of_a_trial_uses_no_tf32_and_the_setting_is_put_back():
 
 @pytest.mark.usefixtures("short")
 def test_a_pruned_loss_with_a_fault_is_refused():
-    known, ours = BY_NAME["ours-pruned"], loading.pruned(BY_NAME["ours-pruned"])
+    known, ours = BY_NAME["ours-pruned"], BY_NAME["ours-pruned"].implementation()
     faulty = Pruned(ranges=ours.ranges, join=ours.join, loss=lambda *given: 1.01 * ours.loss(*given))
     with pytest.raises(DisagreementError, match="all states in range"):
-        agreement.check(joiner_agreement.pruned_deviations(known, faulty, "cpu", torch.float32, 0, 5))
+        agreement.check(agreement.pruned_deviations(known, faulty, "cpu", torch.float32, 0, 5))
 
 
 @pytest.mark.parametrize("known", [k for k in ALL if not k.pruned and k.missing() is None and "cpu" in k.devices
                                    and not k.name.startswith("ours")], ids=lambda known: known.name)  # fmt: skip
 def test_every_other_loss_that_is_installed_agrees(known):
-    agreement.check(found(loading.exact(known), known))
+    agreement.check(found(known.implementation(), known))
 
 
 @pytest.mark.usefixtures("short")
 def test_a_loss_with_its_joiner_is_judged_by_all_its_gradients():
     known = BY_NAME["ours-joint"]
-    found = joiner_agreement.joint_deviations(known, loading.joint(known), "cpu", torch.float32, 0, 5)
+    found = agreement.joint_deviations(known, known.implementation(), "cpu", torch.float32, 0, 5)
     assert [deviation.name for deviation in found] == ["random", "original size"]
     agreement.check(found)
 
@@ -187,20 +187,20 @@ def test_a_loss_with_its_joiner_is_judged_by_all_its_gradients():
 @pytest.mark.parametrize("share", [0.999, 1.001])
 def test_a_joiner_with_a_fault_in_its_weight_is_refused(share):
     known = BY_NAME["ours-joint"]
-    right = loading.joint(known)
+    right = known.implementation()
 
     def wrong(sides, labels, ranges, states):
         encoder, predictor, weight, bias = sides
         return right.loss((encoder, predictor, weight * share, bias), labels, ranges, states)
 
     with pytest.raises(DisagreementError, match="on random"):
-        agreement.check(joiner_agreement.joint_deviations(known, Joint(loss=wrong), "cpu", torch.float32, 0, 5))
+        agreement.check(agreement.joint_deviations(known, Joint(loss=wrong), "cpu", torch.float32, 0, 5))
 
 
 @pytest.mark.usefixtures("short")
 def test_a_pruned_joiner_is_judged_with_all_states_in_range():
     known = BY_NAME["ours-pruned-joint"]
-    all_states, few = joiner_agreement.joint_deviations(known, loading.joint(known), "cpu", torch.float32, 0, 5)
+    all_states, few = agreement.joint_deviations(known, known.implementation(), "cpu", torch.float32, 0, 5)
     assert all_states.judged and not few.judged
     assert few.gradient > all_states.gradient
     agreement.check([all_states, few])

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="needs torch")
 from speechmeter.core.errors import SubjectError  # noqa: E402
 from speechmeter.core.stages import run_chain  # noqa: E402
 from speechmeter.core.types import Batch  # noqa: E402
-from speechmeter.subjects.losses import loading, step  # noqa: E402
+from speechmeter.subjects.losses import step  # noqa: E402
 from speechmeter.subjects.losses.call import Labels, packed  # noqa: E402
 from speechmeter.subjects.losses.known import BY_NAME, PACKED, Known  # noqa: E402
 from speechmeter.transducer import oracle_loss  # noqa: E402
@@ -77,7 +77,7 @@ def close(found, truth, by=1e-5):
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_step_gives_the_loss_and_the_gradients_of_its_definition(name, keep):
     output = joiner()
-    stages = step.step_stages(recipe(name, keep=keep), output, loading.exact(BY_NAME[name]))
+    stages = step.step_stages(recipe(name, keep=keep), output, BY_NAME[name].implementation())
     assert [(stage.name, stage.clocked) for stage in stages] == [
         ("input", False),
         ("joiner", True),
@@ -99,9 +99,9 @@ def test_a_step_runs_in_half_precision(name, dtype):
     known, output = BY_NAME[name], joiner().to(dtype)
     made = recipe(name, dtype=dtype, states=5)
     if known.pruned:
-        stages = step.pruned_stages(made, output, None, loading.pruned(known))
+        stages = step.pruned_stages(made, output, None, known.implementation())
     else:
-        stages = step.step_stages(made, output, loading.exact(known))
+        stages = step.step_stages(made, output, known.implementation())
     call = run_chain(stages, batch())[-1]
     close(call.losses, true_step(call, output)[0], by=0.01)
     assert {leaf.grad.dtype for leaf in call.leaves} == {dtype}
@@ -140,7 +140,7 @@ def test_the_loss_alone_starts_from_logits_that_take_a_gradient(known, rows):
 
 def test_a_pruned_step_with_all_states_in_range_is_the_exact_step():
     output = joiner()
-    stages = step.pruned_stages(recipe("ours-pruned", states=5), output, None, loading.pruned(BY_NAME["ours-pruned"]))
+    stages = step.pruned_stages(recipe("ours-pruned", states=5), output, None, BY_NAME["ours-pruned"].implementation())
     assert [stage.name for stage in stages] == ["input", "prune", "joiner", "loss", "backward"]
     call = run_chain(stages, batch())[-1]
     losses, gradients = true_step(call, output)
@@ -151,7 +151,7 @@ def test_a_pruned_step_with_all_states_in_range_is_the_exact_step():
 def test_a_pruned_step_joins_only_the_states_in_range():
     output, seen = joiner(), []
     output.register_forward_hook(lambda module, inputs, logits: seen.append(tuple(logits.shape)))
-    stages = step.pruned_stages(recipe("ours-pruned", states=3), output, None, loading.pruned(BY_NAME["ours-pruned"]))
+    stages = step.pruned_stages(recipe("ours-pruned", states=3), output, None, BY_NAME["ours-pruned"].implementation())
     run_chain(stages, batch())
     assert seen == [(2, 9, 3, VOCABULARY)]
 
@@ -159,7 +159,7 @@ def test_a_pruned_step_joins_only_the_states_in_range():
 def test_a_vocabulary_wider_than_the_outputs_gets_projections_for_the_simple_loss():
     width = step.WIDTH + 8
     sides = torch.nn.ModuleDict({name: joiner(width) for name in ("encoder", "predictor")})
-    pruned = loading.pruned(BY_NAME["ours-pruned"])
+    pruned = BY_NAME["ours-pruned"].implementation()
     stages = step.pruned_stages(recipe("ours-pruned", vocabulary=width), joiner(width), sides, pruned)
     assert torch.isfinite(run_chain(stages, batch())[-1].losses).all()
 

@@ -62,7 +62,7 @@ def test_what_cannot_be_meant_is_refused(name, options, said):
     ("name", "axes", "said"),
     [
         ("ours-pruned", {"part": "loss"}, "no loss alone"),
-        ("ours", {"part": "loss", "keep": "original"}, "about the step"),
+        ("ours", {"part": "loss", "keep": "original"}, "is for `part: step`"),
         ("ours", {"compile": True}, "torch.compile"),
         ("ours", {}, None),
         ("ours", {"dtype": "bfloat16", "device": "cuda:0"}, None),
@@ -162,12 +162,11 @@ def test_speechbrains_division_by_frames_is_undone_in_the_loss_alone():
 def test_speechbrains_loss_is_found_without_torchaudio_and_refuses_the_cpu_itself():
     import torch
 
-    from speechmeter.subjects.losses import loading
     from speechmeter.subjects.losses.call import Labels
 
     labels = Labels.drawn(((4, 2),), 5, "int32", torch.Generator().manual_seed(0))
     with pytest.raises(ValueError, match="'cuda' device"):
-        loading.exact(BY_NAME["speechbrain"])(torch.zeros(1, 4, 3, 5), labels)
+        BY_NAME["speechbrain"].implementation()(torch.zeros(1, 4, 3, 5), labels)
 
 
 def test_every_trap_stands_in_the_documentation():

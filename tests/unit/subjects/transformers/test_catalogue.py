@@ -7,7 +7,7 @@ import pytest
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 
-from speechmeter.subjects.transformers.catalogue import (  # noqa: E402
+from speechmeter.subjects.transformers.sources import (  # noqa: E402
     FRAMES,
     HEADS,
     SOUND,
@@ -76,7 +76,7 @@ def test_models_that_do_not_hear_are_no_encoders():
 
 def test_looking_it_up_imports_nothing_heavy():
     code = (
-        "import sys; from speechmeter.subjects.transformers import catalogue; catalogue.natural_head('whisper');"
+        "import sys; from speechmeter.subjects.transformers import sources; sources.natural_head('whisper');"
         "sys.exit(any(name in sys.modules for name in ('torch', 'transformers')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,8 +2,9 @@
 
 import pytest
 
+from speechmeter.core.errors import SubjectError
 from speechmeter.subjects.common import PINNED_TOKENS
-from speechmeter.subjects.transformers.lengths import contradiction, lengths_of
+from speechmeter.subjects.transformers.lengths import check_lengths, lengths_of
 
 
 @pytest.mark.parametrize(
@@ -41,8 +42,18 @@ def test_a_length_may_follow_the_source():
     assert lengths_of({"max_len_a": 0.1}, random=False).bounds(2) == {"max_new_tokens": 1}
 
 
-def test_axes_that_contradict_each_other_are_told():
-    assert contradiction({"max_new_tokens": 5, "max_len_a": 1.0})
-    assert contradiction({"max_new_tokens": 5, "max_len_b": 1})
-    assert contradiction({"max_new_tokens": 5, "min_new_tokens": 6})
-    assert contradiction({"max_new_tokens": 5, "min_new_tokens": 5, "max_len_a": None}) is None
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"max_new_tokens": 5, "max_len_a": 1.0},
+        {"max_new_tokens": 5, "max_len_b": 1},
+        {"max_new_tokens": 5, "min_new_tokens": 6},
+    ],
+)
+def test_axes_that_contradict_each_other_are_refused(axes):
+    with pytest.raises(SubjectError, match="max_new_tokens"):
+        check_lengths(axes)
+
+
+def test_axes_that_fit_together_are_taken():
+    check_lengths({"max_new_tokens": 5, "min_new_tokens": 5, "max_len_a": None})

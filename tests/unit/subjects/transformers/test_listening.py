@@ -62,7 +62,7 @@ def test_frames_are_paired_where_the_model_hears_pairs():
 
 def test_what_the_model_cannot_take_is_said_when_it_was_not_known_before():
     hears = TransformersSubject().prepare(case_of("speech_to_text"), "cpu").stages[0].fn
-    with pytest.raises(SubjectError, match="takes features of 80 bands, and is fed features of 7"):
+    with pytest.raises(SubjectError, match="takes features of 80 bands, but its input has 7"):
         hears(Batch(data=np.zeros((1, 9, 7), np.float32), items=1, lengths=(9,)))
     with pytest.raises(SubjectError, match="hears sound, and what it is fed is text"):
         hears(Batch(data=("a line",), items=1, lengths=(2,)))

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="needs torch")
 
 from speechmeter.core.errors import SubjectError  # noqa: E402
 from speechmeter.core.types import Batch  # noqa: E402
-from speechmeter.subjects.transformers.reading import Ids, read_text  # noqa: E402
+from speechmeter.subjects.transformers.inputs import Ids, read_text  # noqa: E402
 
 CONFIG = SimpleNamespace(vocab_size=1000, pad_token_id=0, eos_token_id=2, bos_token_id=1)
 
@@ -56,5 +56,5 @@ def test_a_tokenizer_reads_lines_but_not_ids():
 
 
 def test_a_model_that_reads_says_so_when_it_is_fed_sound():
-    with pytest.raises(SubjectError, match="this model reads text"):
+    with pytest.raises(SubjectError, match="this model takes text"):
         read_text(CONFIG, None, end=False)(Batch(data=torch.zeros(1, 100).numpy(), items=1))

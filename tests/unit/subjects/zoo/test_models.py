@@ -8,7 +8,7 @@ pytest.importorskip("torch", reason="needs torch")
 
 import torch
 
-from speechmeter.subjects.zoo.conformer import BLANK, ConformerCtc, RelativeAttention, Scores, _distances, greedy
+from speechmeter.subjects.zoo.conformer import BLANK, ConformerCtc, RelativeAttention, Scores, distances_of, greedy
 from speechmeter.subjects.zoo.recurrent import AutoregressivePredictor
 from speechmeter.subjects.zoo.transformer import MaskedAcoustic, sinusoids, split_heads
 
@@ -78,7 +78,7 @@ def test_relative_attention_scores_every_pair_by_its_distance():
         distance = (query[0, :, i] + layer.distance_bias) * far
         scores[0, :, i, j] = (content + distance).sum(dim=-1) / 8
     expected = layer.output((scores.softmax(dim=-1) @ value).transpose(1, 2).flatten(2))
-    close(layer(states, _distances(states), None), expected)
+    close(layer(states, distances_of(states), None), expected)
 
 
 def test_the_conformer_attends_to_no_padding():

@@ -1,4 +1,4 @@
-"""Fields of the formats beyond the plain ones, and how a format is told."""
+"""Fields of the formats beyond the plain ones, and how a format is recognised."""
 
 import gzip
 import json
@@ -8,7 +8,7 @@ import pytest
 from speech_sets import KINDS, waves, write_sounds
 
 from speechmeter.core.errors import InputError
-from speechmeter.workloads.manifests.formats import read, told
+from speechmeter.workloads.manifests.formats import read, recognised
 from speechmeter.workloads.manifests.utterance import Refused, Utterance
 
 
@@ -20,10 +20,10 @@ def one(path, text, **keywords):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_format_is_told_by_what_the_path_holds(kind, tmp_path):
+def test_the_format_is_recognised_by_what_the_path_holds(kind, tmp_path):
     items = waves(2)
     write_sounds(tmp_path / "sound", items)
-    assert told(KINDS[kind](tmp_path, items)) == kind.removesuffix(" with segments")
+    assert recognised(KINDS[kind](tmp_path, items)) == kind.removesuffix(" with segments")
 
 
 @pytest.mark.parametrize("kind", ["nemo", "lhotse", "wenet"])
@@ -81,13 +81,15 @@ def test_a_gzip_file_with_a_bad_byte_or_without_measure_is_refused(tmp_path, mon
         list(read(tmp_path / "set.jsonl.gz", "nemo"))
 
 
-def test_what_cannot_be_told_is_refused_with_the_formats(tmp_path):
+def test_an_unknown_format_is_refused_with_the_formats(tmp_path):
     (tmp_path / "a.list").write_text("shard_000.tar\nshard_001.tar\n")
-    with pytest.raises(InputError, match=r"cannot be told: line 1: not JSON.*; say it with format: fairseq, nemo"):
-        told(tmp_path / "a.list")
+    with pytest.raises(
+        InputError, match=r"is not recognised: line 1: not JSON.*; name the format with `format`: one of fairseq, nemo"
+    ):
+        recognised(tmp_path / "a.list")
     (tmp_path / "a.csv").write_text("name,sound\n")
     with pytest.raises(InputError, match="neither a column ID nor file_name"):
-        told(tmp_path / "a.csv")
+        recognised(tmp_path / "a.csv")
 
 
 def test_letters_beside_a_tsv_become_words(tmp_path):
@@ -150,8 +152,8 @@ def test_a_cut_is_a_part_of_one_channel(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"type": "MixedCut", "tracks": []}, "MixedCut is in no file"),
-        ({"type": "PaddingCut"}, "PaddingCut is in no file"),
+        ({"type": "MixedCut", "tracks": []}, "the sound of a MixedCut is in no file"),
+        ({"type": "PaddingCut"}, "the sound of a PaddingCut is in no file"),
         ({"recording": {"sources": [], "transforms": [{"name": "Speed"}]}}, "transforms"),
         ({"recording": {"sources": [{"type": "command", "channels": [1], "source": "sox |"}]}}, "is a command"),
         ({"recording": {"sources": [{"type": "file", "channels": [0], "source": "a.wav"}]}}, "no source has channel 1"),
@@ -171,7 +173,7 @@ def test_cuts_whose_sound_is_in_no_file_are_refused(changes, why, tmp_path):
     [
         ("a", "no recording, start and end"),
         ("a other 0 1", "no recording 'other'"),
-        ("a rec 2 1", "does not last"),
+        ("a rec 2 1", r"the end (1 s) must be after the start (2 s)"),
         ("a rec x 1", "start is 'x'"),
         ("a rec 0 y", "could not convert"),
     ],
@@ -217,7 +219,7 @@ def test_a_file_of_an_installed_package_is_found_and_the_package_is_not_imported
 def test_a_file_beside_a_tsv_must_have_a_line_for_each_item(suffix, lines, tmp_path):
     (tmp_path / "set.tsv").write_text("/data\na.flac\t160\nb.flac\t160\n")
     (tmp_path / f"set{suffix}").write_text("word\n" * lines)
-    with pytest.raises(InputError, match=rf"2 items in set.tsv, {lines} lines? in set\{suffix}"):
+    with pytest.raises(InputError, match=rf"set.tsv has 2 items and set\{suffix} has {lines} lines?: they"):
         list(read(tmp_path / "set.tsv"))
 
 
@@ -233,7 +235,7 @@ def test_texts_in_kaldi_that_are_about_no_item_are_refused(segments, tmp_path):
     if segments:
         (tmp_path / "segments").write_text("utt1 rec1 0 1\n")
     (tmp_path / "text").write_text("other1 hello\n")
-    with pytest.raises(InputError, match="stands in text, whose first is 'other1'"):
+    with pytest.raises(InputError, match="is in text, whose first id is 'other1'"):
         list(read(tmp_path))
     name = "utt1" if segments else "rec2"
     (tmp_path / "text").write_text(f"other1 hello\n{name} you\n")
@@ -268,13 +270,13 @@ def test_a_text_that_is_none_refuses_its_item(name, line, key, tmp_path):
 def test_json_lines_that_are_no_list_are_refused_with_the_cause(content, why, tmp_path):
     (tmp_path / "set.jsonl").write_bytes(content)
     with pytest.raises(InputError, match=why):
-        told(tmp_path / "set.jsonl")
+        recognised(tmp_path / "set.jsonl")
 
 
 def test_a_sound_file_in_place_of_a_list_is_pointed_to_audio(tmp_path):
     (tmp_path / "a.WAV").write_bytes(b"RIFF")
-    with pytest.raises(InputError, match="is a sound file, not a list of them; feed it with --audio"):
-        told(tmp_path / "a.WAV")
+    with pytest.raises(InputError, match="is a sound file, not a list of them; use `audio`"):
+        recognised(tmp_path / "a.WAV")
 
 
 def test_hidden_files_are_passed_over_and_files_of_one_stem_keep_their_endings(tmp_path):

@@ -7,13 +7,13 @@ from speech_sets import KINDS, RATE, waves, write_sounds
 
 from speechmeter.core.errors import InputError
 from speechmeter.workloads.manifests.write import write
-from speechmeter.workloads.selection import Choice, entries, select
+from speechmeter.workloads.selection import Choice, select
 from speechmeter.workloads.sound import Taste
 
 
 def subset(source, target, **choice):
     wanted = Choice(manifest=source, **choice)
-    return write(target, entries(select(wanted), wanted))
+    return write(target, select(wanted), wanted.taste)
 
 
 def content(path):
@@ -72,8 +72,8 @@ def test_a_tsv_counts_samples_of_the_file_and_json_lines_true_seconds(tmp_path):
     [
         ("npy", "set.tsv", "in the list itself"),
         ("npy", "set.jsonl", "in the list itself"),
-        ("kaldi with segments", "set.tsv", "parts of one"),
-        ("npy", "set.csv", "does not say a format"),
+        ("kaldi with segments", "set.tsv", "parts of a file"),
+        ("npy", "set.csv", "has no known ending"),
     ],
 )
 def test_what_a_format_cannot_hold_is_refused_and_nothing_is_written(kind, target, what, tmp_path):

@@ -5,10 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from speechmeter.workloads.shapes.batching import COLUMNS, Rule, cells, cells_padded, grouped
+from speechmeter.workloads.shapes.batching import COLUMNS, Rule, batch_facts, cells, cells_padded, grouped
 from speechmeter.workloads.shapes.generator import generate
-from speechmeter.workloads.shapes.statistics import batch_facts, correlation, spreads
-from speechmeter.workloads.shapes.table import SUBSAMPLED, Shapes
+from speechmeter.workloads.shapes.table import SUBSAMPLED, Shapes, correlation, spreads
 
 
 def table(rows):

@@ -30,9 +30,9 @@ def test_frames_come_from_seconds_and_tokens_from_the_list(listed, how, tokens):
     assert found.shapes.rows.tolist() == [[101, tokens[0]], [1376, tokens[1]], [7, tokens[2]]]
     assert (found.left_out.count, found.left_out.of) == (2, 5)
     short, untold = found.left_out.first
-    assert short == ("c", "has 6 frames, of which nothing is left after 4× subsampling")
+    assert short == ("c", "has 6 frames, and 4× subsampling leaves none of them")
     assert untold[0] == "e"
-    assert untold[1] == ("states no number of tokens in a field `tokens`" if how == "field" else "has no text")
+    assert untold[1] == ("the list states no number of tokens in a field tokens" if how == "field" else "has no text")
 
 
 def cut(**fields):
@@ -94,7 +94,7 @@ def test_a_list_of_nothing_usable_is_refused(listed):
     listed.write_text("{}\n" + json.dumps(LINES[2]) + "\n")
     with pytest.raises(InputError, match="2 of 2 items left out"):
         from_list(listed, counted("words"), format="nemo")
-    with pytest.raises(InputError, match="take one of field, words, characters"):
+    with pytest.raises(InputError, match="use one of field, words, characters"):
         counted("letters")
 
 
@@ -113,13 +113,13 @@ def test_what_is_no_model_is_refused(tmp_path):
     pytest.importorskip("sentencepiece")
     (tmp_path / "a.model").write_bytes(b"nothing of the kind")
     for name in ("a.model", "absent.model"):
-        with pytest.raises(InputError, match="is no sentencepiece model"):
+        with pytest.raises(InputError, match="is not a sentencepiece model"):
             pieces(tmp_path / name)
 
 
 def test_a_list_without_numbers_of_tokens_points_to_ways_of_counting(tmp_path):
     path = tmp_path / "set.jsonl"
     path.write_text('{"audio_filepath": "a.wav", "duration": 2.0, "text": "one two"}\n')
-    with pytest.raises(InputError, match="count them with --tokens words or --tokens characters"):
+    with pytest.raises(InputError, match="use `tokens: words` or `tokens: characters`"):
         from_list(path, counted("field"))
     assert from_list(path, counted("words")).shapes.rows.tolist() == [[200, 2]]

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from conftest import make_case
+from declared_options import check_as_in_a_plan
 
 from speechmeter.core import metrics
 from speechmeter.core.batches import Batches
@@ -27,7 +28,7 @@ def case_of(axes=None, seed=0, **options):
 
 def made(axes=None, **options):
     case = case_of(axes, **options)
-    ShapeWorkload().check(case)
+    check_as_in_a_plan(ShapeWorkload(), case)
     return ShapeWorkload().batches(case)
 
 
@@ -82,22 +83,22 @@ def test_frames_are_raw_or_subsampled_as_asked():
     ("axes", "options", "what"),
     [
         ({"batch": 4, "max_frames": 900}, {}, "exclude each other; leave batch at 30"),
-        ({"pairing": "columns"}, {}, "nothing is sorted here; add sort: descending"),
-        ({"pairing": "columns", "max_frames": 900, "sort": "none"}, {}, "nothing is sorted here"),
-        ({"batch": 101}, {}, "100 rows make no batch of 101"),
-        ({}, {"first": 3}, "first is 3, and there are 3 batches"),
+        ({"pairing": "columns"}, {}, "pairing: columns needs a sort; add `sort: descending`"),
+        ({"pairing": "columns", "max_frames": 900, "sort": "none"}, {}, "pairing: columns needs a sort"),
+        ({"batch": 101}, {}, "100 rows do not fill a batch of 101"),
+        ({}, {"first": 3}, "first is 3, and the 3 batches have the numbers 0 to 2"),
         ({}, {"frames": "raw"}, "a.tsv holds subsampled frames"),
         ({}, {"frames": "mel"}, "frames takes one of raw, subsampled, not 'mel'"),
         ({"subsampling": 8}, {"frames": "raw"}, "raw frames are not subsampled"),
-        ({}, {"count": 0}, "count takes a whole number from 1 on, not 0"),
-        ({}, {"first": -1}, "first takes a whole number from 0 on"),
-        ({}, {"steps": True}, "steps takes a whole number from 1 on, not True"),
-        ({}, {"count": 10**12}, "count takes a whole number"),
+        ({}, {"count": 0}, "count must be at least 1, not 0"),
+        ({}, {"first": -1}, "first must be at least 0"),
+        ({}, {"steps": True}, "steps takes a whole number, not True"),
+        ({}, {"count": 10**12}, "count must be at most 10,000,000"),
         ({}, {"file": 3}, "file takes a path, not 3"),
         ({}, {"file": "absent.pt"}, "there is no file 'absent.pt'"),
     ],
 )
 def test_what_makes_no_batches_is_refused(path, axes, options, what):
     with pytest.raises(InputError) as refused:
-        ShapeWorkload().check(case_of(axes, **{"file": path, **options}))
+        check_as_in_a_plan(ShapeWorkload(), case_of(axes, **{"file": path, **options}))
     assert what in str(refused.value)

@@ -1,0 +1,79 @@
+"""What `speechmeter show` prints: tables of a run, or the definition of a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from speechmeter.analysis.assumed import read_assumptions
+from speechmeter.analysis.estimate import STATISTICS
+from speechmeter.core.errors import InputError
+from speechmeter.core.hosts import hosts_apart
+from speechmeter.core.plugins import nearest
+from speechmeter.report.absent import refuse_absent
+from speechmeter.report.choose import tables
+from speechmeter.report.explaining import explain
+from speechmeter.report.growth import read_at
+from speechmeter.report.methods.paragraph import WORD, methods, written
+from speechmeter.report.tables import Table, with_notes
+from speechmeter.store.run_dir import RunDir, unfinished
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """Tables of a run; of the view `methods` a text instead. `unfinished` says what is left to measure."""
+
+    tables: Sequence[Table] = ()
+    text: str = ""
+    unfinished: str = ""
+    empty: bool = False
+
+
+def shown(
+    run: Path,
+    metric: str | None = None,
+    *,
+    format: str = "table",
+    statistic: str = "geomean",
+    beside: bool = False,
+    modules: str | None = None,
+    sort: str | None = None,
+    limit: int | None = None,
+    assume: Sequence[str] = (),
+    at: Sequence[str] = (),
+) -> Shown:
+    """The tables of a run for a view or a metric; without one, the first figure of each meter.
+
+    Raises InputError for an option that does not go with the view, and where the run has no such figures.
+    """
+    if statistic not in STATISTICS:
+        raise InputError(f"unknown statistic {statistic!r}", key="statistic", fix=nearest(statistic, list(STATISTICS)))
+    for key, given, view in (("filter", modules, "modules"), ("at", at, "growth"), ("assume", assume, "energy")):
+        if given and metric != view and not (key == "assume" and metric is None):
+            raise InputError(f"it applies to the view {view} only", key=key, fix=f"add `metric: {view}`")
+    store = RunDir.existing(run)
+    stored = store.records()
+    left = unfinished(run, stored)
+    if metric == WORD:
+        return Shown(text=written(methods(stored, store.environments(), statistic), format), unfinished=left)
+    records = hosts_apart(stored)
+    found = tables(
+        records,
+        metric,
+        statistic,
+        read_assumptions(assume),
+        modules,
+        beside=beside,
+        at=read_at(at),
+        sort=sort,
+        limit=limit,
+        where="--metric",
+    )
+    refuse_absent(found, records, metric, run, beside=beside)
+    return Shown(tables=with_notes(found, store.notes), unfinished=left, empty=not records)
+
+
+def explained(name: str, run: Path | None = None) -> str:
+    """The full definition of a metric, or what a view shows. A run decides what `memory` means in it."""
+    return explain(name, hosts_apart(RunDir.existing(run).records()) if run is not None else ())

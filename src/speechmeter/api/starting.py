@@ -1,0 +1,320 @@
+"""Before anything is measured: the study that a user asks for, what of it can be refused, and what a run would do."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from speechmeter.analysis.stopping import Rounds
+from speechmeter.api.searching import check_search, search_lines, search_of
+from speechmeter.core.errors import DeviceError, InputError, RunDirError
+from speechmeter.core.machine import available_cores, host_name
+from speechmeter.core.types import BASELINE, CONTENT_HASHES, VARIANT, Case, Skip
+from speechmeter.launch.cluster import Machines, Requirements, find_machines
+from speechmeter.launch.executors import THIS, all_exact
+from speechmeter.launch.offline import offline
+from speechmeter.launch.preflight import check_baseline, preflight
+from speechmeter.launch.schedule import Forecast, Sweep, earlier_walls, forecast, pending
+from speechmeter.plan.overrides import Override, from_flag, from_models, from_set
+from speechmeter.plan.study import Study, study_from_file, study_from_flags, study_of_run, tour
+from speechmeter.store.run_dir import RunDir, is_free, is_run, new_run
+
+Launcher = Literal["subprocess", "inline", "ray"]
+
+TOUR = "tour"
+"""The name of the built-in plan."""
+_CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within", "markdown")
+"""Keys of a plan that its cases do not depend on: a resumed run may change them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a study is run; none of it is part of a case's identity."""
+
+    output: Path | None = None
+    launcher: Launcher = "subprocess"
+    address: str | None = None
+    baseline_python: str | None = None
+    resume: bool = False
+    retry_failed: bool = False
+    force: bool = False
+    offline: bool = False
+
+    @property
+    def baseline_path(self) -> str | None:
+        """Where the other interpreter is: a bare name is looked for in PATH; what is not found is as it was given."""
+        return self.baseline_python and (shutil.which(self.baseline_python) or self.baseline_python)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What a run would do: its cases with their rounds, what is left out and why, and how long it may take.
+
+    `most_rounds` is 0 where the number of rounds is fixed. Of a search there are lines only.
+    """
+
+    cases: Sequence[tuple[Case, int]] = ()
+    most_rounds: int = 0
+    skipped: Sequence[Skip] = ()
+    unavailable: Sequence[Skip] = ()
+    forecast: Forecast | None = None
+    search_lines: Sequence[str] = ()
+
+
+def study_of(
+    plan: Path | None,
+    *,
+    models: Sequence[str] = (),
+    axes: Mapping[str, str | None],
+    keys: Mapping[str, Any],
+    sets: Sequence[str] = (),
+    quick: bool = False,
+    resumed: Path | None = None,
+    trust: bool = False,
+) -> Study:
+    """The study of a plan file with options laid over it; without a file, of the options alone.
+
+    Without a file and a model, it is that of the `resumed` run, or the built-in tour. `axes` are texts such as `1,5`,
+    `keys` other keys of a plan, `sets` texts such as `threads=2`.
+    """
+    rounds = keys.get("rounds")
+    if quick and rounds is not None:
+        raise InputError("`quick` is one round, so it excludes another number", key="rounds", fix="give one of the two")
+    number = int(rounds) if isinstance(rounds, str) and rounds.isdigit() else rounds
+    given = {**keys, "rounds": 1 if quick else number}
+    overrides = [from_models(models)] if models else []
+    overrides += [from_flag(key, text) for key, text in axes.items() if text is not None]
+    overrides += [
+        Override(path=(key,), value=value, where=f"--{key.replace('_', '-')}")
+        for key, value in given.items()
+        if value is not None
+    ]
+    overrides += [from_set(text) for text in sets]
+    if plan is not None:
+        return study_from_file(plan, overrides, trust=trust)
+    if any(override.path == ("models",) for override in overrides):
+        return study_from_flags(overrides)
+    if resumed is not None:
+        return study_of_run(RunDir.existing(resumed).plan_path, overrides, trust=trust)
+    return tour(overrides)
+
+
+def remarks(study: Study, options: Options) -> list[str]:
+    """What a user should know before the run starts, in a line each: unused files, and inputs that changed."""
+    return [*study.notes, *changed_data(study, options)]
+
+
+def changed_data(study: Study, options: Options) -> list[str]:
+    """What a resumed run would measure anew because a list, folder or file is not what it was, in a line each."""
+    if not options.resume or options.output is None or not is_run(options.output):
+        return []
+    planned = {case.id: case for case in study.cells.cases}
+    held = {record.case.id: record for record in RunDir(options.output).records()}
+    stale = {_apart_from_content(record.case): record for key, record in held.items() if key not in planned}
+    found: dict[str, None] = {}
+    for key, case in planned.items():
+        earlier = stale.get(_apart_from_content(case)) if key not in held else None
+        if earlier is not None:
+            since = earlier.started[:16].replace("T", " ") or "this run began"
+            found[
+                f"{case.workload.source} changed since {since}: its cases are measured again, beside the old ones"
+            ] = None
+    return list(found)
+
+
+def _apart_from_content(case: Case) -> str:
+    """The id that a case would have whatever its file or folder holds."""
+    options = {key: value for key, value in case.workload.options.items() if key not in CONTENT_HASHES}
+    return replace(case, workload=replace(case.workload, options=options)).id
+
+
+def outlook(study: Study, options: Options) -> Outlook:
+    """What a run of this study would do. Raises InputError for anything that can be refused beforehand."""
+    sweep = check_study(study, options)
+    if study.plan.find is not None:
+        return Outlook(search_lines=search_lines(search_of(study, sweep)))
+    held = options.resume and options.output is not None and is_run(options.output)
+    records = RunDir(options.output).records() if held and options.output is not None else []
+    pairs = list(pending(sweep, sweep.finished(records)))
+    left_out = {skip.case.id for skip in sweep.unavailable}
+    measured = [case for case in sweep.cases if case.id not in left_out]
+    return Outlook(
+        cases=[(case, sum(other.id == case.id for other, _ in pairs)) for case in measured],
+        most_rounds=sweep.rounds.most if sweep.rounds.adaptive else 0,
+        skipped=sweep.skipped,
+        unavailable=sweep.unavailable,
+        forecast=forecast(pairs, study.plan.limits.value(), earlier_walls([Path("runs")])),
+    )
+
+
+def check_study(study: Study, options: Options) -> Sweep:
+    """The sweep of this study. Raises InputError for anything that can be refused beforehand."""
+    check_options(study, options)
+    with machines_for(study, options) as machines:
+        return sweep_of(study, options, machines)
+
+
+@contextmanager
+def machines_for(study: Study, options: Options) -> Iterator[Machines | None]:
+    """The machines of a cluster, all of them asked about every case; None where this machine measures.
+
+    While it lasts the network is left alone where that is asked. Raises InputError without a cluster, and for a case
+    that fits none of its machines.
+    """
+    if options.launcher != "ray":
+        with offline(options.offline):
+            yield None
+        return
+    from speechmeter.launch import ray
+
+    plan = study.plan
+    requirements = Requirements(
+        cases=study.cells.cases,
+        limits=plan.limits.value(),
+        kinds={str(device): kind for device, kind in plan.kind.items()},
+        offline=options.offline,
+        speech=plan.speech_files(),
+        trace=plan.trace_options(),
+        origin=study.place,
+    )
+    with ray.opened(options.address) as cluster:
+        yield find_machines(cluster, requirements)
+
+
+def sweep_of(study: Study, options: Options, machines: Machines | None) -> Sweep:
+    """What is measured, how often, and what is left out because it is not available."""
+    unavailable: Sequence[Skip]
+    if machines is not None:
+        unavailable = machines.absent
+    else:
+        unavailable = preflight(study.cells.cases, study.plan.limits.value(), origin=study.place)
+    cases = list(study.cells.cases)
+    if options.baseline_path is not None:
+        check_baseline(options.baseline_path)
+        unavailable = [replace(skip, case=case) for skip in unavailable for case in _variants(skip.case)]
+        cases = [variant for case in cases for variant in _variants(case)]
+    plan = study.plan
+    if all_exact({name for case in study.cells.cases for name in case.meters}):
+        least = most = 1  # a second count would be the same
+    elif plan.rounds == "auto":
+        least, most = plan.min_rounds, plan.max_rounds
+    else:
+        least = most = plan.rounds
+    return Sweep(
+        cases=cases,
+        rounds=Rounds(least=least, most=most, precision=plan.precision),
+        run_s=plan.limits.run_s,
+        skipped=study.cells.skipped,
+        unavailable=unavailable,
+        retry_failed=options.retry_failed,
+    )
+
+
+def _variants(case: Case) -> list[Case]:
+    """The same case for the other interpreter and for this one, to be measured side by side."""
+    return [case.with_axes(**{VARIANT: variant}) for variant in (BASELINE, THIS)]
+
+
+def check_options(study: Study, options: Options) -> None:
+    """Raise InputError for options that exclude each other, or do not go with the study or with the output."""
+    if options.resume and options.output is None:
+        raise RunDirError("the run to continue is not named", key="resume", fix="name its directory with `output`")
+    if options.retry_failed and not options.resume:
+        raise InputError(
+            "only a resumed run has failed cases to repeat", key="retry_failed", fix="add `resume` and `output`"
+        )
+    if options.address is not None and options.launcher != "ray":
+        raise InputError("only a cluster has an address", key="address", fix="add `launcher: ray`")
+    if options.launcher != "subprocess" and options.baseline_python is not None:
+        raise InputError(
+            f"the launcher {options.launcher} has one interpreter only",
+            key="baseline_python",
+            fix="use `launcher: subprocess`",
+        )
+    pinned = [case for case in study.cells.cases if case.axes.cores != len(available_cores())]
+    if options.launcher == "inline" and pinned:
+        raise DeviceError(
+            "the launcher inline measures in this process, so it cannot limit the cores",
+            where=study.place(pinned[0], "cores"),
+            fix="use `launcher: subprocess`",
+        )
+    check_search(study, options.launcher, two_interpreters=options.baseline_python is not None)
+    if options.output is not None:
+        check_output(options.output, study, options)
+
+
+def default_output(study: Study) -> Path:
+    """`runs/<time>-<plan>`, a directory that does not exist yet."""
+    plain_name = re.sub(r"[^\w.-]+", "-", study.plan.name).strip(".-") or "run"
+    return new_run(plain_name[:80])
+
+
+def check_output(output: Path, study: Study, options: Options) -> None:
+    """Raise RunDirError for a directory that is not free, unless it is to be resumed or replaced."""
+    if options.resume and is_run(output):
+        _check_same_plan(output, study)
+        _check_same_interpreters(output, two=options.baseline_python is not None)
+        if study.plan.find is not None:
+            _check_same_host(output)
+        return
+    if is_free(output) or (options.force and is_run(output)):
+        return
+    if is_run(output):
+        raise RunDirError(
+            "the output directory already contains a run",
+            where=str(output),
+            fix="use `resume` to continue it, `force` to replace it, or another `output`",
+        )
+    raise RunDirError("it exists and is not a run directory", where=str(output), fix="choose another `output`")
+
+
+def _check_same_plan(output: Path, study: Study) -> None:
+    """A run is resumed with the cases it was begun with; rounds and limits may change."""
+    stored = RunDir(output).plan_path
+    if not stored.is_file():
+        return
+    begun = study_of_run(stored, trust=True)
+    if {case.id for case in begun.cells.cases} != {case.id for case in study.cells.cases}:
+        changed = _first_difference(begun.plan.to_plain(), study.plan.to_plain())
+        raise RunDirError(
+            f"this run was begun with another plan ({changed})",
+            where=str(output),
+            fix="resume it with the same plan, or choose another `output`",
+        )
+
+
+def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    for key in dict.fromkeys([*begun, *now]):
+        if begun.get(key) != now.get(key) and key not in _CHANGEABLE:
+            return f"{key}: {begun.get(key)!r} then, {now.get(key)!r} now"
+    if begun.get("limits") != now.get("limits") and now.get("find"):  # what fits depends on them
+        return f"limits: {begun.get('limits')!r} then, {now.get('limits')!r} now"
+    return "this machine gives other cores or audio"
+
+
+def _check_same_interpreters(output: Path, *, two: bool) -> None:
+    """Cases of one interpreter and of two are other cases, whatever the plan says."""
+    measured = [record for record in RunDir(output).records() if record.status != "skipped"]  # those are of neither
+    if measured and not any((VARIANT in record.case.axes) is two for record in measured):
+        begun, fix = ("without", "leave it out") if two else ("with", "add it")
+        raise RunDirError(
+            f"this run was begun {begun} `baseline_python`",
+            where=str(output),
+            fix=f"{fix}, or choose another `output`",
+        )
+
+
+def _check_same_host(output: Path) -> None:
+    """A search builds on what fitted before, which says nothing about another machine."""
+    others = {record.host for record in RunDir(output).records()} - {host_name()}
+    if others:
+        raise RunDirError(
+            f"this search was begun on {', '.join(sorted(others))}, and this machine is {host_name()}",
+            where=str(output),
+            fix="choose another `output`, and merge both runs afterwards",
+        )

@@ -1,0 +1,86 @@
+"""How the command words an error: keys as the flags of the command that was called, and how to continue a run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from speechmeter.core.errors import Spell, StoppedRun, as_plan
+
+_RUN = "run"
+_LINE_OF_FILE = re.compile(r":\d+$")
+
+
+def as_typed(app: typer.Typer, argv: Sequence[str], where: str | None = None) -> Spell:
+    """How a key is typed for the command in `argv`: `resume` is `--resume`, and any key of a plan is `--set key=value`.
+
+    Keys of a plan stay as they are in a message about a line of a file: that is what its reader edits.
+    """
+    command: Any = typer.main.get_command(app)  # of the click that typer brings, under a name of its own
+    for word in argv:
+        command = getattr(command, "commands", {}).get(word, command)
+    flags = {
+        str(option.name).rstrip("_"): max(option.opts, key=len)
+        for option in command.params
+        if option.param_type_name == "option"
+    }
+    flags |= {"models": flags["model"]} if "model" in flags else {}
+    in_file = where is not None and _LINE_OF_FILE.search(where) is not None
+
+    def spell(key: str, value: str) -> str:
+        of_plan = command.name == _RUN and _is_plan_key(key)
+        if of_plan and in_file:
+            return as_plan(key, value)
+        if key in flags:
+            return f"{flags[key]} {value}".rstrip()
+        if of_plan:
+            return f"--set {key}={value}" if value else f"--set {key}"
+        return as_plan(key, value)
+
+    return spell
+
+
+def _is_plan_key(key: str) -> bool:
+    from speechmeter.core.axes import CORE_AXES, SHARED_AXES, axis_names
+    from speechmeter.plan.schema import Plan
+
+    return key != "name" and key.partition(".")[0] in {*Plan.model_fields, *axis_names((*CORE_AXES, *SHARED_AXES))}
+
+
+def stop_lines(stop: StoppedRun, argv: Sequence[str], spell: Spell = as_plan) -> str:
+    """What a run that ended early leaves: how far it came, where it is, and the command that continues it.
+
+    `argv` are the words behind `speechmeter` that began it.
+    """
+    lines = [f"speechmeter: {stop.message(spell)}"]
+    if stop.run is not None and argv and argv[0] == _RUN:
+        lines.append(f"to continue: {resume_command(argv, stop.run, stop.resume_with)}")
+    return "\n".join(lines)
+
+
+def resume_command(argv: Sequence[str], run: Path, options: Mapping[str, str] | None = None) -> str:
+    """The same words with `--resume -o RUN`, quoted for a shell. `options` replace those that were given."""
+    replaced = {f"--{key.replace('_', '-')}": value for key, value in (options or {}).items()}
+    words = [word for option in replaced.items() for word in option]
+    kept = _without(argv, ("-o", "--output", *replaced))
+    return shlex.join(["speechmeter", *kept, *words, "--resume", "-o", str(run)])
+
+
+def _without(argv: Sequence[str], valued: Sequence[str]) -> Iterator[str]:
+    """The words without these flags and their values, and without `--resume` and `--force`.
+
+    A value may be a word of its own, or be joined to its flag (`--output=a`, `-oa`).
+    """
+    words = iter(argv)
+    for word in words:
+        flag, equals, _ = word.partition("=")
+        if flag in valued:
+            if not equals:
+                next(words, None)
+        elif word not in {"--resume", "--force"} and not (word.startswith("-o") and not word.startswith("--")):
+            yield word
