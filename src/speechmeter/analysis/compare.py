@@ -11,12 +11,15 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import fmean, median
 from typing import Literal
 
 from speechmeter.analysis import quality
 from speechmeter.analysis.derived import round_value
 from speechmeter.analysis.difference import Difference, Variance, independent, paired
 from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.intervals import t_quantile
 from speechmeter.analysis.means import linearised_logs
 from speechmeter.analysis.warnings import failed_rounds, in_words, kind_of
 from speechmeter.core.metrics import Metric
@@ -30,6 +33,8 @@ _SIDE_BY_SIDE = 8
 """Two measurements of one round are paired when at most this many turns of their lane apart: what is further apart may
 have seen another state of the machine."""
 _MOST_ROUNDS = 1000
+_FEWEST_RUNS = 5
+"""Fewer runs say nothing about their spread."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +78,24 @@ class Between:
 
     spread: Variance | None = None
     source: str = ""
+
+
+def between_runs(figures: Sequence[Estimate]) -> Between:
+    """What two runs of one case differ by, beyond what their rounds show, from its figures in earlier runs by time.
+
+    Unknown with fewer than five runs.
+    """
+    if len(figures) < _FEWEST_RUNS:
+        return Between()
+    steps = [abs(math.log(b.value / a.value)) for a, b in pairwise(figures)]
+    # the median of neighbouring runs, as a normal distribution has it: few changes of the code do not disturb it
+    one = 1.4826 * median(steps) / math.sqrt(2)
+    inside = [
+        0.0 if figure.half_width is None or figure.rounds < 2 else figure.half_width / t_quantile(figure.rounds - 1)
+        for figure in figures
+    ]
+    beyond = max(0.0, one**2 - fmean(error**2 for error in inside))
+    return Between(spread=Variance(value=2 * beyond, degrees=max(1.0, len(steps) / 2)))
 
 
 def verdict(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from speechmeter.analysis.readings import recomputed_share
 from speechmeter.core import metrics
 from speechmeter.core.scope import MODULE, OPERATOR, OPERATOR_KIND, STAGE, Scope
 from speechmeter.core.types import Measurement, Record
@@ -180,8 +181,8 @@ def _counted_notes(records: Sequence[Record], labels: dict[str, str]) -> tuple[s
         backward = record.find(metrics.FLOPS_BACKWARD.id)
         if backward is not None and backward.notes.get("attention"):
             texts.append(f"attention backward: {', '.join(backward.notes['attention'])}")
-        if backward is not None and any(backward.notes.get("recompute", ())):
-            again = sum(backward.notes["recompute"]) / sum(backward.values)
+        again = recomputed_share(record)
+        if again is not None:
             texts.append(f"{again:.0%} of the backward pass repeats forward work")
         said.setdefault("; ".join(texts), []).append(labels[record.case.id])
     return tuple(
