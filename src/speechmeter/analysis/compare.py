@@ -167,7 +167,7 @@ def _by_rounds(
     ]
     base_logs, new_logs = (_logs(metric, values) for values in figures)
     if base_logs is None or new_logs is None:
-        return replace(blank, ratio=None, reason="a round of 0 or less has no ratio")
+        return replace(blank, ratio=None, reason="a round with a figure of 0 or less has no ratio")
     # the rounds of each first stage, from which the number of all rounds was chosen
     pilots = [next((r.pilot.rounds for r in side if r.pilot is not None), None) for side in (base, new)]
     if is_paired:
@@ -175,7 +175,7 @@ def _by_rounds(
     else:
         logs = independent(base_logs, new_logs, (pilots[0], pilots[1]))
     if logs is None:
-        reason = f"{blank.rounds} round has no spread between processes; run more rounds"
+        reason = "1 round has no interval; run more rounds"
         return replace(blank, paired=is_paired, reason=reason)
     if between is not None and not is_paired:
         logs = replace(logs, offset=between.spread, allowance=math.log1p(ALLOWANCE) if between.spread is None else 0.0)
@@ -268,7 +268,9 @@ def _with_failures(found: Verdict, base: Sequence[Record], new: Sequence[Record]
         last = next(record.reason for record in reversed(new) if kind_of(record) in fresh)
         reason = f"{in_words(new)}; never in BASE: {', '.join(fresh)}: {last}"
         return replace(found, word="FAILED", regression=True, reason=reason, difference=None, tails=None)
-    reason = f"both sides failed alike, find out why first: NEW: {in_words(new)}; BASE: {in_words(base)}"
+    reason = (
+        f"both sides failed in the same way, so nothing can be compared: NEW: {in_words(new)}; BASE: {in_words(base)}"
+    )
     return replace(found, word="CANNOT TELL", regression=False, reason=reason, difference=None, tails=None)
 
 

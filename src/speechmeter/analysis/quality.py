@@ -63,15 +63,15 @@ def paired_difference(first: Sequence[Record], second: Sequence[Record], metric:
     ours, theirs = _by_utterance(first, metric), _by_utterance(second, metric)
     shared = [name for name in ours if name in theirs]
     if not ours or not theirs:
-        return _no_difference(f"{metric.title} is not known of both")
+        return _no_difference(f"one side has no {metric.title}")
     if not shared:
-        return _no_difference("they share no utterance")
+        return _no_difference("they have no utterance in common")
     if _sizes(first, metric, shared) != _sizes(second, metric, shared):
         return _no_difference("their references differ, or were normalised differently")
     rows = tuple(ours[name] for name in shared), tuple(theirs[name] for name in shared)
     values = [scores.score_of(side, metric) for side in rows]
     if values[0] is None or values[1] is None:
-        return _no_difference("the shared references hold no words")
+        return _no_difference("the references of the utterances in common are empty")
     speakers = dict(zip(ours, scores.speakers_of(first), strict=False))
     interval = scores.difference_interval(*rows, metric.id, [speakers.get(name, "") for name in shared])
     low, high = interval or (None, None)

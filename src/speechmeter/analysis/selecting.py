@@ -64,7 +64,7 @@ def fits(record: Record, filters: Filters) -> bool:
 def nothing_fits(text: str, filters: Filters, records: Sequence[Record]) -> InputError:
     """What to raise where a selection is empty: the first filter that leaves nothing, and what there is instead."""
     if not records:
-        return InputError("this holds no records", where=text, fix="choose a run that was measured")
+        return InputError("there are no records", where=text, fix="choose a run that was measured")
     keys = {key for record in records for key in _labels(record)}
     for key in filters:
         if key not in keys:

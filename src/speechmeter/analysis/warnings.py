@@ -58,9 +58,9 @@ _WORDS: dict[Kind, str] = {
     "slow start": "the first samples are slower than the rest: warm-up was too short; raise warmup",
     "drift": "samples drift from the first to the last: clock or temperature change; add rounds, steady the machine",
     "bimodal": "samples fall into two groups: two states of the machine (clock, cores, memory); pin cores, add rounds",
-    "autocorrelation": "neighbouring samples are alike: fewer independent samples than it looks; rely on rounds",
-    "outliers": "a few samples are far above the rest: another program or the system cut in; close what else runs",
-    "spread": "samples spread widely: the machine is noisy or the work varies; close what else runs, add rounds",
+    "autocorrelation": "neighbouring samples are alike: they are worth fewer independent samples; rely on rounds",
+    "outliers": "a few samples are far above the rest: another program interfered; close other programs",
+    "spread": "samples spread widely: the machine is noisy or the work varies; close other programs, add rounds",
 }
 
 

@@ -38,7 +38,7 @@ def test_a_selection_that_fits_nothing_says_what_there_is(filters, words):
 
 def test_what_has_no_records_is_called_so():
     assert isinstance(nothing_fits("no/run", {}, []), InputError)
-    assert str(nothing_fits("no/run", {}, [])) == "no/run: this holds no records; choose a run that was measured"
+    assert str(nothing_fits("no/run", {}, [])) == "no/run: there are no records; choose a run that was measured"
 
 
 def test_records_that_name_no_machine_can_be_chosen():
