@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from speechmeter.core import metrics
-from speechmeter.report.views import markdown_rows
+from speechmeter.report.views import chart_rows, markdown_rows
 
 DOCS = Path(__file__).parent
 BETTER = {"lower": "lower", "higher": "higher", "neither": "–"}
@@ -24,6 +24,7 @@ def metric_table() -> str:
 TABLES = {
     "metrics/index.md": {"metrics": metric_table},
     "cli.md": {"views": lambda: f"| `--metric` | shows | `plot --kind` |\n|---|---|---|\n{markdown_rows()}"},
+    "report.md": {"charts": lambda: f"| `--kind` | draws | needs |\n|---|---|---|\n{chart_rows()}"},
 }
 """For each page the tables in it, by the name in the marks around them."""
 

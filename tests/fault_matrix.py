@@ -51,6 +51,11 @@ def impossible(kind: str, phase: str) -> str | None:
     return NO_MODEL if kind in OF_THE_MODEL and phase == PREFLIGHT and kind not in BY_A_PLUGIN else None
 
 
+IN_A_MODEL = [(kind, phase) for kind in OF_THE_MODEL for phase in MEASURING]
+IN_PREFLIGHT = [(kind, PREFLIGHT) for kind in OF_THE_MODEL if impossible(kind, PREFLIGHT) is None]
+OF_ALL = [(kind, phase) for kind in OF_THE_RUN for phase in PHASES if impossible(kind, phase) is None]
+
+
 def exit_code(kind: str, phase: str) -> int:
     """How a run ends that this fault befalls as a whole."""
     if phase == PREFLIGHT and kind in BY_A_PLUGIN:

@@ -26,7 +26,7 @@ from speechmeter.core.types import Spec
 from speechmeter.launch.preflight import preflight
 from speechmeter.plan.study import study_from_file
 from speechmeter.report.choose import tables
-from speechmeter.report.grids import summary
+from speechmeter.report.lines import summary
 from speechmeter.report.page.build import build_page
 from speechmeter.report.sources import read_sources
 from speechmeter.report.terminal import draw as draw_tables

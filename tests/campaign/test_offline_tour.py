@@ -64,5 +64,5 @@ def test_a_hub_id_is_refused_offline_before_anything_is_asked(alone, workshop):
         check=False,
     )
     assert done.returncode == 2
-    assert "--offline forbids the hub" in done.stderr
+    assert "is not in the local cache, and --offline is set" in done.stderr
     assert not (workshop / "runs").exists()

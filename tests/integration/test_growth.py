@@ -4,8 +4,8 @@ import pytest
 
 import speechmeter
 from speechmeter.core import metrics
-from speechmeter.report.grids import grid_groups
 from speechmeter.report.growth import along
+from speechmeter.report.labels import grid_groups
 
 pytest.importorskip("transformers", reason="needs transformers: pip install 'speechmeter[transformers]'")
 

@@ -73,5 +73,5 @@ def test_the_tour_ends_with_its_page(cli, workshop):
     small = ["--seconds", "1", "--batch", "1", "--meters", "parameters", "-o", "made"]
     found = cli("run", *small)
     assert found.returncode == 0, found.stderr
-    assert found.stdout.rstrip().splitlines()[-1] == "report: made/report.html"
+    assert found.stdout.rstrip().splitlines()[-1] == "written: made/report.html"
     assert "wav2vec2-tiny" in (workshop / "made" / "report.html").read_text()

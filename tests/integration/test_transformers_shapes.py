@@ -16,7 +16,7 @@ from speechmeter.meters.flops.meter import FlopsMeter
 SOUND = Spec(plugin="audio", name="sample", source="sample")
 TEXT = Spec(plugin="text", name="text", options={"vocabulary": 500, "count": 2})
 ON_SHAPES, REALLY = "shapes alone", "a real run"
-IN_THE_CASCADE = pytest.mark.campaign  # its stages have these beams
+IN_THE_CASCADE = pytest.mark.campaign  # its stages have these beams and this decoder
 
 
 def counted(case, **ways):
@@ -37,7 +37,7 @@ def counted(case, **ways):
         ("marian", {}, TEXT, {}, ON_SHAPES),
         pytest.param("marian", {}, TEXT, {"beam": 2}, ON_SHAPES, marks=IN_THE_CASCADE),
         ("parakeet_rnnt", {}, SOUND, {}, REALLY),
-        ("speecht5", {"head": "s2st", "vocoder": "random"}, SOUND, {}, ON_SHAPES),
+        pytest.param("speecht5", {"head": "s2st", "vocoder": "random"}, SOUND, {}, ON_SHAPES, marks=IN_THE_CASCADE),
         ("fastspeech2_conformer_with_hifigan", {}, TEXT, {}, ON_SHAPES),
         ("vits", {}, TEXT, {}, REALLY),
         ("seamless_m4t", {"head": "s2st"}, SOUND, {}, REALLY),  # its second encoder asks whether the text has padding

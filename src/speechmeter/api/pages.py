@@ -7,8 +7,8 @@ from pathlib import Path
 
 from speechmeter.core.files import check_free, write_whole, written_by_user
 from speechmeter.core.printable import one_line
-from speechmeter.report.extra import check_installed
-from speechmeter.report.extra import missing as extra_missing
+from speechmeter.report.charts import check_installed
+from speechmeter.report.charts import missing as extra_missing
 from speechmeter.report.sources import read_sources
 
 __all__ = ["check_report", "extra_missing", "plot", "write_report"]

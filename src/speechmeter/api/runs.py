@@ -35,9 +35,7 @@ from speechmeter.launch.recorder import Event, Watcher, run_sweep
 from speechmeter.launch.search import run_search
 from speechmeter.plan.study import Study, study_from_file, study_from_python
 from speechmeter.report import choose, text
-from speechmeter.report.examples import example_lines
-from speechmeter.report.failures import failure_lines
-from speechmeter.report.grids import summary
+from speechmeter.report.lines import example_lines, failure_lines, summary
 from speechmeter.report.numbers import number
 from speechmeter.report.tables import Table, with_notes
 from speechmeter.store.lines import Skipped

@@ -15,7 +15,7 @@ from speechmeter.core.types import Case, Measurement, Record, Spec, by_turns
 from speechmeter.core.utterances import UTTERANCES_FILE, Utterance, read_utterances
 from speechmeter.meters.quality import Answer, missing
 from speechmeter.meters.quality import score as score_answers
-from speechmeter.report.grids import case_labels
+from speechmeter.report.labels import case_labels
 from speechmeter.report.quality import file_tables
 from speechmeter.report.tables import Table
 from speechmeter.store.run_dir import RunDir, is_run

@@ -31,13 +31,13 @@ def check_search(study: Study, launcher: str, *, two_interpreters: bool) -> None
     if on_cpu:
         raise DeviceError(
             "a search on the CPU ends when memory runs out, and with the launcher inline that would end this process",
-            where=study.place(on_cpu[0], "device"),
+            where=study.origin(on_cpu[0], "device"),
             fix="use `launcher: subprocess`",
         )
     if study.plan.limits.memory_gib is not None:
         raise InputError(
             "the launcher inline has no limits, so a search cannot respect `limits.memory_gib`",
-            where=study.source.place(("limits",)),
+            where=study.source.origin(("limits",)),
             fix="use `launcher: subprocess`",
         )
 

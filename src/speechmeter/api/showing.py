@@ -11,8 +11,7 @@ from speechmeter.analysis.estimate import STATISTICS
 from speechmeter.core.errors import InputError
 from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.plugins import nearest
-from speechmeter.report.absent import refuse_absent
-from speechmeter.report.choose import tables
+from speechmeter.report.choose import refuse_absent, tables
 from speechmeter.report.explaining import explain
 from speechmeter.report.growth import read_at
 from speechmeter.report.methods.paragraph import WORD, methods, written
@@ -49,9 +48,6 @@ def shown(
     """
     if statistic not in STATISTICS:
         raise InputError(f"unknown statistic {statistic!r}", key="statistic", fix=nearest(statistic, list(STATISTICS)))
-    for key, given, view in (("filter", modules, "modules"), ("at", at, "growth"), ("assume", assume, "energy")):
-        if given and metric != view and not (key == "assume" and metric is None):
-            raise InputError(f"it applies to the view {view} only", key=key, fix=f"add `metric: {view}`")
     store = RunDir.existing(run)
     stored = store.records()
     left = unfinished(run, stored)

@@ -89,11 +89,7 @@ def study_of(
     given = {**keys, "rounds": 1 if quick else number}
     overrides = [from_models(models)] if models else []
     overrides += [from_flag(key, text) for key, text in axes.items() if text is not None]
-    overrides += [
-        Override(path=(key,), value=value, where=f"--{key.replace('_', '-')}")
-        for key, value in given.items()
-        if value is not None
-    ]
+    overrides += [Override(path=(key,), value=value) for key, value in given.items() if value is not None]
     overrides += [from_set(text) for text in sets]
     if plan is not None:
         return study_from_file(plan, overrides, trust=trust)
@@ -180,7 +176,7 @@ def machines_for(study: Study, options: Options) -> Iterator[Machines | None]:
         offline=options.offline,
         speech=plan.speech_files(),
         trace=plan.trace_options(),
-        origin=study.place,
+        origin=study.origin,
     )
     with ray.opened(options.address) as cluster:
         yield find_machines(cluster, requirements)
@@ -192,7 +188,7 @@ def sweep_of(study: Study, options: Options, machines: Machines | None) -> Sweep
     if machines is not None:
         unavailable = machines.absent
     else:
-        unavailable = preflight(study.cells.cases, study.plan.limits.value(), origin=study.place)
+        unavailable = preflight(study.cells.cases, study.plan.limits.value(), origin=study.origin)
     cases = list(study.cells.cases)
     if options.baseline_path is not None:
         check_baseline(options.baseline_path)
@@ -240,7 +236,7 @@ def check_options(study: Study, options: Options) -> None:
     if options.launcher == "inline" and pinned:
         raise DeviceError(
             "the launcher inline measures in this process, so it cannot limit the cores",
-            where=study.place(pinned[0], "cores"),
+            where=study.origin(pinned[0], "cores"),
             fix="use `launcher: subprocess`",
         )
     check_search(study, options.launcher, two_interpreters=options.baseline_python is not None)

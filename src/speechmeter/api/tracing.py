@@ -9,8 +9,8 @@ from speechmeter.analysis.traces import trace_diff
 from speechmeter.core.errors import InputError
 from speechmeter.core.files import check_free, written_by_user
 from speechmeter.core.traces import find_trace, find_traces, read_trace, write_trace
+from speechmeter.report.profiles import diff_table
 from speechmeter.report.tables import Table
-from speechmeter.report.traces import diff_table
 from speechmeter.store.trace_merge import merged
 
 

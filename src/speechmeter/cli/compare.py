@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from speechmeter.cli.options import format_option
+from speechmeter.cli.options import format_option, option_group
 from speechmeter.cli.printing import console_for, print_tables, say
 
 if TYPE_CHECKING:
     from speechmeter.api.comparing import Comparison
 
-_HISTORY = "Comparing many runs"
+_many_runs = option_group("Comparing many runs")
 
 
 def compare(
@@ -28,7 +28,7 @@ def compare(
     metric: list[str] | None = typer.Option(
         None,
         metavar="METRIC",
-        help="What to compare: latency, rtf, memory, parameters, modules, …  Repeatable. The default is latency.",
+        help="What to compare: latency, rtf, memory, parameters, modules, …; repeatable. The default is latency.",
     ),
     min_effect: str = typer.Option("5%", metavar="SHARE", help="The smallest change that counts."),
     thresholds: Path | None = typer.Option(
@@ -42,15 +42,12 @@ def compare(
         False, "--every-cell", help="Judge each cell alone, without a correction for their number."
     ),
     format: str = format_option("table", "markdown", "json", "github"),
-    history: str | None = typer.Option(
+    history: str | None = _many_runs(
         None,
         metavar="DIR",
         help="Instead of BASE and NEW, follow each case over all runs in this folder: DIR or DIR@model=a.",
-        rich_help_panel=_HISTORY,
     ),
-    last: int | None = typer.Option(
-        None, metavar="N", min=1, help="Use only the N newest runs of the folder.", rich_help_panel=_HISTORY
-    ),
+    last: int | None = _many_runs(None, metavar="N", min=1, help="Use only the N newest runs of the folder."),
 ) -> None:
     """Compare two runs cell by cell. The verdict for a cell is SLOWER, FASTER, SAME or CANNOT TELL.
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import typer
 
-from speechmeter.cli.options import TABLE_FORMATS, Command, format_option
+from speechmeter.cli.options import TABLE_FORMATS, Command, format_option, option_group
 from speechmeter.cli.printing import console_for, note, print_tables, say
 
 _SUMMARY = "Make subsets of a dataset, and score model outputs that are stored as files."
-_WHICH = "Which items to take"
-_READING = "How the list is read"
+_which = option_group("Which items to take")
+_reading = option_group("How the list is read")
 
 app = typer.Typer(help=_SUMMARY, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -26,32 +26,19 @@ def subset(
     source: Path = typer.Argument(
         ..., metavar="SOURCE", help="A list of utterances, or a folder of audio files.", show_default=False
     ),
-    count: int | None = typer.Option(
-        None, metavar="N", min=1, help="Number of items to take. The default is all.", rich_help_panel=_WHICH
-    ),
-    pick: str | None = typer.Option(
+    count: int | None = _which(None, metavar="N", min=1, help="Number of items to take. The default is all."),
+    pick: str | None = _which(
         None,
         metavar="HOW",
         help="How to choose them: first, random (the default with --count), shortest or longest; "
         "or all, which writes one file each for the last three.",
-        rich_help_panel=_WHICH,
     ),
-    ref_dataset: Path | None = typer.Option(
-        None, metavar="LIST", help="Take only items whose ids are in this list.", rich_help_panel=_WHICH
-    ),
-    seed: int = typer.Option(0, metavar="N", min=0, help="Seed of the random choice.", rich_help_panel=_WHICH),
-    longest: float = typer.Option(
-        3600.0, metavar="SECONDS", help="Leave out items that are longer than this.", rich_help_panel=_WHICH
-    ),
-    format: str = typer.Option(
-        "auto", metavar="FORMAT", help="Format of SOURCE, if it cannot be recognised.", rich_help_panel=_READING
-    ),
-    root: Path | None = typer.Option(
-        None, metavar="DIR", help="The folder that paths in SOURCE are relative to.", rich_help_panel=_READING
-    ),
-    channel: str = typer.Option(
-        "mix", metavar="N", help="Channel to read: mix, or a number counted from 0.", rich_help_panel=_READING
-    ),
+    ref_dataset: Path | None = _which(None, metavar="LIST", help="Take only items whose ids are in this list."),
+    seed: int = _which(0, metavar="N", min=0, help="Seed of the random choice."),
+    longest: float = _which(3600.0, metavar="SECONDS", help="Leave out items that are longer than this."),
+    format: str = _reading("auto", metavar="FORMAT", help="Format of SOURCE, if it cannot be recognised."),
+    root: Path | None = _reading(None, metavar="DIR", help="The folder that paths in SOURCE are relative to."),
+    channel: str = _reading("mix", metavar="N", help="Channel to read: mix, or a number counted from 0."),
     output: Path | None = typer.Option(
         None,
         "-o",

@@ -16,10 +16,11 @@ _RUN = "run"
 _LINE_OF_FILE = re.compile(r":\d+$")
 
 
-def as_typed(app: typer.Typer, argv: Sequence[str], where: str | None = None) -> Spell:
+def as_typed(app: typer.Typer, argv: Sequence[str], where: str | None = None, own: str | None = None) -> Spell:
     """How a key is typed for the command in `argv`: `resume` is `--resume`, and any key of a plan is `--set key=value`.
 
-    Keys of a plan stay as they are in a message about a line of a file: that is what its reader edits.
+    `own` is the key that the error is about: one of a plan, unless it is a flag. Keys of a plan stay as they are in a
+    message about a line of a file: that is what its reader edits.
     """
     command: Any = typer.main.get_command(app)  # of the click that typer brings, under a name of its own
     for word in argv:
@@ -33,7 +34,7 @@ def as_typed(app: typer.Typer, argv: Sequence[str], where: str | None = None) ->
     in_file = where is not None and _LINE_OF_FILE.search(where) is not None
 
     def spell(key: str, value: str) -> str:
-        of_plan = command.name == _RUN and _is_plan_key(key)
+        of_plan = command.name == _RUN and (key == own or _is_plan_key(key))
         if of_plan and in_file:
             return as_plan(key, value)
         if key in flags:

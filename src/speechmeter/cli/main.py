@@ -63,7 +63,7 @@ def main() -> None:
         say(stop_lines(stop, sys.argv[1:], as_typed(app, sys.argv[1:])), err=True)
         sys.exit(stop.exit_code)
     except SpeechmeterError as error:
-        note(error.message(as_typed(app, sys.argv[1:], error.where)))
+        note(error.message(as_typed(app, sys.argv[1:], error.where, error.key)))
         sys.exit(error.exit_code)
     except BrokenPipeError:
         sys.stderr.close()

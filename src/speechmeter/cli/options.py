@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
 from speechmeter.core.errors import InputError
-from speechmeter.core.plugins import nearest
 
 TABLE_FORMATS = ("table", "markdown", "csv", "latex", "json")
 
@@ -36,11 +36,18 @@ class Command(TyperCommand):
                 formatter.write_dl(records)
 
 
+def option_group(title: str) -> Callable[..., Any]:
+    """`typer.Option`, for options that `--help` lists under this title."""
+    return partial(typer.Option, rich_help_panel=title)
+
+
 def one_of(*choices: str) -> Callable[[typer.CallbackParam, str | None], str | None]:
     """The check of an option that takes one of some words."""
 
     def check(param: typer.CallbackParam, value: str | None) -> str | None:
         if value is not None and value not in choices:
+            from speechmeter.core.plugins import nearest
+
             raise InputError(f"unknown {param.name} {value!r}", key=param.name, fix=nearest(value, list(choices)))
         return value
 

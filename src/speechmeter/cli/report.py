@@ -48,7 +48,7 @@ def plot(
     kind: str = typer.Option(
         ...,
         metavar="KIND",
-        help=f"The chart to draw: {', '.join(CHARTS[:-1])} or {CHARTS[-1]}. Add a colon to choose one of its "
+        help=f"The chart to draw: {', '.join([*CHARTS][:-1])} or {[*CHARTS][-1]}. Add a colon to choose one of its "
         "figures: scaling:batch, scaling:memory, parameters:flops, grid:rtf.",
     ),
     output: Path = typer.Option(

@@ -19,8 +19,8 @@ def rerun(
     metric: list[str] | None = typer.Option(
         None,
         metavar="METRIC",
-        help="What to compare: latency, memory, flops, …  Repeatable. The default is latency, memory, FLOPs, "
-        "parameters, WER and BLEU, as far as the case has them.",
+        help="What to compare: latency, memory, flops, …; repeatable. "
+        "The default is latency, memory, FLOPs, parameters, WER and BLEU, as far as the case has them.",
     ),
     min_effect: str = typer.Option("5%", metavar="SHARE", help="The smallest change that counts."),
     rounds: int | None = typer.Option(
@@ -45,7 +45,7 @@ def rerun(
     from speechmeter.api.rerunning import rerun as measure_again
     from speechmeter.cli.progress import progress
     from speechmeter.report.comparison import comparison_json, comparison_table
-    from speechmeter.report.rerunning import environment_notes, ratios
+    from speechmeter.report.lines import environment_notes, ratios
 
     how = Again(
         metrics=metric or (), min_effect=share(min_effect, key="min_effect"), rounds=rounds, output=output, trust=trust

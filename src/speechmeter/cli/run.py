@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
-from speechmeter.cli.options import one_of
+from speechmeter.cli.options import one_of, option_group
 from speechmeter.cli.printing import console_for, note, print_tables, say
 
 if TYPE_CHECKING:
     from speechmeter.api.runs import Run
     from speechmeter.api.starting import Launcher, Outlook
 
-_WHAT = "What is measured"
-_HOW = "How it is measured"
-_ROUNDS = "How often it is measured"
-_FIND = "Finding the largest input that fits"
-_WHERE = "Where it runs, and what it may do"
-_OUTPUT = "Output, and continuing a run"
+_what = option_group("What is measured")
+_how = option_group("How it is measured")
+_rounds = option_group("How often it is measured")
+_find = option_group("Finding the largest input that fits")
+_where = option_group("Where it runs, and what it may do")
+_output = option_group("Output, and continuing a run")
 
 
 def run(
@@ -31,139 +31,68 @@ def run(
         help="A plan. Options change its values. Without a plan and without --model, a built-in tour is measured.",
         show_default=False,
     ),
-    model: list[str] | None = typer.Option(
+    model: list[str] | None = _what(
         None,
-        "--model",
         metavar="MODEL",
         help="A model: log-mel, transformers:openai/whisper-tiny, python:mymodel.py:make. "
         "NAME=MODEL gives it a name in tables. Repeatable.",
-        rich_help_panel=_WHAT,
     ),
-    seconds: str | None = typer.Option(
-        None, metavar="S,S", help="Lengths of audio in seconds, such as 1,5,30.", rich_help_panel=_WHAT
+    seconds: str | None = _what(None, metavar="S,S", help="Lengths of audio in seconds, such as 1,5,30."),
+    batch: str | None = _what(None, metavar="N,N", help="Batch sizes, such as 1,8."),
+    audio: str | None = _what(
+        None, metavar="FILE", help="The sound to use: a file, `sample` (comes with the package) or `noise`."
     ),
-    batch: str | None = typer.Option(None, metavar="N,N", help="Batch sizes, such as 1,8.", rich_help_panel=_WHAT),
-    audio: str | None = typer.Option(
-        None,
-        metavar="FILE",
-        help="The sound to use: a file, `sample` (comes with the package) or `noise`.",
-        rich_help_panel=_WHAT,
-    ),
-    data: str | None = typer.Option(
-        None, metavar="LIST", help="A list of utterances, or a folder of audio files.", rich_help_panel=_WHAT
-    ),
-    meters: str | None = typer.Option(
+    data: str | None = _what(None, metavar="LIST", help="A list of utterances, or a folder of audio files."),
+    meters: str | None = _what(
         None,
         metavar="M,M",
         help="What to measure: latency, memory, parameters, flops, energy, … `speechmeter models` lists all.",
-        rich_help_panel=_WHAT,
     ),
-    triangle: bool | None = typer.Option(
-        None, "--triangle/--no-triangle", help="Skip the heavy half of the grid.", rich_help_panel=_WHAT
+    triangle: bool | None = _what(None, "--triangle/--no-triangle", help="Skip the heavy half of the grid."),
+    device: str | None = _how(None, metavar="DEVICE", help="cpu, cuda or cuda:N."),
+    dtype: str | None = _how(None, metavar="TYPE", help="float32, float16 or bfloat16."),
+    threads: str | None = _how(None, metavar="N,N", help="Threads of the math libraries."),
+    cores: str | None = _how(None, metavar="N,N", help="Number of CPU cores the process may use."),
+    compile: str | None = _how(None, metavar="BOOL", help="Use torch.compile: true or false."),
+    deterministic: str | None = _how(None, metavar="BOOL", help="Use deterministic algorithms: true or false."),
+    boundary: str | None = _how(
+        None, metavar="STAGE", help="What is timed: model, +decode, +features, +copy or +load."
     ),
-    device: str | None = typer.Option(None, metavar="DEVICE", help="cpu, cuda or cuda:N.", rich_help_panel=_HOW),
-    dtype: str | None = typer.Option(None, metavar="TYPE", help="float32, float16 or bfloat16.", rich_help_panel=_HOW),
-    threads: str | None = typer.Option(
-        None, metavar="N,N", help="Threads of the math libraries.", rich_help_panel=_HOW
-    ),
-    cores: str | None = typer.Option(
-        None, metavar="N,N", help="Number of CPU cores the process may use.", rich_help_panel=_HOW
-    ),
-    compile: str | None = typer.Option(
-        None, metavar="BOOL", help="Use torch.compile: true or false.", rich_help_panel=_HOW
-    ),
-    deterministic: str | None = typer.Option(
-        None, metavar="BOOL", help="Use deterministic algorithms: true or false.", rich_help_panel=_HOW
-    ),
-    boundary: str | None = typer.Option(
+    baseline_python: str | None = _how(
         None,
-        metavar="STAGE",
-        help="What is timed: model, +decode, +features, +copy or +load.",
-        rich_help_panel=_HOW,
-    ),
-    baseline_python: str | None = typer.Option(
-        None,
-        "--baseline-python",
         metavar="PYTHON",
         help="Also measure with this interpreter, side by side, to compare two versions of the code.",
-        rich_help_panel=_HOW,
     ),
-    set_: list[str] | None = typer.Option(
-        None, "--set", metavar="KEY=VALUE", help="Any other key of a plan. Repeatable.", rich_help_panel=_HOW
+    set_: list[str] | None = _how(None, "--set", metavar="KEY=VALUE", help="Any other key of a plan. Repeatable."),
+    rounds: str | None = _rounds(None, metavar="N", help="Fresh processes for each case: a number, or auto."),
+    precision: str | None = _rounds(
+        None, metavar="SHARE", help="With --rounds auto: stop when half the interval is below this, such as 5%."
     ),
-    rounds: str | None = typer.Option(
-        None, metavar="N", help="Fresh processes for each case: a number, or auto.", rich_help_panel=_ROUNDS
-    ),
-    precision: str | None = typer.Option(
-        None,
-        metavar="SHARE",
-        help="With --rounds auto: stop when half the interval is below this, such as 5%.",
-        rich_help_panel=_ROUNDS,
-    ),
-    repeats: int | None = typer.Option(
-        None, metavar="N", help="Take exactly N samples, after those that `discard` drops.", rich_help_panel=_ROUNDS
-    ),
-    quick: bool = typer.Option(
-        False, "--quick", help="Measure one round only. Figures have no interval.", rich_help_panel=_ROUNDS
-    ),
-    find: str | None = typer.Option(
-        None,
-        "--find",
-        metavar="WHAT",
-        help="What to maximise: max-batch, max-seconds or max-frames.",
-        rich_help_panel=_FIND,
-    ),
-    find_most: float | None = typer.Option(
-        None, "--find-most", metavar="N", help="Never try more than this.", rich_help_panel=_FIND
-    ),
-    find_within: str | None = typer.Option(
-        None, "--find-within", metavar="SHARE", help="How close the search comes, such as 1%.", rich_help_panel=_FIND
-    ),
-    find_margin: str | None = typer.Option(
-        None,
-        "--find-margin",
-        metavar="SHARE",
-        help="Safety margin below the result. The default is 5%.",
-        rich_help_panel=_FIND,
-    ),
-    launcher: str = typer.Option(
+    repeats: int | None = _rounds(None, metavar="N", help="Take exactly N samples, after those that `discard` drops."),
+    quick: bool = _rounds(False, "--quick", help="Measure one round only. Figures have no interval."),
+    find: str | None = _find(None, metavar="WHAT", help="What to maximise: max-batch, max-seconds or max-frames."),
+    find_most: float | None = _find(None, metavar="N", help="Never try more than this."),
+    find_within: str | None = _find(None, metavar="SHARE", help="How close the search comes, such as 1%."),
+    find_margin: str | None = _find(None, metavar="SHARE", help="Safety margin below the result. The default is 5%."),
+    launcher: str = _where(
         "subprocess",
         metavar="LAUNCHER",
         help="subprocess, inline (in this process), or ray (on a cluster).",
-        rich_help_panel=_WHERE,
         callback=one_of("subprocess", "inline", "ray"),
     ),
-    address: str | None = typer.Option(
-        None, metavar="HOST:PORT", help="With --launcher ray: the cluster, or auto.", rich_help_panel=_WHERE
+    address: str | None = _where(None, metavar="HOST:PORT", help="With --launcher ray: the cluster, or auto."),
+    trust: bool = _where(False, "--trust", help="Allow code that the plan names to run."),
+    offline: bool = _where(False, "--offline", help="Never use the network."),
+    output: Path | None = _output(
+        None, "-o", "--output", metavar="DIR", help="The run directory to write. The default is runs/<time>-<plan>."
     ),
-    trust: bool = typer.Option(False, "--trust", help="Allow code that the plan names to run.", rich_help_panel=_WHERE),
-    offline: bool = typer.Option(False, "--offline", help="Never use the network.", rich_help_panel=_WHERE),
-    output: Path | None = typer.Option(
-        None,
-        "-o",
-        "--output",
-        metavar="DIR",
-        help="The run directory to write. The default is runs/<time>-<plan>.",
-        rich_help_panel=_OUTPUT,
+    resume: bool = _output(
+        False, "--resume", help="Continue the run in the output directory. Finished records are kept."
     ),
-    resume: bool = typer.Option(
-        False,
-        "--resume",
-        help="Continue the run in the output directory. Finished records are kept.",
-        rich_help_panel=_OUTPUT,
-    ),
-    retry_failed: bool = typer.Option(
-        False, "--retry-failed", help="With --resume: measure failed cases again.", rich_help_panel=_OUTPUT
-    ),
-    force: bool = typer.Option(
-        False, "--force", help="Replace the run in the output directory.", rich_help_panel=_OUTPUT
-    ),
-    strict: bool = typer.Option(
-        False, "--strict", help="Exit with 1 if any case fails. Without it, only if all fail.", rich_help_panel=_OUTPUT
-    ),
-    dry_run: bool = typer.Option(
-        False, "--dry-run", help="Measure nothing: list the cases and estimate the time.", rich_help_panel=_OUTPUT
-    ),
+    retry_failed: bool = _output(False, "--retry-failed", help="With --resume: measure failed cases again."),
+    force: bool = _output(False, "--force", help="Replace the run in the output directory."),
+    strict: bool = _output(False, "--strict", help="Exit with 1 if any case fails. Without it, only if all fail."),
+    dry_run: bool = _output(False, "--dry-run", help="Measure nothing: list the cases and estimate the time."),
 ) -> None:
     """Measure a plan, or the models that --model names, or (with neither) a built-in tour.
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import typer
 
+from speechmeter.cli.options import option_group
 from speechmeter.cli.printing import note, print_tables, say
 
-_TOKENS = "How utterances are counted"
-_BATCHES = "How batches are examined"
+_tokens = option_group("How utterances are counted")
+_batches = option_group("How batches are examined")
 
 
 def shapes(
@@ -37,55 +38,35 @@ def shapes(
     seed: int = typer.Option(0, metavar="N", min=0, help="Seed of --generate."),
     bare: bool = typer.Option(False, "--bare", help="Write only the tensor, as the original benchmark reads it."),
     force: bool = typer.Option(False, "--force", help="Replace the output file if it exists."),
-    tokens: str = typer.Option(
+    tokens: str = _tokens(
         "field",
         metavar="UNIT",
         help="What to count as tokens: field (the utterance's own `tokens`), words or characters.",
-        rich_help_panel=_TOKENS,
     ),
-    sentencepiece: Path | None = typer.Option(
-        None,
-        metavar="MODEL",
-        help="Count the pieces of this SentencePiece model instead.",
-        show_default=False,
-        rich_help_panel=_TOKENS,
+    sentencepiece: Path | None = _tokens(
+        None, metavar="MODEL", help="Count the pieces of this SentencePiece model instead.", show_default=False
     ),
-    frames: str | None = typer.Option(
+    frames: str | None = _tokens(
         None,
         metavar="KIND",
         help="What T counts: subsampled or raw frames. The default is that of the shape file, else subsampled.",
-        rich_help_panel=_TOKENS,
     ),
-    shift_ms: float = typer.Option(
-        10.0, metavar="MS", min=1.0, help="Milliseconds between two raw frames.", rich_help_panel=_TOKENS
+    shift_ms: float = _tokens(10.0, metavar="MS", min=1.0, help="Milliseconds between two raw frames."),
+    format: str = _tokens("auto", metavar="FORMAT", help="Format of SOURCE, if it cannot be recognised."),
+    root: Path | None = _tokens(
+        None, metavar="DIR", help="The folder that paths in SOURCE are relative to.", show_default=False
     ),
-    format: str = typer.Option(
-        "auto", metavar="FORMAT", help="Format of SOURCE, if it cannot be recognised.", rich_help_panel=_TOKENS
-    ),
-    root: Path | None = typer.Option(
-        None,
-        metavar="DIR",
-        help="The folder that paths in SOURCE are relative to.",
-        show_default=False,
-        rich_help_panel=_TOKENS,
-    ),
-    batch: int = typer.Option(30, metavar="N", min=1, help="Rows in a batch of fixed size.", rich_help_panel=_BATCHES),
-    max_frames: int | None = typer.Option(
+    batch: int = _batches(30, metavar="N", min=1, help="Rows in a batch of fixed size."),
+    max_frames: int | None = _batches(
         None,
         metavar="N",
         min=1,
         help="Frames in a batch by frames. The default is 10000 subsampled or 30000 raw frames.",
         show_default=False,
-        rich_help_panel=_BATCHES,
     ),
-    first: int = typer.Option(0, metavar="N", min=0, help="The first batch to examine.", rich_help_panel=_BATCHES),
-    steps: int | None = typer.Option(
-        None,
-        metavar="N",
-        min=1,
-        help="Number of batches to examine. The default is all.",
-        show_default=False,
-        rich_help_panel=_BATCHES,
+    first: int = _batches(0, metavar="N", min=0, help="The first batch to examine."),
+    steps: int | None = _batches(
+        None, metavar="N", min=1, help="Number of batches to examine. The default is all.", show_default=False
     ),
 ) -> None:
     """Make a table of shapes from a list or a generator, and print its quantiles and the batches made of it.

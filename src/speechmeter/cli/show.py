@@ -8,10 +8,10 @@ from pathlib import Path
 
 import typer
 
-from speechmeter.cli.options import TABLE_FORMATS, format_option
+from speechmeter.cli.options import TABLE_FORMATS, format_option, option_group
 from speechmeter.cli.printing import note, print_tables, say
 
-_ONE_VIEW = "For one table only"
+_one_view = option_group("For one table only")
 
 
 def show(
@@ -28,51 +28,31 @@ def show(
     ),
     sci: bool = typer.Option(False, "--sci", help="Print numbers with exponents."),
     explain: str | None = typer.Option(
-        None,
-        metavar="METRIC",
-        help="Explain a metric or a table in full. RUN may be left out.",
-        show_default=False,
+        None, metavar="METRIC", help="Explain a metric or a table in full. RUN may be left out.", show_default=False
     ),
-    split: bool = typer.Option(
-        False,
-        "--split",
-        help="With --metric rtf: wall time, CPU busy time and GPU busy time side by side.",
-        rich_help_panel=_ONE_VIEW,
+    split: bool = _one_view(
+        False, "--split", help="With --metric rtf: wall time, CPU busy time and GPU busy time side by side."
     ),
-    filter: str | None = typer.Option(
-        None,
-        "--filter",
-        metavar="PATTERN",
-        help="With --metric modules: list only modules that match, such as 'encoder.layers.*'.",
-        rich_help_panel=_ONE_VIEW,
+    filter: str | None = _one_view(
+        None, metavar="PATTERN", help="With --metric modules: list only modules that match, such as 'encoder.layers.*'."
     ),
-    sort: str | None = typer.Option(
+    sort: str | None = _one_view(
         None,
-        "--sort",
         metavar="COLUMN",
         help="With --metric operators: own-time, total-time, calls, own-memory, memory, flops or name.",
-        rich_help_panel=_ONE_VIEW,
     ),
-    limit: int | None = typer.Option(
-        None,
-        "--limit",
-        metavar="N",
-        help="With --metric operators: number of operators to list for each case. The default is 20.",
-        rich_help_panel=_ONE_VIEW,
+    limit: int | None = _one_view(
+        None, metavar="N", help="With --metric operators: number of operators to list for each case. The default is 20."
     ),
-    assume: list[str] = typer.Option(
+    assume: list[str] = _one_view(
         [],
-        "--assume",
         metavar="RATE",
         help="With --metric energy: a rate such as tdp_w=65, co2_g_per_kwh=400 or price_per_kwh=0.30. Repeatable.",
-        rich_help_panel=_ONE_VIEW,
     ),
-    at: list[str] = typer.Option(
+    at: list[str] = _one_view(
         [],
-        "--at",
         metavar="SIZE",
         help="With --metric growth: a size to extrapolate to, such as seconds=60 or batch=64. Repeatable.",
-        rich_help_panel=_ONE_VIEW,
     ),
 ) -> None:
     """Print the tables of a run. Without --metric, these are the first figures of each meter.

@@ -42,7 +42,7 @@ def diff(
     """
     from speechmeter.api.comparing import share
     from speechmeter.api.tracing import diff as diff_traces
-    from speechmeter.report.traces import CHANGED
+    from speechmeter.report.profiles import CHANGED
 
     table = diff_traces(first, second, min_effect=share(min_effect, key="min_effect"), most=most, changed=changed)
     if table.rows:

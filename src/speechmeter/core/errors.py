@@ -27,6 +27,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, ParamSpec, TypeVar
 
@@ -70,21 +71,32 @@ def command_line(command: str, *arguments: str, **options: str | bool) -> str:
     return " ".join(words)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where a value was given: `where` is `file:line`; a key that was given by a flag or in Python has none."""
+
+    where: str | None = None
+    key: str | None = None
+
+    def __str__(self) -> str:
+        return self.where or f"`{self.key}`"
+
+
 class SpeechmeterError(Exception):
     """Base of every error that Speechmeter raises on purpose: what is wrong, where, and what to do instead.
 
-    `where` is `file:line`, a path or the name of what is wrong; `key` is the option or the key of a plan that the error
-    is about. Both and `fix` may be missing.
+    `where` is `file:line`, a path, the name of what is wrong, or the `Origin` of a value. `key` is the option or the
+    key of a plan that the error is about. Both and `fix` may be missing.
     """
 
     exit_code: ClassVar[int] = EXIT_BAD_INPUT
 
     def __init__(
-        self, reason: str, *, where: str | None = None, key: str | None = None, fix: str | None = None
+        self, reason: str, *, where: str | Origin | None = None, key: str | None = None, fix: str | None = None
     ) -> None:
         self.reason = " ".join(reason.split())
-        self.where = where
-        self.key = key
+        self.where = where.where if isinstance(where, Origin) else where
+        self.key = key or (where.key if isinstance(where, Origin) else None)
         self.fix = " ".join(fix.split()) if fix else None
         self.spell: Spell = as_plan
         super().__init__(reason)

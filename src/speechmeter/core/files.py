@@ -1,4 +1,4 @@
-"""Files that a user asked for with `-o`: no other file is replaced without `--force`, and none is left half-written."""
+"""Files that a user asked for: no other file is replaced unless that was asked for, and none is left half-written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from speechmeter.core.drafts import whole_file
 from speechmeter.core.errors import InputError
 
-_ELSEWHERE = "make it writable and make room, or choose another place with -o"
+_ELSEWHERE = "make it writable and make room, or choose another place"
 
 
 def check_free(path: Path, *, force: bool, makes_folder: bool = False) -> None:
@@ -20,18 +20,20 @@ def check_free(path: Path, *, force: bool, makes_folder: bool = False) -> None:
     """
     with written_by_user(path):
         if path.is_dir():
-            raise InputError(f"{path} is a directory", where="-o", fix="name a file in it")
+            raise InputError(f"{path} is a directory", key="output", fix="name a file in it")
         if path.exists() and not force:
-            raise InputError(f"{path} is there already", where="-o", fix="add --force, or choose another name")
+            raise InputError(f"{path} is there already", key="output", fix="add `force`, or choose another name")
         folder = path.absolute().parent
         if makes_folder:
             folder = next(above for above in (folder, *folder.parents) if above.exists())
         if folder.exists() and not folder.is_dir():
-            raise InputError(f"{folder} is a file, not a directory", where="-o", fix="choose another name")
+            raise InputError(f"{folder} is a file, not a directory", key="output", fix="choose another name")
         if not folder.exists():
-            raise InputError(f"there is no directory {path.parent}", where="-o", fix="make it, or choose another name")
+            raise InputError(
+                f"there is no directory {path.parent}", key="output", fix="make it, or choose another name"
+            )
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise InputError(f"{folder} is not writable", where="-o", fix=_ELSEWHERE)
+            raise InputError(f"{folder} is not writable", key="output", fix=_ELSEWHERE)
 
 
 @contextmanager
@@ -40,7 +42,9 @@ def written_by_user(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}", where="-o", fix=_ELSEWHERE) from error
+        raise InputError(
+            f"{path} cannot be written: {error.strerror or error}", key="output", fix=_ELSEWHERE
+        ) from error
 
 
 def write_whole(path: Path, content: bytes) -> None:

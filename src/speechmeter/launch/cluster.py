@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
-from speechmeter.core.errors import DeviceError
+from speechmeter.core.errors import DeviceError, Origin
 from speechmeter.core.machine import HOST_VARIABLE
 from speechmeter.core.outputs import SpeechFiles, TraceOptions
 from speechmeter.core.types import Case, Limits, Skip
@@ -119,7 +119,7 @@ class Requirements:
     offline: bool = False
     speech: SpeechFiles | None = None
     trace: TraceOptions = field(default_factory=TraceOptions)
-    origin: Callable[[Case, str], str | None] = lambda case, key: None
+    origin: Callable[[Case, str], Origin | None] = lambda case, key: None
 
     def setting(self) -> dict[str, Any]:
         """What every machine needs to know, as plain data."""

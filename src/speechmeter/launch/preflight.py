@@ -11,16 +11,16 @@ from importlib.metadata import PackageNotFoundError, version
 
 from speechmeter.core import plugins
 from speechmeter.core.device import Device
-from speechmeter.core.errors import DeviceError, InputError, PlanError, SubjectError, UnavailableError
+from speechmeter.core.errors import DeviceError, InputError, Origin, PlanError, SubjectError, UnavailableError
 from speechmeter.core.machine import available_cores, kib_field
 from speechmeter.core.types import Case, Limits, Skip
 
-Origin = Callable[[Case, str], str | None]
+Originate = Callable[[Case, str], Origin | None]
 """Where in the plan a key of a case (its model, input or an axis) was written; None when that is not known."""
 
 
 def preflight(
-    cases: Sequence[Case], limits: Limits = Limits(), *, origin: Origin = lambda case, key: None
+    cases: Sequence[Case], limits: Limits = Limits(), *, origin: Originate = lambda case, key: None
 ) -> list[Skip]:
     """Raise InputError for bad input; return the cases that are not available here, with the reason.
 
@@ -57,7 +57,7 @@ def summary(error: InputError) -> str:
     return "; ".join(filter(None, [error.reason, error.fix]))
 
 
-def obstacle(case: Case, *, origin: Origin = lambda case, key: None, cuda: int | None = None) -> str | None:
+def obstacle(case: Case, *, origin: Originate = lambda case, key: None, cuda: int | None = None) -> str | None:
     """Why this machine cannot measure the case; None when it can. Raises InputError for bad input.
 
     `cuda` is the number of CUDA devices to assume, where that is not what this process sees.

@@ -1,30 +1,20 @@
-"""How far a loss is from the oracle: what was found out before anything was timed, told as figures."""
+"""How far a loss is from the oracle, as it was found before anything was timed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from speechmeter.core import metrics
-from speechmeter.core.protocols import ORDINARY, Phase, Session
-from speechmeter.core.types import Case, Measurement
+from speechmeter.core.protocols import Meter, Session
+from speechmeter.core.types import Measurement
 
 
-class AgreementMeter:
+class AgreementMeter(Meter):
     """Deviations of loss and gradient, in total and for each trial; nothing is computed here."""
 
     name = "agreement"
     metrics = (metrics.LOSS_DEVIATION, metrics.GRADIENT_DEVIATION)
-    environ: Mapping[str, str] = MappingProxyType({})
-    ways = ORDINARY
-    phase = Phase.TIMING
-
-    def unavailable(self, case: Case) -> str | None:
-        """Only the prepared subject can say."""
-        return None
 
     def measure(self, session: Session) -> list[Measurement]:
-        """What preparing found; the reason where the subject is none that is held against a truth."""
+        """What preparing found; the reason where the subject is not compared with an oracle."""
         own = {metric.id for metric in self.metrics}
         found = [m for m in session.prepared.found if m.metric in own]
-        return found or [Measurement.absent(metrics.LOSS_DEVIATION, "the subject is not held against an oracle")]
+        return found or [Measurement.absent(metrics.LOSS_DEVIATION, "the subject is not compared with an oracle")]

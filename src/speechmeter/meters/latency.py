@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import ceil
 from time import perf_counter_ns
-from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.protocols import ORDINARY, Phase, Session
+from speechmeter.core.protocols import Meter, Session
 from speechmeter.core.scope import STAGE, Scope
 from speechmeter.core.stages import drain, is_stream
-from speechmeter.core.types import SAMPLED, Batch, Case, Measurement, Stage, by_turns
+from speechmeter.core.types import SAMPLED, Batch, Measurement, Stage, by_turns
 
 BLOCK_BELOW_NS = 50_000
 """Calls shorter than this are timed in blocks: the clock itself costs a few tenths of a microsecond."""
@@ -21,7 +20,7 @@ _SURELY_LONG_NS = 100 * BLOCK_BELOW_NS
 """A first call above this is not followed by one that needs blocks, so no trial is made."""
 
 
-class LatencyMeter:
+class LatencyMeter(Meter):
     """Latency of the whole call and of each stage, warm-up kept apart."""
 
     name = "latency"
@@ -31,13 +30,6 @@ class LatencyMeter:
         metrics.LATENCY_FIRST_ITEM,
         metrics.LATENCY_ITEM,
     )
-    environ: Mapping[str, str] = MappingProxyType({})
-    ways = ORDINARY
-    phase = Phase.TIMING
-
-    def unavailable(self, case: Case) -> str | None:
-        """Always possible."""
-        return None
 
     def measure(self, session: Session) -> list[Measurement]:
         """Samples as the case's protocol asks; total is the sum of clocked stages."""
@@ -48,9 +40,10 @@ class LatencyMeter:
         notes: dict[str, Any] = {"stop": collected.stop_reason, **turns}
         if clock.block > 1:
             notes["block"] = clock.block
+        warmup = [*trial.totals_s(), *_kept(clock.totals_s(), collected.kept, False)]
         return [
             Measurement.of(metrics.LATENCY, _kept(clock.totals_s(), collected.kept, True), notes=notes),
-            *_warmup([*trial.totals_s(), *_kept(clock.totals_s(), collected.kept, False)]),
+            *([Measurement.of(metrics.LATENCY_WARMUP, warmup)] if warmup else []),
             *_stages(clock, collected.kept, turns),
             *clock.item_measurements(),
         ]
@@ -125,16 +118,13 @@ class StageClock:
 
     def item_measurements(self) -> list[Measurement]:
         """Stamps of streamed items, warm-up calls included."""
-        first = [
-            Measurement.of(metrics.LATENCY_FIRST_ITEM, values, scope=Scope.of(STAGE, name))
-            for name, values in self._first_items.items()
-        ]
-        gaps = [
-            Measurement.of(metrics.LATENCY_ITEM, values, scope=Scope.of(STAGE, name))
-            for name, values in self._item_gaps.items()
+        stamps = {metrics.LATENCY_FIRST_ITEM: self._first_items, metrics.LATENCY_ITEM: self._item_gaps}
+        return [
+            Measurement.of(metric, values, scope=Scope.of(STAGE, name))
+            for metric, by_stage in stamps.items()
+            for name, values in by_stage.items()
             if values
         ]
-        return first + gaps
 
 
 def _block(session: Session, trial: StageClock) -> int:
@@ -149,10 +139,6 @@ def _block(session: Session, trial: StageClock) -> int:
 
 def _kept(values: Sequence[float], kept: Sequence[bool], wanted: bool) -> list[float]:
     return [value for value, keep in zip(values, kept, strict=True) if keep is wanted]
-
-
-def _warmup(values: Sequence[float]) -> list[Measurement]:
-    return [Measurement.of(metrics.LATENCY_WARMUP, values)] if values else []
 
 
 def _stages(clock: StageClock, kept: Sequence[bool], turns: Mapping[str, Any]) -> list[Measurement]:

@@ -18,7 +18,7 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.finding import one_call
 from speechmeter.core.machine import GLIBC, allocator_name
-from speechmeter.core.protocols import ORDINARY, Phase, Session
+from speechmeter.core.protocols import Meter, Phase, Session
 from speechmeter.core.scope import STAGE, Scope
 from speechmeter.core.stages import step
 from speechmeter.core.types import Batch, Case, Measurement, Stage, by_turns
@@ -30,10 +30,10 @@ _READINGS_WHEN_SLOW = 1
 _SLOW_NS = 5 * 10**9
 
 
-class MemoryMeter:
+class MemoryMeter(Meter):
     """CPU: highest resident size during a call, and its growth. CUDA: peaks of torch's allocator, the process by NVML.
 
-    In total and by stage, and the weights apart. `found` are the ways to read the resident size, the best first;
+    In total and by stage, and the weights separately. `found` are the ways to read the resident size, the best first;
     what this system offers, unless given.
     """
 
@@ -52,7 +52,6 @@ class MemoryMeter:
     environ: Mapping[str, str] = MappingProxyType(
         {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
     )
-    ways = ORDINARY
     phase = Phase.MEMORY
 
     def __init__(self, found: Sequence[Probe] | None = None) -> None:
@@ -62,10 +61,10 @@ class MemoryMeter:
         """Needs some way to read this process's size on the CPU."""
         if case.device.is_cuda or self._probes:
             return None
-        return "this system tells a process neither its resident size nor its highest one (/proc, getrusage)"
+        return "this system reports neither the resident size of a process nor its highest one (/proc, getrusage)"
 
     def measure(self, session: Session) -> list[Measurement]:
-        """One reading per call after the warm first one; the weights last, for unpacking some takes memory.
+        """One reading per call after the warm first one; the weights last, because unpacking some takes memory.
 
         Garbage is collected before each reading. What was there before is hidden from the collector: going through the
         objects of imported libraries takes 0.2 s each time, 2 µs without them.
@@ -73,34 +72,27 @@ class MemoryMeter:
         gc.collect()
         gc.freeze()
         try:
-            return [*self._readings(session), *weights(session)]
+            if session.case.device.is_cuda:
+                from speechmeter.meters.cuda_memory import measure_cuda
+
+                return [*measure_cuda(session), *weights(session)]
+            stages = [] if one_call(session.case) else _stages(session, self._probes)
+            return [*_total(session, self._probes[0]), *stages, *weights(session)]
         finally:
             gc.unfreeze()
 
-    def _readings(self, session: Session) -> list[Measurement]:
-        if session.case.device.is_cuda:
-            from speechmeter.meters.cuda_memory import measure_cuda
-
-            return measure_cuda(session)
-        stages = [] if one_call(session.case) else _stages(session, self._probes)
-        return [*_total(session, self._probes[0]), *stages]
-
 
 def _total(session: Session, probe: Probe) -> list[Measurement]:
-    readings = [_read(probe, partial(session.call, batch)) for batch in batches_to_read(session)]
+    readings = [_read(probe, partial(session.call, batch)) for batch in _batches_to_read(session)]
     growth = _growth(readings, probe, turns=by_turns(session.batches))
-    found = [_whole_process(readings, probe, growth), growth]
-    loaded = session.resident_loaded_bytes
-    if loaded is not None:
-        found.append(Measurement.of(metrics.MEMORY_CPU_LOAD, [loaded], source="VmRSS"))
-    return found
-
-
-def _whole_process(readings: Sequence[Reading], probe: Probe, growth: Measurement) -> Measurement:
     peaks = [float(reading.peak_bytes) for reading in readings if reading.peak_bytes is not None]
     if len(peaks) < len(readings):
-        return Measurement.absent(metrics.MEMORY_CPU_TOTAL, f"{probe.source} tells the growth alone")
-    return Measurement.of(metrics.MEMORY_CPU_TOTAL, peaks, source=probe.source, notes=growth.notes)
+        whole = Measurement.absent(metrics.MEMORY_CPU_TOTAL, f"{probe.source} reads the growth alone")
+    else:
+        whole = Measurement.of(metrics.MEMORY_CPU_TOTAL, peaks, source=probe.source, notes=growth.notes)
+    loaded = session.resident_loaded_bytes
+    load = [] if loaded is None else [Measurement.of(metrics.MEMORY_CPU_LOAD, [loaded], source="VmRSS")]
+    return [whole, growth, *load]
 
 
 def _stages(session: Session, found: Sequence[Probe]) -> list[Measurement]:
@@ -112,21 +104,18 @@ def _stages(session: Session, found: Sequence[Probe]) -> list[Measurement]:
     if probe is None:
         reason = f"{found[0].source} cannot be reset between stages"
         return [Measurement.absent(metrics.MEMORY_CPU_PEAK, reason, scope=Scope.of(STAGE, name)) for name in names]
-    calls = [_call_by_stage(session, probe, batch) for batch in batches_to_read(session)]
+
+    def work(stage: Stage, outputs: list[Any]) -> None:
+        step(stage, outputs)
+        session.sync()
+
+    calls = []
+    for batch in _batches_to_read(session):
+        outputs: list[Any] = [batch]  # outputs stay alive to the end of the call, as in `run_chain`
+        calls.append([_read(probe, partial(work, stage, outputs)) for stage in session.stages])
     turns = by_turns(session.batches)
     rows = zip(names, *calls, strict=True)
     return [_growth(readings, probe, Scope.of(STAGE, name), turns=turns) for name, *readings in rows]
-
-
-def _call_by_stage(session: Session, probe: Probe, batch: Batch) -> list[Reading]:
-    """One call, read stage by stage; outputs stay alive to its end, as in `run_chain`."""
-    outputs: list[Any] = [batch]
-    return [_read(probe, partial(_step, session, stage, outputs)) for stage in session.stages]
-
-
-def _step(session: Session, stage: Stage, outputs: list[Any]) -> None:
-    step(stage, outputs)
-    session.sync()
 
 
 def _read(probe: Probe, work: Work) -> Reading:
@@ -140,17 +129,11 @@ def _growth(
     values = [float(reading.growth_bytes) for reading in readings]
     caveats = dict.fromkeys(reading.caveat for reading in readings if reading.caveat)
     notes: dict[str, Any] = {"mmap_threshold": os.environ.get("MALLOC_MMAP_THRESHOLD_", "default"), **turns}
-    told = [*caveats, *allocator_notes(allocator_name())]
-    if told:
-        notes["notes"] = told
+    if (allocator := allocator_name()) != GLIBC:
+        caveats[f"allocator {allocator}: the thresholds work in glibc only, so readings may be too low"] = None
+    if caveats:
+        notes["notes"] = list(caveats)
     return Measurement.of(metrics.MEMORY_CPU_PEAK, values, scope=scope, source=probe.source, notes=notes)
-
-
-def allocator_notes(name: str) -> list[str]:
-    """What a reader must know about an allocator that is not glibc's: our thresholds do not act there."""
-    if name == GLIBC:
-        return []
-    return [f"allocator {name}: the thresholds act on glibc alone, so what was freed may stay, and readings be low"]
 
 
 def weights(session: Session) -> list[Measurement]:
@@ -161,18 +144,17 @@ def weights(session: Session) -> list[Measurement]:
     parts = {"total": modules}
     if len(session.stages) > 1:
         parts.update({Scope.of(STAGE, stage.name): stage.modules for stage in session.stages if stage.modules})
-    return [_held(scope, part) for scope, part in parts.items()]
+    found = []
+    for scope, part in parts.items():
+        if reason := uncountable(part):
+            found.append(Measurement.absent(metrics.MEMORY_WEIGHTS, reason, scope=scope))
+        else:
+            held = [float(held_bytes(weights_of(part)))]
+            found.append(Measurement.of(metrics.MEMORY_WEIGHTS, held, scope=scope, source="tensors"))
+    return found
 
 
-def _held(scope: str, modules: Mapping[str, Any]) -> Measurement:
-    reason = uncountable(modules)
-    if reason is not None:
-        return Measurement.absent(metrics.MEMORY_WEIGHTS, reason, scope=scope)
-    held = float(held_bytes(weights_of(modules)))
-    return Measurement.of(metrics.MEMORY_WEIGHTS, [held], scope=scope, source="tensors")
-
-
-def batches_to_read(session: Session) -> Sequence[Batch]:
+def _batches_to_read(session: Session) -> Sequence[Batch]:
     """What is called and read: each of several batches once; the only one a few times, or once when it is slow."""
     if len(session.batches) > 1 or one_call(session.case):
         return session.batches

@@ -17,7 +17,7 @@ def load_nvml() -> Any:
     try:
         import pynvml
     except ImportError as error:
-        raise SensorError("nvidia-ml-py is not installed: pip install speechmeter[gpu]") from error
+        raise SensorError("nvidia-ml-py is not installed: pip install 'speechmeter[gpu]'") from error
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
@@ -28,33 +28,22 @@ def load_nvml() -> Any:
 def device_handle(nvml: Any, device: Device) -> Any:
     """The handle of `cuda:N` as numbered inside this process; SensorError when NVML does not know it."""
     index = device.index or 0
-    named = _visible(index)
+    setting = os.environ.get("CUDA_VISIBLE_DEVICES")
+    named = str(index)
+    if setting is not None:
+        names = [name.strip() for name in setting.split(",") if name.strip()]
+        if index >= len(names):
+            raise SensorError(f"CUDA_VISIBLE_DEVICES={setting!r} has no device {index}")
+        named = names[index]
     try:
-        if named is None:
-            return nvml.nvmlDeviceGetHandleByIndex(index)
         if named.isdigit():
             return nvml.nvmlDeviceGetHandleByIndex(int(named))
-        return _handle_by_uuid(nvml, named)
+        # CUDA accepts the beginning of a UUID, NVML does not: compare with every device
+        for number in range(nvml.nvmlDeviceGetCount()):
+            handle = nvml.nvmlDeviceGetHandleByIndex(number)
+            if str(nvml.nvmlDeviceGetUUID(handle)).lower().startswith(named.lower()):
+                return handle
     except nvml.NVMLError as error:
         raise SensorError(f"NVML: {error}") from error
-
-
-def _visible(index: int) -> str | None:
-    """What CUDA_VISIBLE_DEVICES calls that device; None when the variable is not set."""
-    setting = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if setting is None:
-        return None
-    names = [name.strip() for name in setting.split(",") if name.strip()]
-    if index >= len(names):
-        raise SensorError(f"CUDA_VISIBLE_DEVICES={setting!r} has no device {index}")
-    return names[index]
-
-
-def _handle_by_uuid(nvml: Any, prefix: str) -> Any:
-    """CUDA accepts the beginning of a UUID, NVML does not: compare with every device."""
-    for index in range(nvml.nvmlDeviceGetCount()):
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        if str(nvml.nvmlDeviceGetUUID(handle)).lower().startswith(prefix.lower()):
-            return handle
-    slice_hint = " (a MIG slice has no sensor of its own)" if prefix.startswith("MIG") else ""
-    raise SensorError(f"NVML knows no device {prefix}{slice_hint}")
+    hint = " (a MIG slice has no sensor of its own)" if named.startswith("MIG") else ""
+    raise SensorError(f"NVML knows no device {named}{hint}")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from time import perf_counter
-from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.device import Device
-from speechmeter.core.protocols import ORDINARY, Phase, Session
+from speechmeter.core.protocols import Meter, Session
 from speechmeter.core.types import Case, Measurement
+from speechmeter.meters import torch_missing
 
 _TRIES = 5
 _LONG_ENOUGH_S = 0.02
@@ -21,18 +20,15 @@ _SIDES = (256, 512, 1024, 2048, 4096, 8192, 16384)
 _COPY_BYTES = {"cpu": 2**28, "cuda": 2**30}
 
 
-class PeaksMeter:
+class PeaksMeter(Meter):
     """Peak arithmetic in the case's dtype and peak bandwidth, with the case's threads, TF32 and device."""
 
     name = "peaks"
     metrics = (metrics.PEAK_FLOPS, metrics.PEAK_BANDWIDTH)
-    environ: Mapping[str, str] = MappingProxyType({})
-    ways = ORDINARY
-    phase = Phase.TIMING
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch."""
-        return None if find_spec("torch") else "peaks are measured with torch, and torch is not installed"
+        return torch_missing()
 
     def measure(self, session: Session) -> list[Measurement]:
         """Every try is kept; the fastest is the peak, so it is the first value."""

@@ -40,7 +40,7 @@ class Probe(Protocol):
     """Whether a later, smaller piece of work reads right after a larger one, as stages need."""
 
     def read(self, work: Work) -> Reading:
-        """Do the work and tell how far the resident size rose over what it was before."""
+        """Do the work and return how far the resident size rose over what it was before."""
         ...
 
 
@@ -62,7 +62,7 @@ class HighWaterMark:
         return _mark_bytes() is not None
 
     def read(self, work: Work) -> Reading:
-        """Exact. Raises OSError where /proc tells no size."""
+        """Exact. Raises OSError where /proc has no size."""
         before = resident_bytes()
         self._clear_refs.write_text(_RESET_HIGH_WATER_MARK)
         work()
@@ -94,15 +94,15 @@ class MaxResident:
             return Reading(
                 growth_bytes=peak - peak_before,
                 peak_bytes=peak,
-                caveat="lower bound: the size before the call cannot be read here, only the highest until then",
+                caveat="lower bound: the size before the call cannot be read here, only the highest size so far",
             )
-        old = "upper bound: the process had been as large before the call, in loading or in an earlier call"
+        old = "upper bound: the process was already as large before the call, while loading or in an earlier call"
         caveat = "" if peak > peak_before else old
         return Reading(growth_bytes=max(0, peak - before), peak_bytes=peak, caveat=caveat)
 
 
 class Sampling:
-    """The resident size every millisecond, by a thread: a peak between two looks is missed."""
+    """The resident size every millisecond, by a thread: a peak between two readings is missed."""
 
     source = "sampling"
     restarts = True
@@ -129,7 +129,7 @@ class Sampling:
             done.set()
             watcher.join()
         peak = max(highest[0], self._resident() or 0)
-        caveat = f"lower bound: the size was looked at every {self._interval_s:g} s"
+        caveat = f"lower bound: the size was read every {self._interval_s:g} s"
         return Reading(growth_bytes=peak - before, peak_bytes=peak, caveat=caveat)
 
 

@@ -1,20 +1,30 @@
 """What holds a model's weights: every tensor under every name it has, packed and wrapped ones unfolded.
 
-No data is looked at, so fake and meta tensors are counted like real ones; what is shared is told by its storage, not
-by an address. The parameters meter counts what this finds, and the memory meter adds up the bytes.
+No data is looked at, so fake and meta tensors are counted like real ones; what is shared is known by its storage, not
+by an address. Initialisers of ONNX models are read from the protocol buffer, without the package onnx. The parameters
+meter counts what this finds, and the memory meter adds up the bytes.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from math import ceil, prod
 from typing import Any
-
-from speechmeter.meters import onnx_weights
 
 _SCRIPTED_PACKED = ("_packed_params", "param", "_packed_weight_ih", "_packed_weight_hh")
 """Where a scripted module keeps packed weights: it does not list its attributes."""
+_ONNX_TYPES = {
+    1: ("float32", 32), 2: ("uint8", 8), 3: ("int8", 8), 4: ("uint16", 16), 5: ("int16", 16), 6: ("int32", 32),
+    7: ("int64", 64), 9: ("bool", 8), 10: ("float16", 16), 11: ("float64", 64), 12: ("uint32", 32), 13: ("uint64", 64),
+    14: ("complex64", 64), 15: ("complex128", 128), 16: ("bfloat16", 16), 17: ("float8_e4m3fn", 8),
+    18: ("float8_e4m3fnuz", 8), 19: ("float8_e5m2", 8), 20: ("float8_e5m2fnuz", 8), 21: ("uint4", 4), 22: ("int4", 4),
+    23: ("float4_e2m1", 4), 24: ("float8_e8m0", 8), 25: ("uint2", 2), 26: ("int2", 2),
+}  # fmt: skip
+"""Name and bits of ONNX's TensorProto's element types, by their number."""
+_ONNX_TEXT = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +57,10 @@ class Weight:
 def uncountable(modules: Mapping[str, Any]) -> str | None:
     """Why the weights of these cannot be counted; None when they can."""
     for name, module in modules.items():
-        if onnx_weights.is_model(module):
-            unknown = onnx_weights.unknown_types(module)
+        if _is_onnx(module):
+            unknown = {int(t.data_type) for t in _onnx_tensors(module) if t.data_type not in _ONNX_TYPES}
             if unknown:
-                return f"{name!r} has initialisers of a type that is not known here: {min(unknown)}"
+                return f"{name!r} has initialisers of the unknown ONNX type {min(unknown)}"
         elif not _is_torch(module):
             return f"{name!r} is a {type(module).__name__}, neither a torch module nor an ONNX model"
     return None
@@ -86,6 +96,11 @@ def held_bytes(weights: Iterable[Weight]) -> int:
 def _is_torch(module: Any) -> bool:
     torch = sys.modules.get("torch")  # a module of torch cannot be here without it
     return torch is not None and isinstance(module, torch.nn.Module)
+
+
+def _is_onnx(value: Any) -> bool:
+    descriptor = getattr(type(value), "DESCRIPTOR", None)
+    return getattr(descriptor, "full_name", "") == "onnx.ModelProto"
 
 
 def _of_torch(module: Any) -> Iterator[Weight]:
@@ -169,23 +184,19 @@ def _packed_in(path: str, module: Any) -> Iterator[Weight]:
 
 
 def _unpacked(name: str, packed: Any, owner: Hashable) -> Iterator[Weight]:
-    """The unpacked tensors are copies that go again: their identity is that of the object that packs them."""
+    """The unpacked tensors are copies that are freed again: their identity is that of the object that packs them."""
+    torch = sys.modules["torch"]
     inside = list(tensors_in(packed))  # alive together, so that two of them cannot have one storage by accident
     distinct = {_region(tensor): tensor for tensor in inside}.values()
     for number, tensor in enumerate(distinct):
-        dtype, element_bytes = _packed_as(tensor)
+        dtype, element_bytes = _dtype_name(tensor.dtype), int(tensor.element_size())
+        if tensor.dim() > 1 and tensor.dtype == torch.float32:
+            # Engines pack matrices as int8 or half precision. The latter unpack to float32; biases stay as they are.
+            dtype, element_bytes = "float16", 2
         size_bytes = int(tensor.numel()) * element_bytes
         key = ("packed", owner, number)
         part = Part(dtype=dtype, size_bytes=size_bytes, storage=key, storage_bytes=size_bytes)
         yield Weight(name=f"{name}.{number}", elements=int(tensor.numel()), identity=key, parts=(part,))
-
-
-def _packed_as(tensor: Any) -> tuple[str, int]:
-    """The engines pack int8 and half-precision matrices; the latter unpack to float32. Biases stay as they are."""
-    torch = sys.modules["torch"]
-    if tensor.dim() > 1 and tensor.dtype == torch.float32:
-        return "float16", 2
-    return _dtype_name(tensor.dtype), int(tensor.element_size())
 
 
 def tensors_in(value: Any) -> Iterator[Any]:
@@ -194,21 +205,38 @@ def tensors_in(value: Any) -> Iterator[Any]:
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, torch.ScriptObject):
-        yield from tensors_in(_state(value))
+        with suppress(RuntimeError):  # an object of another kind, which has no state to ask for
+            yield from tensors_in(value.__getstate__())
     elif isinstance(value, list | tuple):
         for item in value:
             yield from tensors_in(item)
 
 
-def _state(packed: Any) -> Any:
-    try:
-        return packed.__getstate__()
-    except RuntimeError:  # an object of another kind, which says nothing about itself
-        return ()
-
-
 def _of_onnx(name: str, model: Any) -> Iterator[Weight]:
-    for number, tensor in enumerate(onnx_weights.initializers(model)):
+    for number, tensor in enumerate(_onnx_tensors(model)):
+        dtype, bits = _ONNX_TYPES[tensor.data_type]
+        elements = prod(tensor.dims)
+        size_bytes = ceil(elements * bits / 8)
         key = ("onnx", id(model), number)
-        part = Part(dtype=tensor.dtype, size_bytes=tensor.size_bytes, storage=key, storage_bytes=tensor.size_bytes)
-        yield Weight(name=f"{name}.{tensor.name}", elements=tensor.elements, identity=key, parts=(part,))
+        part = Part(dtype=dtype, size_bytes=size_bytes, storage=key, storage_bytes=size_bytes)
+        yield Weight(name=f"{name}.{tensor.name}", elements=elements, identity=key, parts=(part,))
+
+
+def _onnx_tensors(model: Any) -> Iterator[Any]:
+    """Every initialiser of the model's graph and of the graphs inside its nodes, except text; no data file is read."""
+
+    def of_graph(graph: Any) -> Iterator[Any]:
+        yield from graph.initializer
+        yield from (sparse.values for sparse in graph.sparse_initializer)
+        for inner in inside(graph.node):
+            yield from of_graph(inner)
+
+    def inside(nodes: Any) -> Iterator[Any]:
+        for node in nodes:
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    yield attribute.g
+                yield from attribute.graphs
+
+    graphs = [model.graph, *(graph for function in model.functions for graph in inside(function.node))]
+    return (tensor for graph in graphs for tensor in of_graph(graph) if tensor.data_type != _ONNX_TEXT)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from speechmeter.core import plugins
 from speechmeter.core.axes import CORE_AXES, Axis, Option
-from speechmeter.core.errors import InputError, PlanError, SubjectError
+from speechmeter.core.errors import InputError, Origin, PlanError, SubjectError
 from speechmeter.core.quality import IMPORT, QUALITY, normaliser_id
 from speechmeter.plan.finding import searching
 from speechmeter.plan.messages import explain
@@ -26,8 +26,6 @@ SPECIAL_AUDIO = ("noise", "sample")
 
 TRACE = "trace"
 """The meter that `trace:` asks for."""
-WORKLOAD_PATHS = ("file", "ids", "lines", "manifest", "references", "root")
-"""Options of workloads that name files."""
 
 
 def build_plan(source: Source, *, trust: bool = False) -> Plan:
@@ -102,7 +100,9 @@ def _named(get: Any, source: Source, path: KeyPath) -> Any:
     try:
         return get()
     except InputError as error:
-        raise type(error)(error.reason, where=error.where or source.place(path), fix=error.fix) from error
+        raise type(error)(
+            error.reason, where=error.where or source.origin(path), key=error.key, fix=error.fix
+        ) from error
 
 
 def _check_once(values: list[str], source: Source, key: str) -> None:
@@ -110,16 +110,16 @@ def _check_once(values: list[str], source: Source, key: str) -> None:
         if value in values[:index]:
             raise PlanError(
                 f"{key}: {value!r} is listed twice",
-                where=source.place((key, index)),
+                where=source.origin((key, index)),
                 fix=_apart(source) if key == "models" else "remove one",
             )
 
 
 def _apart(source: Source) -> str:
     """How two models of one name get names of their own."""
-    if source.from_flag("models"):
-        return "give each one a name of its own: --model a=… --model b=…"
-    return "give each one a `name` of its own"
+    if source.is_override("models"):
+        return "give each one a name of its own: `models: a=…` `models: b=…`"
+    return "give each one a name of its own"
 
 
 def _check_model(entry: ModelEntry, source: Source, index: int, *, trust: bool) -> None:
@@ -141,17 +141,17 @@ def _check_plugin(load: str, source: Source, path: KeyPath) -> None:
     if plugin is not None:
         raise PlanError(
             f"{load!r} does not say which plug-in loads it",
-            where=source.place(path),
+            where=source.origin(path),
             fix=f"write {plugin}:{load}{'' if ':' in load or plugin != 'python' else ':FACTORY'}",
         )
 
 
 def _check_trust(entry: ModelEntry, subject: Any, source: Source, path: KeyPath, *, trust: bool) -> None:
-    if subject.runs_code and source.base is not None and not source.from_flag("models") and not trust:
+    if subject.runs_code and source.base is not None and not source.is_override("models") and not trust:
         raise SubjectError(
             f"{entry.load!r} runs code that the plan names",
-            where=source.place(path),
-            fix="read that code, then add --trust, or name the model on the command line",
+            where=source.origin(path),
+            fix="read that code, then add `trust`, or name the model on the command line",
         )
 
 
@@ -171,31 +171,31 @@ def _check_options(
             own = ["name", "load"] if path[0] == "models" else ["name"]
             raise PlanError(
                 f"unknown key {key!r} for {plugin!r}",
-                where=source.place((*path, key)),
+                where=source.origin((*path, key)),
                 fix=plugins.nearest(key, [*own, *known]),
             )
         if (wrong := known[key].check(value)) is not None:
             fix = known[key].help or None
-            raise PlanError(f"{plugin}: {wrong}", where=source.place((*path, key)), fix=fix)
+            raise PlanError(f"{plugin}: {wrong}", where=source.origin((*path, key)), fix=fix)
 
 
 def _check_schedule(plan: Plan, source: Source) -> None:
     if plan.repeats is not None and plan.schedule is not None:
         raise PlanError(
             "repeats and schedule exclude each other",
-            where=source.place(("repeats",)),
+            where=source.origin(("repeats",)),
             fix="keep one of them",
         )
     if plan.min_rounds > plan.max_rounds:
         raise PlanError(
             f"min_rounds {plan.min_rounds} is more than max_rounds {plan.max_rounds}",
-            where=source.place(("max_rounds",)) or source.place(("min_rounds",)),
+            where=source.origin(("max_rounds",)) or source.origin(("min_rounds",)),
             fix="raise max_rounds",
         )
     if plan.min_samples > plan.samples:
         raise PlanError(
             f"min_samples {plan.min_samples} is more than samples {plan.samples}",
-            where=source.place(("min_samples",)) or source.place(("samples",)),
+            where=source.origin(("min_samples",)) or source.origin(("samples",)),
             fix="lower min_samples",
         )
 
@@ -203,7 +203,7 @@ def _check_schedule(plan: Plan, source: Source) -> None:
 def _sweeps(swept: Mapping[str, Any], declared: Mapping[str, Axis], source: Source) -> dict[str, tuple[Any, ...]]:
     axes: dict[str, tuple[Any, ...]] = {}
     for key, value in swept.items():
-        where = source.place((key,))
+        where = source.origin((key,))
         if key not in declared:
             _refuse_axis_of_another(key, declared, where)
             choices = [*declared, *(name for name in Plan.model_fields if name != "axes")]
@@ -212,7 +212,7 @@ def _sweeps(swept: Mapping[str, Any], declared: Mapping[str, Axis], source: Sour
     return {name: axes.get(name, (axis.default,)) for name, axis in declared.items()}
 
 
-def _refuse_axis_of_another(key: str, declared: Mapping[str, Axis], where: str | None) -> None:
+def _refuse_axis_of_another(key: str, declared: Mapping[str, Axis], where: Origin | None) -> None:
     """Raise PlanError for an axis that only other workloads have: its name is right, and what is fed has none."""
     owners = []
     for name in plugins.names(plugins.WORKLOADS):
@@ -231,7 +231,7 @@ def _sweep(axis: Axis, value: Any, source: Source) -> tuple[Any, ...]:
     values: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
     checked: list[Any] = []
     for index, item in enumerate(values):
-        where = source.place((axis.name, index))
+        where = source.origin((axis.name, index))
         if (wrong := axis.check(item)) is not None:
             raise PlanError(wrong, where=where, fix=axis.help)
         if item in checked:
@@ -240,7 +240,7 @@ def _sweep(axis: Axis, value: Any, source: Source) -> tuple[Any, ...]:
     if not checked:
         raise PlanError(
             f"{axis.name}: an empty sweep measures nothing",
-            where=source.place((axis.name,)),
+            where=source.origin((axis.name,)),
             fix="list a value",
         )
     return tuple(checked)
@@ -252,18 +252,20 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
         return {}
     base = source.base
     changes: dict[str, Any] = {}
-    if not source.from_flag("models"):
+    if not source.is_override("models"):
         changes["models"] = tuple(_rebase_model(entry, base) for entry in plan.models)
-    if plan.audio is not None and not source.from_flag("audio"):
+    if plan.audio is not None and not source.is_override("audio"):
         changes["audio"] = tuple(one if one in SPECIAL_AUDIO else _rebase(one, base) for one in plan.audio)
-    if plan.power_log is not None and not source.from_flag("power_log"):
+    if plan.power_log is not None and not source.is_override("power_log"):
         changes["power_log"] = _rebase(plan.power_log, base)
-    by_flag = (source.place((QUALITY, IMPORT)) or "").startswith("--")
-    if plan.quality is not None and plan.quality.import_ is not None and not by_flag:
+    if plan.quality is not None and plan.quality.import_ is not None and not source.is_override(QUALITY, IMPORT):
         changes[QUALITY] = plan.quality.model_copy(update={"import_": _rebase(plan.quality.import_, base)})
     given = plan.workload.model_extra or {}
-    in_file = [key for key in WORKLOAD_PATHS if not (source.place(("workload", key)) or "").startswith("--")]
-    paths = {key: _rebase(given[key], base) for key in in_file if isinstance(given.get(key), str)}
+    paths = {
+        name: _rebase(given[name], base)
+        for name in _path_options(plugins.workload(plan.workload.name).options, given)
+        if not source.is_override("workload", name)
+    }
     if paths:
         changes["workload"] = plan.workload.model_copy(update=paths)
     return changes
@@ -277,12 +279,17 @@ def _meters(plan: Plan) -> tuple[str, ...]:
 
 def _rebase_model(entry: ModelEntry, base: Path) -> ModelEntry:
     changes: dict[str, Any] = {"load": _rebase_load(entry.load, base)}
-    vocoder = (entry.model_extra or {}).get("vocoder")
-    if isinstance(vocoder, str):
-        changes["vocoder"] = _rebase(vocoder, base)
+    given = entry.model_extra or {}
+    paths = _path_options(plugins.subject(plugin_of(entry.load)).options, given)
+    changes |= {name: _rebase(given[name], base) for name in paths}
     if stages := stages_of(entry):
         changes[STAGES] = [_rebase_model(stage, base).model_dump() for stage in stages]
     return entry.model_copy(update=changes)
+
+
+def _path_options(options: Iterable[Option], given: Mapping[str, Any]) -> list[str]:
+    """The options that are given and name a file or folder."""
+    return [option.name for option in options if Path in option.kinds and isinstance(given.get(option.name), str)]
 
 
 def _rebase_load(load: str, base: Path) -> str:

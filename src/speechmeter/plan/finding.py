@@ -25,7 +25,7 @@ def searching(plan: Plan, declared: dict[str, Axis], source: Source) -> Plan:
     if plan.find is None:
         return _check_nothing_of_it(plan, source)
     target = TARGETS[plan.find]
-    where = source.place(("find",))
+    where = source.origin(("find",))
     if target.axis not in declared:
         fit = [word for word, other in TARGETS.items() if other.axis in declared]
         raise PlanError(
@@ -47,20 +47,20 @@ def _check_alone(plan: Plan, target: Target, source: Source) -> None:
     if given > 1:
         raise PlanError(
             f"{target.axis} is searched, and {given} values stand there",
-            where=source.place((target.axis,)),
+            where=source.origin((target.axis,)),
             fix="keep the one to start from, or none",
         )
     for rival in _RIVALS.get(target.axis, ()):
         if any(value is not None for value in plan.axes.get(rival, ())):
             raise PlanError(
                 f"{target.axis} is searched, and {rival} says what a batch holds",
-                where=source.place((rival,)),
+                where=source.origin((rival,)),
                 fix=f"drop {rival}",
             )
     if plan.triangle:
         raise PlanError(
             "triangle leaves out cells of a grid, and a search has none",
-            where=source.place(("triangle",)),
+            where=source.origin(("triangle",)),
             fix="keep one of them",
         )
 
@@ -72,7 +72,7 @@ def _start(plan: Plan, target: Target, source: Source) -> int | float:
     if start > most:
         raise PlanError(
             f"find_most {target.value(target.steps(most)):,} is less than the {start:,} that the search starts from",
-            where=source.place(("find_most" if plan.find_most else target.axis,)),
+            where=source.origin(("find_most" if plan.find_most else target.axis,)),
             fix=f"raise it, or lower {target.axis}",
         )
     return start
@@ -93,6 +93,6 @@ def _check_nothing_of_it(plan: Plan, source: Source) -> Plan:
     for key in ("find_most", "find_within"):
         if getattr(plan, key) is not None:
             raise PlanError(
-                f"{key} is about a search, and nothing is searched", where=source.place((key,)), fix="add `find`"
+                f"{key} is about a search, and nothing is searched", where=source.origin((key,)), fix="add `find`"
             )
     return plan

@@ -59,9 +59,9 @@ def explain(error: ValidationError, source: Source) -> PlanError:
     key = ".".join(str(part) for part in path)
     slip = get_close_matches(key, [str(given) for given in source.data if given not in Plan.model_fields], n=1)
     if finding["type"] == "missing" and slip:  # `model:` for `models:`
-        return PlanError(f"unknown key {slip[0]!r}", where=source.place((slip[0],)), fix=f"did you mean {key!r}?")
+        return PlanError(f"unknown key {slip[0]!r}", where=source.origin((slip[0],)), fix=f"did you mean {key!r}?")
     what, fix = _words(finding, path, key)
-    return PlanError(what, where=source.place(path), fix=fix)
+    return PlanError(what, where=source.origin(path), fix=fix)
 
 
 def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:

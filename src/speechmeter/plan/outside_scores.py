@@ -22,7 +22,7 @@ def check_quality(plan: Plan, source: Source) -> None:
     asked = plan.quality
     if asked is None or asked.import_ is None:
         return
-    where = source.place((QUALITY, IMPORT)) or source.place((QUALITY,))
+    where = source.origin((QUALITY, IMPORT)) or source.origin((QUALITY,))
     if asked.normaliser is not None or asked.scores is not None:
         raise PlanError("imported scores were normalised elsewhere", where=where, fix="keep `import` alone")
     rows = read_scores(Path(asked.import_))

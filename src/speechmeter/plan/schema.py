@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from speechmeter.core.naming import default_name
 from speechmeter.core.outputs import SpeechFiles, TraceOptions
+from speechmeter.core.plugins import default_name
 from speechmeter.core.protocol import USUAL_MARGIN
 from speechmeter.core.types import Limits
 

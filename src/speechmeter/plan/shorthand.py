@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from speechmeter.core.errors import PlanError
+from speechmeter.core.errors import Origin, PlanError
 from speechmeter.plan.source import KeyPath, Source
 
 CASCADE, STAGES = "cascade", "stages"
@@ -24,61 +24,63 @@ _EXAMPLES = {
 }
 _LOSSES_FORM = "for example `losses: [ours, torchaudio, {name: pruned-10, load: ours-pruned, states: 10}]`"
 _TRAIN_FORM = "for example `train: [conformer-transducer, {name: mine, load: python:model.py:make}]`"
-Spell = Callable[[Any, "str | None"], dict[str, Any]]
+Spell = Callable[[Any, "Origin | None"], dict[str, Any]]
 _FORM = "for example `cascades: [{name: two, stages: [{name: asr, load: …}, {name: mt, load: …}]}]`"
 
 
 def spelt_out(source: Source) -> Source:
-    """The same plan in long form; places of the short keys still lead to where they stand."""
-    data, places = dict(source.data), dict(source.places)
-    _models(data, places, source)
-    _listed(data, places, source, "losses", _loss, _LOSSES_FORM)
-    _listed(data, places, source, "train", _step, _TRAIN_FORM)
+    """The same plan in long form; messages still name the short keys."""
+    data, origins = dict(source.data), dict(source.origins)
+    _models(data, origins, source)
+    _listed(data, origins, source, "losses", _loss, _LOSSES_FORM)
+    _listed(data, origins, source, "train", _step, _TRAIN_FORM)
     for key in _WORKLOADS:
         if key in data:
-            _workload(key, data, places, source)
-    return Source(data=data, places=places, base=source.base)
+            _workload(key, data, origins, source)
+    return Source(data=data, origins=origins, base=source.base)
 
 
-def _models(data: dict[str, Any], places: dict[KeyPath, str], source: Source) -> None:
+def _models(data: dict[str, Any], origins: dict[KeyPath, Origin], source: Source) -> None:
     if "cascades" not in data:
         return
     cascades, models = data.pop("cascades"), data.get("models", [])
     models = list(models) if isinstance(models, list | tuple) else [models]
     if not isinstance(cascades, list | tuple) or not cascades:
-        raise PlanError("cascades takes a list", where=source.place(("cascades",)), fix=_FORM)
+        raise PlanError("cascades takes a list", where=source.origin(("cascades",)), fix=_FORM)
     for index, cascade in enumerate(cascades):
-        where = source.place(("cascades", index))
+        where = source.origin(("cascades", index))
         if not isinstance(cascade, Mapping) or not _has_stages(cascade.get(STAGES)) or "name" not in cascade:
             raise PlanError("a cascade has a name and at least two stages", where=where, fix=_FORM)
         if where is not None:
-            places["models", len(models)] = where
+            origins["models", len(models)] = where
         models.append({"load": CASCADE, **cascade})
     data["models"] = models
 
 
-def _listed(data: dict[str, Any], places: dict[KeyPath, str], source: Source, key: str, one: Spell, form: str) -> None:
+def _listed(
+    data: dict[str, Any], origins: dict[KeyPath, Origin], source: Source, key: str, one: Spell, form: str
+) -> None:
     """Losses and training steps are models, and are fed shapes unless the plan says otherwise."""
     if key not in data:
         return
     entries, models = data.pop(key), data.get("models", [])
     entries, models = (list(given) if isinstance(given, list | tuple) else [given] for given in (entries, models))
     if not entries:
-        raise PlanError(f"{key} takes a list of names", where=source.place((key,)), fix=form)
+        raise PlanError(f"{key} takes a list of names", where=source.origin((key,)), fix=form)
     for index, entry in enumerate(entries):
         path: KeyPath = (key, index)
         here: KeyPath = ("models", len(models))
-        where = source.place(path)
+        where = source.origin(path)
         if where is not None:
-            places[here] = where
-        places.update({(*here, *known[2:]): place for known, place in source.places.items() if known[:2] == path})
+            origins[here] = where
+        origins.update({(*here, *known[2:]): origin for known, origin in source.origins.items() if known[:2] == path})
         models.append(one(entry, where))
     data["models"] = models
     if "workload" not in data and not any(other in data for other in _WORKLOADS):
         data["workload"] = {"name": SHAPES, **({"frames": "raw"} if key == TRAIN else {})}
 
 
-def _loss(loss: Any, where: str | None) -> dict[str, Any]:
+def _loss(loss: Any, where: Origin | None) -> dict[str, Any]:
     entry = {"name": loss} if isinstance(loss, str) else loss
     if not isinstance(entry, Mapping) or not isinstance(entry.get("load", entry.get("name")), str):
         raise PlanError("a loss is a name, or a mapping with one", where=where, fix=_LOSSES_FORM)
@@ -86,7 +88,7 @@ def _loss(loss: Any, where: str | None) -> dict[str, Any]:
     return {"name": source, **entry, "load": f"{LOSS}:{source}"}
 
 
-def _step(step: Any, where: str | None) -> dict[str, Any]:
+def _step(step: Any, where: Origin | None) -> dict[str, Any]:
     entry = {"name": step, "load": step} if isinstance(step, str) else step
     if not isinstance(entry, Mapping) or not isinstance(entry.get("load", entry.get("name")), str):
         raise PlanError("a training step is a name, or a mapping with one", where=where, fix=_TRAIN_FORM)
@@ -105,11 +107,11 @@ def _has_stages(stages: Any) -> bool:
     )
 
 
-def _workload(key: str, data: dict[str, Any], places: dict[KeyPath, str], source: Source) -> None:
+def _workload(key: str, data: dict[str, Any], origins: dict[KeyPath, Origin], source: Source) -> None:
     options = data.pop(key)
     if isinstance(options, str) and key in _WORD_FOR:
         options = {_WORD_FOR[key]: options}
-    where = source.place((key,))
+    where = source.origin((key,))
     if "workload" in data:
         raise PlanError(f"{key} and workload exclude each other", where=where, fix="keep one of them")
     if data.get("audio") is not None:
@@ -117,4 +119,4 @@ def _workload(key: str, data: dict[str, Any], places: dict[KeyPath, str], source
     if not isinstance(options, Mapping):
         raise PlanError(f"{key} takes a mapping of its options", where=where, fix=_EXAMPLES[key])
     data["workload"] = {"name": key, **options}
-    places.update({("workload", *path[1:]): place for path, place in source.places.items() if path[0] == key})
+    origins.update({("workload", *path[1:]): origin for path, origin in source.origins.items() if path[0] == key})

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from speechmeter.core.errors import PlanError
+from speechmeter.core.errors import Origin, PlanError
 
 LARGEST_PLAN_BYTES = 1_000_000
 MOST_VALUES = 100_000
@@ -20,25 +20,26 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Raw keys of a plan and where each of them stands (`file:line`, a flag, or an argument).
+    """Raw keys of a plan, and where each of them was given.
 
     `base` is the folder that relative paths of a plan file start from; None for flags and Python.
     """
 
     data: Mapping[str, Any]
-    places: Mapping[KeyPath, str] = field(default_factory=dict)
+    origins: Mapping[KeyPath, Origin] = field(default_factory=dict)
     base: Path | None = None
 
-    def from_flag(self, key: str) -> bool:
-        """Whether the command line gave this key as a whole, so that the plan file has no say in it."""
-        return self.places.get((key,), "").startswith("--")
+    def is_override(self, *path: str) -> bool:
+        """Whether a key was given outside of the plan file, so that its value does not depend on the file's folder."""
+        origin = self.origin(path)
+        return origin is not None and origin.where is None
 
-    def place(self, path: KeyPath) -> str | None:
-        """Where a key stands, or its nearest parent that is known, or the first that stands below it."""
+    def origin(self, path: KeyPath) -> Origin | None:
+        """Where a key was given, else its nearest parent, else the first key below its outermost one."""
         for length in range(len(path), 0, -1):
-            if path[:length] in self.places:
-                return self.places[path[:length]]
-        return next((where for known, where in self.places.items() if known[:1] == path[:1]), None)
+            if path[:length] in self.origins:
+                return self.origins[path[:length]]
+        return next((origin for known, origin in self.origins.items() if known[:1] == path[:1]), None)
 
 
 def parse_plan(
@@ -50,9 +51,9 @@ def parse_plan(
     """
     try:
         node = yaml.compose(text, Loader=loader)
-        places: dict[KeyPath, str] = {}
+        origins: dict[KeyPath, Origin] = {}
         if node is not None:
-            _walk(node, (), name, places, frozenset())
+            _walk(node, (), name, origins, frozenset())
         data = yaml.load(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         raise _broken(error, name) from error
@@ -61,7 +62,7 @@ def parse_plan(
     if not isinstance(data, dict):
         found = "nothing" if data is None else f"a {type(data).__name__}"
         raise PlanError(f"a plan is a mapping of keys, this is {found}", where=name, fix="start with `models:`")
-    return Source(data=data, places=places, base=base)
+    return Source(data=data, origins=origins, base=base)
 
 
 def read_text(path: Path) -> str:
@@ -94,23 +95,23 @@ def _broken(error: yaml.MarkedYAMLError, name: str) -> PlanError:
     return PlanError(f"not valid YAML: {error.problem}", where=where, fix="check indentation, quotes and brackets")
 
 
-def _walk(node: yaml.Node, path: KeyPath, name: str, places: dict[KeyPath, str], above: frozenset[int]) -> None:
+def _walk(node: yaml.Node, path: KeyPath, name: str, origins: dict[KeyPath, Origin], above: frozenset[int]) -> None:
     if id(node) in above:
         raise PlanError("a value contains itself", where=f"{name}:{node.start_mark.line + 1}", fix="remove the alias")
     above = above | {id(node)}
     if path:
-        places[path] = f"{name}:{node.start_mark.line + 1}"
-    if len(places) > MOST_VALUES:
-        raise PlanError(f"a plan of over {MOST_VALUES} values", where=places[path], fix="remove aliases of aliases")
+        origins[path] = Origin(where=f"{name}:{node.start_mark.line + 1}")
+    if len(origins) > MOST_VALUES:
+        raise PlanError(f"a plan of over {MOST_VALUES} values", where=origins[path], fix="remove aliases of aliases")
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):
-            _walk(child, (*path, index), name, places, above)
+            _walk(child, (*path, index), name, origins, above)
     elif isinstance(node, yaml.MappingNode):
-        _walk_mapping(node, path, name, places, above)
+        _walk_mapping(node, path, name, origins, above)
 
 
 def _walk_mapping(
-    node: yaml.MappingNode, path: KeyPath, name: str, places: dict[KeyPath, str], above: frozenset[int]
+    node: yaml.MappingNode, path: KeyPath, name: str, origins: dict[KeyPath, Origin], above: frozenset[int]
 ) -> None:
     seen: set[str] = set()
     for key, child in node.value:
@@ -121,5 +122,5 @@ def _walk_mapping(
             raise PlanError(f"the key {key.value!r} stands twice", where=where, fix="keep one of them")
         seen.add(key.value)
         below = (*path, key.value)
-        _walk(child, below, name, places, above)
-        places[below] = where
+        _walk(child, below, name, origins, above)
+        origins[below] = Origin(where=where)

@@ -1,4 +1,4 @@
-"""A plan with its cells and the places its keys came from: what the commands and the Python interface start from."""
+"""A plan with its cells and where its keys came from: what the commands and the Python interface start from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from speechmeter.core.errors import PlanError
+from speechmeter.core.errors import Origin, PlanError
 from speechmeter.core.quality import FIRST_VERSION, IMPORT, NORMALISERS, QUALITY
 from speechmeter.core.types import Case
 from speechmeter.plan.build import build_plan
@@ -32,19 +32,19 @@ class Study:
     source: Source
     notes: tuple[str, ...] = ()
 
-    def place(self, case: Case, key: str) -> str | None:
+    def origin(self, case: Case, key: str) -> Origin | None:
         """Where a case's model, audio or axis was asked for."""
         if key == "models":
             names = [entry.name for entry in self.plan.models]
-            return self.source.place(("models", names.index(case.subject.name)))
+            return self.source.origin(("models", names.index(case.subject.name)))
         if key in case.axes:
             values = self.plan.axes.get(key, ())
             if case.axes[key] in values:
-                return self.source.place((key, values.index(case.axes[key])))
-        return self.source.place((key,))
+                return self.source.origin((key, values.index(case.axes[key])))
+        return self.source.origin((key,))
 
     def plan_text(self) -> str:
-        """The resolved plan as YAML, as stored in the run; the notes stand above it as comments."""
+        """The resolved plan as YAML, as stored in the run; the notes are comments above it."""
         comments = "".join(f"# {note}\n" for note in self.notes)
         return comments + yaml.safe_dump(self.plan.to_plain(), sort_keys=False, allow_unicode=True)
 
@@ -70,7 +70,7 @@ def study_of_run(plan: Path, overrides: Sequence[Override] = (), *, trust: bool 
     if isinstance(asked, Mapping) and asked.get(IMPORT) is None and QUALITY in (kept.get("meters") or ()):
         name = asked.get("normaliser") or "basic"
         meant = {**asked, "normaliser": f"{name}{FIRST_VERSION}" if name in NORMALISERS else name}
-        overrides = [Override(path=(QUALITY,), value=meant, where=f"{plan}: quality"), *overrides]
+        overrides = [Override(path=(QUALITY,), value=meant), *overrides]
     return study_from_file(plan, overrides, trust=trust)
 
 
@@ -92,7 +92,7 @@ def tour(overrides: Sequence[Override] = ()) -> Study:
 
 def _study(source: Source, *, trust: bool, name: str | None = None, notes: tuple[str, ...] = ()) -> Study:
     if name and "name" not in source.data:
-        source = Source(data={**source.data, "name": name}, places=source.places, base=source.base)
+        source = Source(data={**source.data, "name": name}, origins=source.origins, base=source.base)
     plan = build_plan(source, trust=trust)
     cells = expand(plan)
     return Study(plan=plan, cells=cells, source=spelt_out(source), notes=(*notes, *unused_scores(plan, cells.cases)))

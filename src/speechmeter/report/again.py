@@ -10,7 +10,7 @@ from typing import Any
 
 from speechmeter.core.axes import CORE_AXES, SHARED_AXES
 from speechmeter.core.finding import target_of
-from speechmeter.core.naming import default_name, joined_name
+from speechmeter.core.plugins import default_name, joined_name
 from speechmeter.core.protocol import RepeatsProtocol, ScheduleProtocol, SearchProtocol, SteadyProtocol
 from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY, Quality
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Spec

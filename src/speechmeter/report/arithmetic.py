@@ -1,22 +1,24 @@
-"""Tables of arithmetic: FLOPs by case, module and operator, what was not counted, and how well the device was used."""
+"""Tables of arithmetic: FLOPs by case, the costliest operators, what was not counted, and how busy the device was."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
 
-from speechmeter.analysis.readings import recomputed_share
+from speechmeter.analysis.readings import costliest_operators, recomputed_share
 from speechmeter.core import metrics
-from speechmeter.core.scope import MODULE, OPERATOR, OPERATOR_KIND, STAGE, Scope
+from speechmeter.core.errors import InputError
+from speechmeter.core.metrics import Metric
+from speechmeter.core.scope import OPERATOR, OPERATOR_KIND, STAGE, Scope
 from speechmeter.core.types import Measurement, Record
-from speechmeter.report.grids import case_labels
-from speechmeter.report.lists import list_table, measured
-from speechmeter.report.modules import check_filter
-from speechmeter.report.recorded import recorded_notes
-from speechmeter.report.tables import Row, Table, by_case, cell_of
+from speechmeter.report.caveats import recorded_notes
+from speechmeter.report.labels import labelled
+from speechmeter.report.numbers import counted
+from speechmeter.report.tables import Cell, Row, Table, case_table, cell_of, list_table, measured
 
-_MOST_OPERATORS = 20
+MOST_OPERATORS = 20
+"""So many operators of each case are listed, unless a limit is given."""
 _LEAST_SHARE = 0.0001
+"""An unknown operator with a smaller share of the time is not named."""
 _KINDS = {
     "matrix": "matrix arithmetic, in flops",
     "elements": "arithmetic by the element, in element_ops",
@@ -24,103 +26,77 @@ _KINDS = {
     "wraps": "only calls other operators",
     "unknown": "unsupported operator, not counted",
 }
+_KIND_NOTES = [f"{kind}: {meaning}." for kind, meaning in _KINDS.items()]
+NAME = "name"
+SORT_KEYS: dict[str, Metric] = {
+    "own-time": metrics.TIME_OPERATOR,
+    "total-time": metrics.TIME_OPERATOR_TOTAL,
+    "calls": metrics.OPERATOR_CALLS,
+    "own-memory": metrics.MEMORY_OPERATOR_OWN,
+    "memory": metrics.MEMORY_OPERATOR,
+    "flops": metrics.FLOPS,
+}
+"""Figures that operators may be sorted by, beside their name."""
+_SORTED = (
+    metrics.TIME_OPERATOR, metrics.OPERATOR_SHARE, metrics.TIME_OPERATOR_TOTAL, metrics.OPERATOR_CALLS,
+    metrics.MEMORY_OPERATOR_OWN, metrics.MEMORY_OPERATOR, metrics.FLOPS,
+)  # fmt: skip
 
 
 def flops(records: Sequence[Record]) -> list[Table]:
     """One row a case: totals, and per second of audio and token where there are any."""
     shown = [metrics.FLOPS, metrics.FLOPS_PER_AUDIO_SECOND]
+    shown += [metrics.FLOPS_PER_TOKEN] if measured(records, metrics.TOKENS) else []
     shown += [m for m in (metrics.FLOPS_BACKWARD, metrics.ELEMENT_OPS, metrics.BYTES_MOVED) if measured(records, m)]
-    if measured(records, metrics.TOKENS):
-        shown.insert(2, metrics.FLOPS_PER_TOKEN)
-    labels = case_labels(records)
-    rows = tuple(
-        Row(labels=(labels[case_id],), cells=tuple(cell_of(group, metric) for metric in shown))
-        for case_id, group in by_case(records).items()
-    )
-    return [list_table("FLOPs", ("case",), shown, rows, notes=_counted_notes(records, labels))]
+    return [case_table("FLOPs", records, shown, _counted_notes(records))]
 
 
-def modules(records: Sequence[Record], wanted: str | None = None) -> list[Table]:
-    """One row a case and module: its FLOPs, those of the modules inside it included, and its parameters.
+def _counted_notes(records: Sequence[Record]) -> list[str]:
+    """How each count was taken and what it does not hold; cases with the same answer share a line."""
+    cases: dict[str, dict[str, None]] = {}
+    for label, group in labelled(records):
+        for record in group:
+            found = record.find(metrics.FLOPS.id)
+            if found is not None and found.values:
+                text = "; ".join(_how_counted(found, record.find(metrics.FLOPS_BACKWARD.id)))
+                cases.setdefault(text, {})[label] = None
+    return [f"{text}." if len(cases) == 1 else f"{', '.join(labels)}: {text}." for text, labels in cases.items()]
 
-    `wanted` is a pattern for the modules. Raises InputError where none fits it.
+
+def _how_counted(found: Measurement, backward: Measurement | None) -> list[str]:
+    notes = found.notes
+    because = f" because {notes['because']}" if "because" in notes else ""
+    checked = f" ({notes['checked']})" if "checked" in notes else ""
+    texts = [f"counted on {notes.get('counted on', 'a real run')}{checked}{because}"]
+    if notes.get("no arithmetic by torch in"):
+        texts.append(f"no arithmetic by torch in: {', '.join(notes['no arithmetic by torch in'])}")
+    unknown = notes.get("unknown", {})
+    texts.append(f"not counted: {', '.join(unknown)}" if unknown else "every torch operator that ran is known")
+    texts += [notes["another input"]] if "another input" in notes else []
+    if backward is not None and backward.notes.get("attention"):
+        texts.append(f"attention backward: {', '.join(backward.notes['attention'])}")
+    again = recomputed_share(record)
+    if again is not None:
+        texts.append(f"{again:.0%} of the backward pass repeats forward work")
+    return texts
+
+
+def operators(records: Sequence[Record], sort: str | None = None, limit: int | None = None) -> list[Table]:
+    """One row a case and operator, the costliest first: FLOPs, and time where a profiled pass was made.
+
+    With a key or a limit all figures of each operator, sorted by it. Raises InputError for a key that is not known or
+    that no record has a figure for, and for a limit below 1.
     """
-    labels = case_labels(records)
-    shown = (metrics.FLOPS, metrics.PARAMETERS)
-    scopes = {case_id: _scopes(group, MODULE, *shown) for case_id, group in by_case(records).items()}
-    if wanted is not None:
-        check_filter(wanted, [(scope.path,) for own in scopes.values() for scope in own])
-    rows = []
-    for case_id, group in by_case(records).items():
-        for scope in scopes[case_id]:
-            if wanted is not None and not fnmatchcase(scope.path, wanted):
-                continue
-            cells = tuple(cell_of(group, metric, scope) for metric in shown)
-            rows.append(Row(labels=(labels[case_id], scope.path), cells=cells))
-    return [list_table("modules", ("case", "module"), shown, tuple(rows), notes=())]
-
-
-def operators(records: Sequence[Record]) -> list[Table]:
-    """One row a case and operator, the costliest first: FLOPs, and time where a profiled pass was made."""
-    labels = case_labels(records)
+    if sort is not None or limit is not None:
+        return _sorted_operators(records, sort, limit)
     shown = (metrics.TIME_OPERATOR, metrics.OPERATOR_SHARE, metrics.FLOPS, metrics.ELEMENT_OPS)
     rows = []
-    for case_id, group in by_case(records).items():
+    for label, group in labelled(records):
         for scope, kind in _costliest(group):
             cells = tuple(cell_of(group, metric, scope) for metric in shown)
-            rows.append(Row(labels=(labels[case_id], scope.path, kind), cells=cells))
-    notes = (*(f"{kind}: {meaning}." for kind, meaning in _KINDS.items()), *recorded_notes(records, shown[0]))
-    return [list_table("operators", ("case", "operator", "kind"), shown, tuple(rows), notes=notes)]
-
-
-def coverage(records: Sequence[Record]) -> list[Table]:
-    """One row a case: the share of operator time in each kind, as the profiled pass saw it; unknown ones by name."""
-    labels = case_labels(records)
-    rows, lines = [], []
-    for case_id, group in by_case(records).items():
-        shares = tuple(cell_of(group, metrics.OPERATOR_SHARE, Scope.of(OPERATOR_KIND, kind)) for kind in _KINDS)
-        rows.append(Row(labels=(labels[case_id],), cells=(cell_of(group, metrics.TIME_OPERATOR), *shares)))
-        unknown = [f"{name} {share:.2%}" for name, share in _unknown_shares(group)]
-        lines += [f"{labels[case_id]}: unknown are {', '.join(unknown)}."] if unknown else []
-    return [
-        list_table(
-            "time in operators, by kind",
-            ("case",),
-            (metrics.TIME_OPERATOR, metrics.OPERATOR_SHARE),
-            tuple(rows),
-            notes=(
-                *lines,
-                *(f"{kind}: {meaning}." for kind, meaning in _KINDS.items()),
-                *recorded_notes(records, metrics.TIME_OPERATOR),
-            ),
-            columns=("time in all", *_KINDS),
-        )
-    ]
-
-
-def utilisation(records: Sequence[Record]) -> list[Table]:
-    """One row a case and stage: the share of the device's measured peaks that it reached."""
-    shown = [metrics.MFU, metrics.BANDWIDTH, metrics.BANDWIDTH_SHARE, metrics.PEAK_FLOPS, metrics.PEAK_BANDWIDTH]
-    shown += [m for m in (metrics.TIME_GPU,) if measured(records, m)]
-    if measured(records, metrics.TIME_GPU):
-        shown.append(metrics.LAUNCH_BOUND)
-    labels = case_labels(records)
-    rows = []
-    for case_id, group in by_case(records).items():
-        rows.append(Row(labels=(labels[case_id], "total"), cells=tuple(cell_of(group, metric) for metric in shown)))
-        for scope in _scopes(group, STAGE, metrics.FLOPS):
-            cells = tuple(cell_of(group, metric, scope) for metric in shown[:3])
-            if any(cell.estimate is not None and cell.estimate.value for cell in cells):
-                rest = tuple(cell_of(group, metric, "nowhere") for metric in shown[3:])
-                rows.append(Row(labels=(labels[case_id], scope.path), cells=(*cells, *rest)))
-    return [list_table("utilisation", ("case", "stage"), shown, tuple(rows), notes=())]
-
-
-def _scopes(group: Sequence[Record], kind: str, *wanted: metrics.Metric) -> list[Scope]:
-    """The parts of a case that have a figure, in the order in which the first of the wanted metrics names them."""
-    rows = ((m, Scope.parse(m.scope)) for record in group for m in record.measurements if m.values)
-    own = [(m, scope) for m, scope in rows if scope.kind == kind]
-    return list(dict.fromkeys(scope for metric in wanted for m, scope in own if m.metric == metric.id))
+            rows.append(Row(labels=(label, scope.path, kind), cells=cells))
+    notes = [*_KIND_NOTES, *recorded_notes(records, shown[0])]
+    return [list_table("operators", ("case", "operator", "kind"), shown, rows, notes)]
 
 
 def _costliest(group: Sequence[Record]) -> list[tuple[Scope, str]]:
@@ -134,57 +110,117 @@ def _costliest(group: Sequence[Record]) -> list[tuple[Scope, str]]:
             work + (0.0 if timed else sum(m.values)),
             kind or str(m.notes.get("kind", "")),
         )
-    ordered = sorted(found.items(), key=lambda item: item[1][:2], reverse=True)
-    top = ordered[:_MOST_OPERATORS] + [item for item in ordered[_MOST_OPERATORS:] if item[1][2] == "unknown"]
+    ranked = sorted(found.items(), key=lambda item: item[1][:2], reverse=True)
+    top = ranked[:MOST_OPERATORS] + [item for item in ranked[MOST_OPERATORS:] if item[1][2] == "unknown"]
     return [(Scope.parse(scope), kind) for scope, (_, _, kind) in top]
 
 
-def _operator_rows(group: Sequence[Record]) -> Iterator[Measurement]:
-    """Of every round: one may have an operator that another has not."""
+def _operator_rows(group: Sequence[Record]) -> list[Measurement]:
+    """Readings of whole operators, of every round: one may have an operator that another has not."""
     ids = {metrics.TIME_OPERATOR.id, metrics.FLOPS.id, metrics.ELEMENT_OPS.id}
-    for record in group:
-        yield from (m for m in record.measurements if m.metric in ids and _is_operator(Scope.parse(m.scope)))
+    found = [m for record in group for m in record.measurements if m.metric in ids]
+    scopes = [Scope.parse(m.scope) for m in found]
+    # an operator in one module is part of the operator over all modules
+    return [m for m, s in zip(found, scopes, strict=True) if s.kind == OPERATOR and not s.is_in_module]
 
 
-def _is_operator(scope: Scope) -> bool:
-    """Over all modules: those in one module are parts of it."""
-    return scope.kind == OPERATOR and not scope.is_in_module
+def _sorted_operators(records: Sequence[Record], sort: str | None, limit: int | None) -> list[Table]:
+    if sort is not None and sort not in (*SORT_KEYS, NAME):
+        known = ", ".join((*SORT_KEYS, NAME))
+        raise InputError(f"operators cannot be sorted by {sort!r}", key="sort", fix=f"choose from: {known}")
+    if limit is not None and limit < 1:
+        raise InputError(f"a table cannot have {limit} rows", key="limit", fix="give a number of at least 1")
+    cells = {label: _operator_cells(group) for label, group in labelled(records)}
+    held = {metric for own in cells.values() for row in own.values() for metric, cell in row.items() if cell.estimate}
+    by = _sort_key(sort, held)
+    shown = [metric for metric in _SORTED if metric in held] or list(_SORTED[:1])
+
+    def rank(scope: Scope, figures: dict[Metric, Cell]) -> tuple[float, str]:
+        found = None if by == NAME else figures[SORT_KEYS[by]].estimate
+        return (-found.value if found is not None else 0.0), scope
+
+    rows = []
+    notes = [
+        "operators inside each other share time and memory: only `time in operator` and its share add up.",
+        *recorded_notes(records, metrics.TIME_OPERATOR),
+    ]
+    for label, own in cells.items():
+        ranked = sorted(own.items(), key=lambda item: rank(*item))
+        listed = ranked[: limit or MOST_OPERATORS]
+        rows += [Row(labels=(label, scope.path), cells=tuple(one[m] for m in shown)) for scope, one in listed]
+        if left := len(ranked) - len(listed):
+            notes.append(f"not listed: {counted(left, 'operator')} of {label}; --limit {len(ranked)} lists all.")
+    return [list_table(f"operators by {by}", ("case", "operator"), shown, rows, notes)]
 
 
-def _unknown_shares(group: Sequence[Record]) -> list[tuple[str, float]]:
-    """Operators that nobody here knows, with their share of the time, where it is worth a word."""
-    rows = (m for m in _operator_rows(group) if m.metric == metrics.TIME_OPERATOR.id and _is_unknown(m))
-    scopes = dict.fromkeys(Scope.parse(m.scope) for m in rows)
-    found = [(one.path, cell_of(group, metrics.OPERATOR_SHARE, one).estimate) for one in scopes]
-    return [(name, e.value) for name, e in found if e is not None and e.value >= _LEAST_SHARE]
+def _operator_cells(group: Sequence[Record]) -> dict[Scope, dict[Metric, Cell]]:
+    """Every figure of every operator, by its scope."""
+    scopes = dict.fromkeys(Scope.parse(m.scope) for record in group for m in record.measurements if m.values)
+    names = [scope for scope in scopes if scope.kind == OPERATOR and not scope.is_in_module]
+    return {scope: {metric: cell_of(group, metric, scope) for metric in _SORTED} for scope in names}
 
 
-def _is_unknown(measurement: Measurement) -> bool:
-    return measurement.notes.get("kind") == "unknown"
+def _sort_key(sort: str | None, held: set[Metric]) -> str:
+    """The key that is asked for; else own time, FLOPs where no time was measured, or the name."""
+    known = [word for word, metric in SORT_KEYS.items() if metric in held]
+    if sort is None or not held:
+        return next(iter(known), NAME)
+    if sort != NAME and sort not in known:
+        raise InputError(
+            f"this run has no {sort} of operators",
+            key="sort",
+            fix=f"choose from: {', '.join((*known, NAME))}; or measure again with the meters operators and flops",
+        )
+    return sort
 
 
-def _counted_notes(records: Sequence[Record], labels: dict[str, str]) -> tuple[str, ...]:
-    """How each count was taken and what it does not hold, cases that say the same together."""
-    said: dict[str, list[str]] = {}
-    for record in records:
-        found = record.find(metrics.FLOPS.id)
-        if found is None or not found.values:
-            continue
-        because = f" because {found.notes['because']}" if "because" in found.notes else ""
-        checked = f" ({found.notes['checked']})" if "checked" in found.notes else ""
-        texts = [f"counted on {found.notes.get('counted on', 'a real run')}{checked}{because}"]
-        if found.notes.get("no arithmetic by torch in"):
-            texts.append(f"no arithmetic by torch in: {', '.join(found.notes['no arithmetic by torch in'])}")
-        unknown = found.notes.get("unknown", {})
-        texts.append(f"not counted: {', '.join(unknown)}" if unknown else "every torch operator that ran is known")
-        texts += [found.notes["another input"]] if "another input" in found.notes else []
-        backward = record.find(metrics.FLOPS_BACKWARD.id)
-        if backward is not None and backward.notes.get("attention"):
-            texts.append(f"attention backward: {', '.join(backward.notes['attention'])}")
-        again = recomputed_share(record)
-        if again is not None:
-            texts.append(f"{again:.0%} of the backward pass repeats forward work")
-        said.setdefault("; ".join(texts), []).append(labels[record.case.id])
-    return tuple(
-        f"{text}." if len(said) == 1 else f"{', '.join(dict.fromkeys(cases))}: {text}." for text, cases in said.items()
-    )
+def operators_by_module(records: Sequence[Record]) -> list[Table]:
+    """One row a case, module and operator, the costliest first; forward and backward together."""
+    shown = (metrics.TIME_OPERATOR, metrics.OPERATOR_SHARE)
+    rows = []
+    for label, group in labelled(records):
+        for scope in costliest_operators(group, MOST_OPERATORS):
+            operator, module = scope.operator_and_module()
+            cells = tuple(cell_of(group, metric, scope) for metric in shown)
+            rows.append(Row(labels=(label, module, operator.path), cells=cells))
+    notes = ["an operator of the backward pass is listed with the module whose forward pass caused it."]
+    return [list_table("operators by module", ("case", "module", "operator"), shown, rows, notes)]
+
+
+def coverage(records: Sequence[Record]) -> list[Table]:
+    """One row a case: the share of operator time in each kind, as the profiled pass saw it; unknown ones by name."""
+    rows, notes = [], []
+    for label, group in labelled(records):
+        shares = (cell_of(group, metrics.OPERATOR_SHARE, Scope.of(OPERATOR_KIND, kind)) for kind in _KINDS)
+        rows.append(Row(labels=(label,), cells=(cell_of(group, metrics.TIME_OPERATOR), *shares)))
+        timed = (m for m in _operator_rows(group) if m.metric == metrics.TIME_OPERATOR.id)
+        unknown = dict.fromkeys(Scope.parse(m.scope) for m in timed if m.notes.get("kind") == "unknown")
+        found = [(one.path, cell_of(group, metrics.OPERATOR_SHARE, one).estimate) for one in unknown]
+        named = [f"{name} {share.value:.2%}" for name, share in found if share and share.value >= _LEAST_SHARE]
+        notes += [f"{label}: unknown are {', '.join(named)}."] if named else []
+    notes += [*_KIND_NOTES, *recorded_notes(records, metrics.TIME_OPERATOR)]
+    shown, columns = (metrics.TIME_OPERATOR, metrics.OPERATOR_SHARE), ("time in all", *_KINDS)
+    return [list_table("time in operators, by kind", ("case",), shown, rows, notes, columns=columns)]
+
+
+def utilisation(records: Sequence[Record]) -> list[Table]:
+    """One row a case and stage: the share of the device's measured peaks that it reached."""
+    shown = [metrics.MFU, metrics.BANDWIDTH, metrics.BANDWIDTH_SHARE, metrics.PEAK_FLOPS, metrics.PEAK_BANDWIDTH]
+    shown += [metrics.TIME_GPU, metrics.LAUNCH_BOUND] if measured(records, metrics.TIME_GPU) else []
+    rows = []
+    for label, group in labelled(records):
+        rows.append(Row(labels=(label, "total"), cells=tuple(cell_of(group, metric) for metric in shown)))
+        for scope in scopes_with(group, STAGE, metrics.FLOPS):
+            cells = [cell_of(group, metric, scope) for metric in shown[:3]]
+            if any(cell.estimate is not None and cell.estimate.value for cell in cells):
+                # the other figures are of the whole call alone
+                cells += [cell_of(group, metric, "nowhere") for metric in shown[3:]]
+                rows.append(Row(labels=(label, scope.path), cells=tuple(cells)))
+    return [list_table("utilisation", ("case", "stage"), shown, rows)]
+
+
+def scopes_with(group: Sequence[Record], kind: str, *wanted: Metric) -> list[Scope]:
+    """The parts of a case that have a figure, in the order in which the first of the wanted metrics names them."""
+    readings = ((m, Scope.parse(m.scope)) for record in group for m in record.measurements if m.values)
+    own = [(m, scope) for m, scope in readings if scope.kind == kind]
+    return list(dict.fromkeys(scope for metric in wanted for m, scope in own if m.metric == metric.id))

@@ -7,13 +7,15 @@ from dataclasses import replace
 
 from speechmeter.analysis.intervals import Quantity
 from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.tables import Table
 
-ONE_ROUND = "one round: no interval, spread between processes unknown; raise rounds"
+ONE_ROUND = "one round: no interval, the spread between processes is unknown; raise rounds"
 SOME_SINGLE = "figures without an interval are of one round"
 MOST = 12
 """So many notes of a study are listed; the records have all."""
+_USUALLY_RECORDED = ("CPU", "CUDA", "modules")
 
 
 def record_notes(record: Record) -> list[str]:
@@ -31,15 +33,13 @@ def study_notes(records: Sequence[Record], most: int = MOST) -> list[str]:
             cases.setdefault(note, set()).add(record.case.id)
             models.setdefault(note, {})[record.case.subject.name] = None
     everyone = {record.case.subject.name for record in records if record.status == "ok"}
-    ordered = sorted(cases, key=lambda note: -len(cases[note]))
-    lines = [note if everyone <= set(models[note]) else _named(note, list(models[note])) for note in ordered]
+    lines = []
+    for note in sorted(cases, key=lambda note: -len(cases[note])):
+        names = list(models[note])
+        named = everyone <= set(names) or note.startswith(f"{names[0]}: ")  # some notes begin with the name themselves
+        lines.append(note if named else f"{', '.join(names)}: {note}")
     more = [f"and {len(lines) - most} more notes, in the records"] if len(lines) > most else []
     return [*lines[:most], *more]
-
-
-def _named(note: str, models: Sequence[str]) -> str:
-    """The note behind the names of its models, unless it begins with one itself."""
-    return note if note.startswith(f"{models[0]}: ") else f"{', '.join(models)}: {note}"
 
 
 def rounds_caveat(estimates: Iterable[Quantity]) -> list[str]:
@@ -61,10 +61,20 @@ def rounds_of(records: Sequence[Record]) -> tuple[int, int]:
 
 
 def with_caveats(tables: Sequence[Table], records: Sequence[Record]) -> list[Table]:
-    """Tables made of these records, each with what is to be said of its rounds; the first with the study's notes."""
+    """Tables made of these records, each with a caveat on its rounds; the first with the notes of the study."""
     made = []
-    for place, table in enumerate(tables):
+    for index, table in enumerate(tables):
         cells = (cell.estimate for row in table.rows for cell in row.cells if cell.estimate is not None)
-        notes = study_notes(records) if place == 0 else []
+        notes = study_notes(records) if index == 0 else []
         made.append(replace(table, caveats=(*table.caveats, *rounds_caveat(cells), *notes)))
     return made
+
+
+def recorded_notes(records: Sequence[Record], metric: Metric) -> list[str]:
+    """How profiled calls were recorded, where it was not as usual: more detail, fewer calls, unlike rounds."""
+    own = [m for record in records for m in record.measurements if m.metric == metric.id]
+    found = dict.fromkeys(tuple(m.notes["recorded"]) for m in own if "recorded" in m.notes)
+    more = dict.fromkeys(word for words in found for word in words if word not in _USUALLY_RECORDED)
+    lines = [f"recorded with {', '.join(more)}: calls take longer, small operators most."] if more else []
+    lines += dict.fromkeys(f"{m.notes['shortened']}." for m in own if "shortened" in m.notes)
+    return lines + (["the rounds were recorded in different ways, so their times differ."] if len(found) > 1 else [])

@@ -1,26 +1,28 @@
-"""From the word after `--metric` to tables."""
+"""From the word after `--metric` to tables: those of a view, grids of a metric, or the first figures of each meter."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from speechmeter.analysis.derived import lacking
 from speechmeter.analysis.metric_names import METHODS, metric_named
 from speechmeter.core import metrics, plugins
-from speechmeter.core.errors import InputError
+from speechmeter.core.errors import InputError, command_line
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.caveats import with_caveats
 from speechmeter.report.frontier import searched
-from speechmeter.report.grids import grids
+from speechmeter.report.grids import grids, split_rtf
 from speechmeter.report.growth import At
-from speechmeter.report.headline import headline
-from speechmeter.report.modules import module_times, timed
-from speechmeter.report.operators import sorted_operators
-from speechmeter.report.phases import split_rtf
-from speechmeter.report.tables import Table
+from speechmeter.report.losses import is_loss, losses
+from speechmeter.report.modules import modules
+from speechmeter.report.overview import summary
+from speechmeter.report.tables import NOT_MEASURED, Table, with_notes
 from speechmeter.report.views import BESIDE, TABLES, VIEWS, View
 
 WORDS = (*TABLES, "memory")
@@ -32,6 +34,8 @@ _FIRST = {view.shown_for: view.name for view in VIEWS if view.shown_for is not N
 """What is shown of each built-in meter when nothing is asked for, in this order."""
 _TOP = 10
 """So many operators of each case are listed when nothing is asked for."""
+_OPTIONS = {"sort": "sort", "limit": "limit", "at": "at", "wanted": "filter", "assumed": "assume"}
+"""Options that only some views take, with the key that a user knows them by."""
 
 
 def tables(
@@ -49,89 +53,114 @@ def tables(
 ) -> list[Table]:
     """The tables of one metric; without one the headline of the study, then each meter's first figure, plug-ins last.
 
-    `assumed` are rates that the reader states for figures of energy (see `analysis.assumed`); `wanted` is a pattern
-    for the modules that are listed. `beside` puts busy time of CPU and GPU beside the wall time of a real-time factor;
-    other metrics have no such form: InputError. `at` are sizes that the table of growth is to tell about.
-    `sort` and `limit` are for the table of operators, and refused for any other: by what they are ordered, and how many
-    are listed of each case. `where` is what gave the metric, for messages.
+    `assumed` are rates that the reader states for figures of energy (see `analysis.assumed`), `wanted` is a pattern
+    for the modules that are listed, and `beside` puts busy time of CPU and GPU beside the wall time of a real-time
+    factor. `at` are sizes for the table of growth; `sort` and `limit` are for the table of operators. Raises InputError
+    for an option that the view does not take. `where` is what gave the metric, for messages.
     """
-    for flag, given in (("--sort", sort), ("--limit", limit)):
-        if given is not None and metric != "operators":
-            raise InputError("only operators can be sorted and limited", where=flag, fix="add --metric operators")
-
+    given = {"statistic": statistic, "assumed": assumed, "wanted": wanted, "at": at, "sort": sort, "limit": limit}
+    _check_options(metric, given)
     asked = dict.fromkeys(name for record in records for name in record.case.meters)
-    own = _definitions(asked)
+    plugged = [metric.name for metric in _first_of_plugins(list(asked))]
     if beside:
-        return _with_needs(_beside(records, metric, statistic), BESIDE, asked)
-    if metric is None and any(map(searched, records)):
-        found, rest = list(filter(searched, records)), [record for record in records if not searched(record)]
-        return [*tables(found, "frontier"), *(tables(rest, None, statistic, assumed) if rest else ())]
+        if metric not in (None, "rtf"):
+            raise InputError(
+                f"{metric} cannot be split", key="split", fix="use `metric: rtf`, or `metric: split` alone"
+            )
+        return _with_needs(split_rtf(records, statistic), BESIDE, records)
     if metric is None:
-        words = _FIRST if _has_audio(records) else {**_FIRST, "latency": "latency"}
-        opening, covered = headline(records, statistic)
-        covered -= {"energy"} if assumed else set()
-        shown = [word for name, word in words.items() if name in asked and name not in covered]
-        return with_caveats(opening, records) + [
-            table for word in [*shown, *own] for table in _first(records, word, statistic, assumed, asked)
-        ]
+        return _first_figures(records, [*asked], plugged, statistic, assumed)
     if metric in TABLES:
-        options = {"statistic": statistic, "assumed": assumed, "wanted": wanted, "at": at}
-        return with_caveats(_listed(records, TABLES[metric], options, (sort, limit)), records)
+        view = TABLES[metric]
+        found = view.function()(records, **{name: given[name] for name in view.takes})
+        own = view.or_meter is not None and view.or_meter in asked
+        return with_caveats(found if own else _with_needs(found, view, records), records)
     if metric == "memory":
         return _memory(records, statistic)
     named = metric_named(metric, records, where=where, also=(*WORDS, METHODS))
-    scopes = _scopes(records, named)
+    scopes = ["total"]
+    if not any(record.find(named.id) for record in records):  # it was only measured in parts of a call
+        held = dict.fromkeys(m.scope for record in records for m in record.measurements if m.metric == named.id)
+        scopes = list(held) or scopes
     return [table for scope in scopes for table in grids(records, named, scope=scope, statistic=statistic)]
 
 
-def _first(
-    records: Sequence[Record], word: str, statistic: str, assumed: Mapping[str, float] | None, asked: Iterable[str]
-) -> list[Table]:
-    """What is shown of a meter when nothing is asked for."""
-    if word == "memory":
-        return _memory(records, statistic, growth=False)
-    if word == "rtf" and "split" in asked:
-        return split_rtf(records, statistic)
-    found = tables(records, word, statistic, assumed)
-    return [*tables(records, "operators", limit=_TOP), *found] if word == "coverage" else found
+def _check_options(metric: str | None, given: Mapping[str, Any]) -> None:
+    view = TABLES.get(metric or "")
+    for option, key in _OPTIONS.items():
+        # without a metric, the table of energy is one of those that are shown
+        fits = (view is not None and option in view.takes) or (metric is None and option == "assumed")
+        if given[option] and not fits:
+            takers = [one.name for one in VIEWS if option in one.takes]
+            raise InputError(f"it applies to the view {takers[0]} only", key=key, fix=f"add `metric: {takers[0]}`")
 
 
-def _listed(
-    records: Sequence[Record], view: View, given: Mapping[str, Any], order: tuple[str | None, int | None]
-) -> list[Table]:
-    """The tables that are no grids."""
-    asked = dict.fromkeys(name for record in records for name in record.case.meters)
-    if view.name == "modules" and timed(records):
-        return module_times(records, given["wanted"])
-    if view.name == "operators" and order != (None, None):
-        return _with_needs(sorted_operators(records, *order), view, asked)
-    more = () if view.takes is None else (given[view.takes],)
-    return _with_needs(view.function()(records, *more), view, asked)
-
-
-def _beside(records: Sequence[Record], metric: str | None, statistic: str) -> list[Table]:
-    if metric not in (None, "rtf"):
-        raise InputError(f"{metric} cannot be split", where="--split", fix="use --metric rtf, or --metric split alone")
-    return split_rtf(records, statistic)
-
-
-def _with_needs(found: list[Table], view: View, asked: Iterable[str]) -> list[Table]:
-    """The tables, and a line on the meters that would have filled them and were not asked for."""
-    missing = [meter for meter in view.meters if meter not in asked]
-    if not missing:
-        return found
-    line = f"this needs the meter{'s' if len(missing) > 1 else ''} {', '.join(missing)}, which the run did not ask for"
-    return [replace(table, notes=(*table.notes, line)) for table in found]
-
-
-def _definitions(meters: Iterable[str]) -> list[str]:
-    """Register what installed plug-in meters define; the name of the first metric of each."""
+def _first_of_plugins(meters: Sequence[str]) -> list[Metric]:
+    """The first metric of each installed plug-in meter; what it defines is registered by the way."""
     found = []
     for name in meters:
         if name not in _FIRST and name in plugins.names(plugins.METERS):
             with contextlib.suppress(InputError):
-                found.append(plugins.meter(name).metrics[0].name)
+                found.append(plugins.meter(name).metrics[0])
     return found
+
+
+def _with_needs(found: list[Table], view: View, records: Sequence[Record]) -> list[Table]:
+    """The tables, with a line on the meters that would have filled them and were not asked for."""
+    asked = {name for record in records for name in record.case.meters}
+    missing = [meter for meter in view.meters if meter not in asked]
+    if not missing:
+        return found
+    line = f"this table needs the {_meters(missing)}, which the run did not ask for"
+    return [replace(table, notes=(*table.notes, line)) for table in found]
+
+
+def _meters(names: Sequence[str]) -> str:
+    return f"meter{'s' if len(names) > 1 else ''} {', '.join(names)}"
+
+
+def _first_figures(
+    records: Sequence[Record],
+    asked: Sequence[str],
+    plugged: Sequence[str],
+    statistic: str,
+    assumed: Mapping[str, float] | None,
+) -> list[Table]:
+    """The headline of the study, then what is shown of each meter that the headline does not cover."""
+    found, rest = [r for r in records if searched(r)], [r for r in records if not searched(r)]
+    if found:
+        return [*tables(found, "frontier"), *(tables(rest, None, statistic, assumed) if rest else ())]
+    opening, covered = _headline(records, statistic)
+    covered -= {"energy"} if assumed else set()
+    words = _FIRST if _has_audio(records) else {**_FIRST, "latency": "latency"}
+    made = with_caveats(opening, records)
+    for word in [*(word for name, word in words.items() if name in asked and name not in covered), *plugged]:
+        if word == "memory":
+            made += _memory(records, statistic, growth=False)
+        elif word == "rtf" and "split" in asked:
+            made += split_rtf(records, statistic)
+        else:
+            made += tables(records, "operators", limit=_TOP) if word == "coverage" else []
+            made += tables(records, word, statistic, assumed if word == "energy" else None)
+    return made
+
+
+def _headline(records: Sequence[Record], statistic: str) -> tuple[list[Table], frozenset[str]]:
+    """The tables that a study was made for, and the meters that need none of their own after them.
+
+    Transducer losses are ranked; training steps and other profiled calls begin with the shares of their modules;
+    several models are in one table. Any other study has no headline: every meter has its own table.
+    """
+    if records and all(map(is_loss, records)):
+        return losses(records), frozenset({"latency", "memory", "agreement"})
+    if any(m.values for record in records for m in record.measurements if m.metric == metrics.TIME_MODULE.id):
+        return modules(records), frozenset({"modules"})
+    if len({record.case.subject.name for record in records if record.status != "skipped"}) > 1:
+        (table,) = summary(records, statistic)
+        more = "grids by input size and batch: show RUN --metric rtf, or latency, memory, flops, energy"
+        covered = frozenset({"latency", "memory", "parameters", "flops", "energy"})
+        return (with_notes([table], [more]), covered) if table.columns else ([], frozenset())
+    return [], frozenset()
 
 
 def _has_audio(records: Sequence[Record]) -> bool:
@@ -139,27 +168,69 @@ def _has_audio(records: Sequence[Record]) -> bool:
     return not measured or any(record.find(metrics.AUDIO_SECONDS.id) for record in measured)
 
 
-def _scopes(records: Sequence[Record], metric: Metric) -> list[str]:
-    """`total`, unless the metric was only measured in others."""
-    if any(record.find(metric.id) for record in records):
-        return ["total"]
-    found = dict.fromkeys(m.scope for record in records for m in record.measurements if m.metric == metric.id)
-    return list(found) or ["total"]
-
-
 def _memory(records: Sequence[Record], statistic: str, *, growth: bool = True) -> list[Table]:
     """A grid for each kind of memory that these records are about; the CPU's when no record holds any.
 
     Without `growth` that of the CPU is left out where there is a total.
     """
-    measured = [metric for metric in _MEMORY if any(record.find(metric.id) for record in records)]
-    if not growth and metrics.MEMORY_CPU_TOTAL in measured:
-        measured = [metric for metric in measured if metric != metrics.MEMORY_CPU_PEAK]
-    kinds = measured or [_MEMORY[0]]
-    return [table for kind in kinds for table in grids(_of(records, kind), kind, statistic=statistic)]
+    held = [metric for metric in _MEMORY if any(record.find(metric.id) for record in records)]
+    if not growth and metrics.MEMORY_CPU_TOTAL in held:
+        held = [metric for metric in held if metric != metrics.MEMORY_CPU_PEAK]
+    made = []
+    for kind in held or [_MEMORY[0]]:
+        own = [record for record in records if record.case.device.is_cuda is ("cuda" in kind.id)]
+        made += grids(own, kind, statistic=statistic)
+    return made
 
 
-def _of(records: Sequence[Record], metric: Metric) -> list[Record]:
-    """Records whose device has that kind of memory."""
-    cuda = "cuda" in metric.id
-    return [r for r in records if r.case.device.is_cuda is cuda]
+def refuse_absent(
+    found: Sequence[Table], records: Sequence[Record], metric: str | None, run: Path, *, beside: bool = False
+) -> None:
+    """Raise InputError where a view has no figure because the run did not ask for it, or has no such cases.
+
+    The error has the command that measures it. A view without figures whose meters were asked for is left alone: its
+    cells say what became of them.
+    """
+    word = BESIDE.name if beside else metric
+    if word is None or not records:
+        return
+    view = BESIDE if beside else next((view for view in VIEWS if view.name == word and word in WORDS), None)
+    cells = [cell for table in found for row in table.rows for cell in row.cells]
+    figures = any(one.estimate is not None for cell in cells for one in cell.figures)
+    asked = list(dict.fromkeys(name for record in records for name in record.case.meters))
+    missing = _missing(records, word, view, asked)
+    if missing and ((view is not None and view.whole) or not figures):
+        options = {"meters": ",".join(name for name in [*asked, *missing] if name != "trace")}
+        options |= {"set": "trace=true"} if "trace" in missing else {}
+        raise _refusal(f"this run did not ask for the {_meters(missing)}", options, records, word, run)
+    if figures:
+        return
+    if view is not None and view.cases is not None:
+        raise _refusal(f"this run {view.cases.lack}", view.cases.options, records, word, run)
+    if {cell.word for cell in cells} <= {NOT_MEASURED, ""}:
+        fix = f"its meters are {', '.join(asked)}; `metric: summary` has a figure of each"
+        raise InputError(f"no figures of {word}: this run measured none", key="metric", fix=fix)
+
+
+def _missing(records: Sequence[Record], word: str, view: View | None, asked: Sequence[str]) -> list[str]:
+    """The meters of a view, or of a metric that is no view, that no case asked for."""
+    if view is not None and view.or_meter is not None:
+        return [] if {*asked} & {*view.meters, view.or_meter} else [view.or_meter]
+    if view is not None:
+        return [name for name in view.meters if name not in asked]
+    needed = {need.id for need in lacking(records, metric_named(word, records))}
+    meters = plugins.names(plugins.METERS) if needed else []
+    measuring = [name for name in meters if any(own.id in needed for own in plugins.meter(name).metrics)]
+    return [name for name in measuring[:1] if name not in asked]
+
+
+def _refusal(reason: str, options: Mapping[str, str], records: Sequence[Record], word: str, run: Path) -> InputError:
+    split = word == BESIDE.name
+    plan = shlex.quote(str(run / "plan.yaml")) if (run / "plan.yaml").is_file() else "PLAN.yaml"
+    plugged = {record.case.subject.plugin for record in records} & set(plugins.names(plugins.SUBJECTS))
+    more: dict[str, str | bool] = {key: shlex.quote(value) for key, value in options.items()}
+    more |= {"trust": True} if any(plugins.subject(name).runs_code for name in plugged) else {}
+    new = shlex.quote(f"{str(run).rstrip('/')}-{'split' if split else word}")
+    command = command_line("run", plan, **more, output=new)
+    reason = f"no figures of {'busy time' if split else word}: {reason}"
+    return InputError(reason, key="split" if split else "metric", fix=f"measure it with: {command}")

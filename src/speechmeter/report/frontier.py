@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from speechmeter.analysis.estimate import Estimate, estimate
-from speechmeter.analysis.frontier import Edge, Size, edges
+from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.frontier import Edge, edges
 from speechmeter.core import metrics
 from speechmeter.core.finding import target_of
-from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
-from speechmeter.report.grids import grid_groups
-from speechmeter.report.lists import list_table
+from speechmeter.report.labels import grid_groups
 from speechmeter.report.numbers import figure as written
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, cell_of
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, cell_of, list_table
 
 _OTHER = {"batch": "seconds", "seconds": "batch", "max_frames": ""}
 _COSTS = (
@@ -31,7 +28,7 @@ def searched(record: Record) -> bool:
 
 
 def titled_edges(records: Sequence[Record]) -> list[tuple[str, Edge]]:
-    """(what tells a line from the others, its edge), in the order of the records."""
+    """(the name of a line, its edge), in the order of the records."""
     found = [(title, edge) for title, group in grid_groups(records).items() for edge in edges(group)]
     several = len({edge.limit for _, edge in found if edge.searched}) > 1
     return [(f"{title} · {edge.limit}" if several and edge.searched else title, edge) for title, edge in found]
@@ -48,39 +45,29 @@ def frontier(records: Sequence[Record]) -> list[Table]:
     found: dict[str, list[tuple[str, Edge]]] = {}
     for title, edge in titled_edges(records):
         found.setdefault(edge.target.axis, []).append((title, edge))
-    absent = tuple(_left_out(records))
-    made = [_table(axis, lines) for axis, lines in found.items()]
-    return [replace(table, notes=(*table.notes, *absent)) for table in made]
+    reasons = {r.case.subject.name: r.reason for r in records if r.status == "unavailable" and searched(r)}
+    absent = [f"{name}: unavailable: {reason}" for name, reason in reasons.items()]
+    return [_table(axis, lines, absent) for axis, lines in found.items()]
 
 
-def _table(axis: str, lines: Sequence[tuple[str, Edge]]) -> Table:
-    costs = [metric for metric in _COSTS if any(_at_edge(edge, metric) is not None for _, edge in lines)]
-    shown = (*_EDGE, *costs)
-    rows = tuple(
-        Row(
-            labels=(title, place_of(edge)),
-            cells=(
-                *(_tried(edge, figure) for figure in (edge.fits, edge.fails, edge.safe)),
-                *(cell_of(edge.largest, metric) if edge.largest else Cell(word=NOT_MEASURED) for metric in costs),
-                Cell(word=str(edge.trials)),
-            ),
-        )
-        for title, edge in lines
-    )
+def _table(axis: str, lines: Sequence[tuple[str, Edge]], absent: Sequence[str]) -> Table:
+    largest = [edge.largest for _, edge in lines if edge.largest]
+    costs = [metric for metric in _COSTS if any(estimate(rounds, metric) is not None for rounds in largest)]
+    rows = []
+    for title, edge in lines:
+        cells = [
+            Cell(word=NOT_MEASURED, reason=edge.stop) if figure is None else Cell(estimate=figure)
+            for figure in (edge.fits, edge.fails, edge.safe)
+        ]
+        cells += [cell_of(edge.largest, metric) if edge.largest else Cell(word=NOT_MEASURED) for metric in costs]
+        rows.append(Row(labels=(title, words_at(edge)), cells=(*cells, Cell(word=str(edge.trials)))))
     columns = (*(metric.title for metric in _EDGE), *(f"{metric.title} there" for metric in costs), "tried")
-    return list_table(f"largest {axis} that fits", ("line", "at"), shown, rows, _notes(lines), columns=columns)
+    shown, notes = (*_EDGE, *costs), [*_notes(lines), *absent]
+    return list_table(f"largest {axis} that fits", ("line", "at"), shown, rows, notes, columns=columns)
 
 
-def _at_edge(edge: Edge, metric: Metric) -> Estimate | None:
-    return estimate(edge.largest, metric) if edge.largest else None
-
-
-def _tried(edge: Edge, figure: Size | None) -> Cell:
-    return Cell(word=NOT_MEASURED, reason=edge.stop) if figure is None else Cell(estimate=figure)
-
-
-def place_of(edge: Edge) -> str:
-    """`30 s` or `batch 4`: where on the axis that was not searched a line stands; empty where a case has none."""
+def words_at(edge: Edge) -> str:
+    """`30 s` or `batch 4`: the value of the axis that was not searched; empty where a case has none."""
     other = other_axis(edge)
     value = edge.case.axes.get(other)
     return "" if not other else f"{value:g} s" if other == "seconds" else f"{other} {value:g}"
@@ -88,17 +75,17 @@ def place_of(edge: Edge) -> str:
 
 def _notes(lines: Sequence[tuple[str, Edge]]) -> list[str]:
     found = [f"{edge.limit}; safety margin {100 * edge.margin:g} % of what fits." for _, edge in lines if edge.searched]
-    said: dict[str, list[str]] = {}
+    about: dict[str, list[str]] = {}
     for title, edge in lines:
         doubt = f"not monotone: {edge.doubt}" if edge.doubt else ""
         for text in filter(None, (edge.stop, doubt, _untried(edge), _in_pieces(edge))):
-            said.setdefault(text, []).append(" · ".join(part for part in (title, place_of(edge)) if part))
-    several = [f"{'all' if len(names) == len(lines) else ', '.join(names)}: {text}." for text, names in said.items()]
+            about.setdefault(text, []).append(" · ".join(part for part in (title, words_at(edge)) if part))
+    several = [f"{'all' if len(names) == len(lines) else ', '.join(names)}: {text}." for text, names in about.items()]
     return list(dict.fromkeys([_ASSUMED, *found, *several]))
 
 
 def _untried(edge: Edge) -> str:
-    """A gap that is wider than the margin: the search was stopped, or told to come no closer."""
+    """A gap that is wider than the margin: the search was stopped, or asked to come no closer."""
     if not edge.searched or edge.fits is None or edge.fails is None:
         return ""
     fits, fails = edge.fits.value, edge.fails.value
@@ -110,14 +97,8 @@ def _untried(edge: Edge) -> str:
 def _in_pieces(edge: Edge) -> str:
     if edge.pieces is None or edge.fails is None:
         return ""
-    where, unused = f"{edge.target.axis} {written(edge.fails)}", f"{edge.pieces.unused_gib:.1f} GiB"
     return (
-        f"{where} had enough memory, but not in one piece: torch held {unused} that nothing used;"
-        " the edge hangs on the order of calls, and PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may fit more"
+        f"at {edge.target.axis} {written(edge.fails)} there was enough memory, but not in one piece: torch held "
+        f"{edge.pieces.unused_gib:.1f} GiB that nothing used. The result depends on the order of calls; "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may fit more"
     )
-
-
-def _left_out(records: Sequence[Record]) -> list[str]:
-    """Lines of a search that cannot be had here, with the reason."""
-    absent = {r.case.subject.name: r.reason for r in records if r.status == "unavailable" and searched(r)}
-    return [f"{name}: unavailable: {reason}" for name, reason in absent.items()]

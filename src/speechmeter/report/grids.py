@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,26 +12,28 @@ from speechmeter.analysis.quality import score_notes
 from speechmeter.analysis.scores import RULES
 from speechmeter.analysis.warnings import case_warnings, in_words
 from speechmeter.core import metrics
-from speechmeter.core.axes import LATE_DEFAULTS
 from speechmeter.core.metrics import Metric
 from speechmeter.core.scope import Scope
-from speechmeter.core.types import CONTENT_HASHES, FAILED, Case, Record
+from speechmeter.core.types import FAILED, Case, Record
 from speechmeter.report.caveats import rounds_caveat, study_notes
 from speechmeter.report.explaining import definition_line
+from speechmeter.report.labels import (
+    COLUMN_AXIS,
+    ROW_AXIS,
+    Group,
+    cell_of_case,
+    cell_words,
+    grid_groups,
+    label,
+    position,
+)
 from speechmeter.report.numbers import counted, number
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of, in_one_unit
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, cell_of, in_one_unit
 
 _TIMED = (metrics.RTF.id, metrics.RTFX.id, metrics.THROUGHPUT.id)
-_ROW_AXIS, _COLUMN_AXIS = "seconds", "batch"
-_RULES = ("batch_seconds", "max_frames")
-"""Axes that take the place of `batch` where they are set."""
-WORKLOAD, _CONTENT = "workload", "workload's content"
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
 _MOST_NAMED = 3
 """So many cells are named in front of a warning; of more, their number."""
-_DIGITS = 6
-"""So many of a hash tell what has one name apart."""
-
 STATISTIC_WORDS = {
     "mean-sd": "mean ± standard deviation of all samples",
     "mean+3sd": "mean + 3 standard deviations of all samples",
@@ -49,14 +51,15 @@ _SAMPLING = {
 }
 _NO_RULE = dict.fromkeys(("samples", "min_samples", "budget_s", "discard", "wait", "warmup", "active", "repeat"), "?")
 
-Group = list[list[Record]]
-
-
+_BESIDE = {"wall": (metrics.RTF,), "CPU + CUDA": (metrics.RTF_CPU, metrics.RTF_GPU)}
+_BESIDE_ON_CPU = {"wall": (metrics.RTF,), "CPU": (metrics.RTF_CPU,)}
 Beside = Mapping[str, tuple[Metric, ...]]
 """Figures that are side by side in every cell of a grid, by the word in their column's heading.
 
 Several of one word are in one cell, with a plus sign between them.
 """
+Cells = Mapping[tuple[Any, Any, str], Cell]
+"""By row, column and the word of `Beside`."""
 
 
 def grids(
@@ -69,60 +72,52 @@ def grids(
 ) -> list[Table]:
     """One table for each group of cases that differ in seconds and batch alone.
 
-    With `beside` every place of the grid has these figures side by side; the metric gives the title.
+    With `beside` every cell of the grid has these figures side by side; the metric gives the title.
     """
-    groups = grid_groups(records)
-    return [grid_table(title, group, metric, scope, statistic, beside) for title, group in groups.items()]
-
-
-def grid_groups(records: Sequence[Record]) -> dict[str, Group]:
-    """Cases that differ in seconds and batch alone, by what they have in common."""
-    cases = list(by_case(records).values())
-    varying = varying_axes([group[0].case for group in cases])
-    groups: dict[str, Group] = {}
-    for group in cases:
-        groups.setdefault(_title(group[0].case, varying), []).append(group)
-    return groups
-
-
-def grid_table(
-    title: str,
-    group: Group,
-    metric: Metric,
-    scope: str = "total",
-    statistic: str = "geomean",
-    beside: Beside | None = None,
-) -> Table:
-    """The table of one such group."""
     shown = beside or {"": (metric,)}
-    cells = {
-        (*_position(records[0].case), word): _joined([cell_of(records, one, scope, statistic) for one in those])
-        for records in group
-        for word, those in shown.items()
-    }
-    cells = dict(zip(cells, in_one_unit(list(cells.values())), strict=True))
-    rows = _ordered(position[0] for position in cells)
-    columns = [(column, word) for column in _ordered(position[1] for position in cells) for word in shown]
     heading = metric.title + (f", {Scope.parse(scope).path}" if scope != "total" else "")
     heading += "" if statistic == "geomean" else f" ({STATISTIC_WORDS[statistic]})"
-    return Table(
-        title=f"{title}: {heading}",
-        metric=metric,
-        labels=(f"{_ROW_AXIS} \\ {_COLUMN_AXIS}",),
-        columns=tuple(f"{_label(column)} {word}".strip() for column, word in columns),
-        rows=tuple(
+    tables = []
+    for title, group in grid_groups(records).items():
+        cells = {
+            (*position(rounds[0].case), word): _joined([cell_of(rounds, one, scope, statistic) for one in those])
+            for rounds in group
+            for word, those in shown.items()
+        }
+        cells = dict(zip(cells, in_one_unit(list(cells.values())), strict=True))
+        columns = [(column, word) for column in ordered(key[1] for key in cells) for word in shown]
+        rows = [
             Row(
-                labels=(_label(row) + (" s" if isinstance(row, float | int) else ""),),
+                labels=(row_label(row),),
                 cells=tuple(cells.get((row, *column), Cell(word=NOT_MEASURED)) for column in columns),
             )
-            for row in rows
-        ),
-        notes=(
-            *(definition_line(one) for those in shown.values() for one in those),
-            *_notes(group, cells, metric),
-        ),
-        caveats=_caveats(group, cells),
-    )
+            for row in ordered(key[0] for key in cells)
+        ]
+        definitions = (definition_line(one) for those in shown.values() for one in those)
+        estimates = (cell.estimate for cell in cells.values() if cell.estimate is not None)
+        table = Table(
+            title=f"{title}: {heading}",
+            metric=metric,
+            labels=(f"{ROW_AXIS} \\ {COLUMN_AXIS}",),
+            columns=tuple(f"{label(column)} {word}".strip() for column, word in columns),
+            rows=tuple(rows),
+            notes=(*definitions, *_notes(group, cells, metric)),
+            caveats=(*rounds_caveat(estimates), *study_notes([record for rounds in group for record in rounds])),
+        )
+        tables.append(table)
+    return tables
+
+
+def split_rtf(records: Sequence[Record], statistic: str = "geomean") -> list[Table]:
+    """Grids of the real-time factor: by wall time, and by the time that the CPU and the GPU were busy.
+
+    The latter are in one cell as `CPU + CUDA`. They overlap, so their sum is not the time of a call.
+    """
+    tables = []
+    for on_gpu, beside in ((False, _BESIDE_ON_CPU), (True, _BESIDE)):
+        own = [record for record in records if record.case.device.is_cuda is on_gpu]
+        tables += grids(own, metrics.RTF, statistic=statistic, beside=beside)
+    return tables
 
 
 def _joined(cells: Sequence[Cell]) -> Cell:
@@ -131,138 +126,50 @@ def _joined(cells: Sequence[Cell]) -> Cell:
     return replace(first, plus=_joined(others)) if others else first
 
 
-def _position(case: Case) -> tuple[Any, Any]:
-    return case.axes.get(_ROW_AXIS, "all"), _rule(case) or case.axes.get(_COLUMN_AXIS, "all")
+def row_label(row: Any) -> str:
+    """The seconds of a row, as its heading."""
+    return label(row) + (" s" if isinstance(row, float | int) else "")
 
 
-def _rule(case: Case) -> str:
-    """How batches were made, where not by their number of items; empty otherwise."""
-    return next((f"{name} {_label(case.axes[name])}" for name in _RULES if case.axes.get(name) is not None), "")
-
-
-def batching(case: Case) -> str:
-    """How batches were made: `batch 4`, `batch_seconds 10`; empty where nothing is batched."""
-    return _rule(case) or (f"{_COLUMN_AXIS} {case.axes[_COLUMN_AXIS]}" if _COLUMN_AXIS in case.axes else "")
-
-
-def _ordered(values: Any) -> list[Any]:
-    """First appearance, numbers ascending."""
+def ordered(values: Iterable[Any]) -> list[Any]:
+    """Each value once: numbers ascending, others in the order of their first appearance."""
     unique = list(dict.fromkeys(values))
     return sorted(unique) if all(isinstance(value, int | float) for value in unique) else unique
 
 
-def _label(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def varying_axes(cases: Sequence[Case]) -> list[str]:
-    """Axes beside the grid's own that take more than one value in this run, and `WORKLOAD` if there are several.
-
-    Those of one name are told apart by what they hold.
-    """
-    names = dict.fromkeys(name for case in cases for name in case.axes)
-    settings = [{**LATE_DEFAULTS, **case.axes} for case in cases]
-    found = [
-        name
-        for name in names
-        if name not in (_ROW_AXIS, _COLUMN_AXIS, "device", *_RULES)
-        and len({axes[name] for axes in settings if name in axes}) > 1
-    ]
-    fed = {(case.workload.name, _content(case)) for case in cases}
-    if len({name for name, _ in fed}) < len(fed):
-        return [*found, _CONTENT]
-    return [*found, WORKLOAD] if len(fed) > 1 else found
-
-
-def _content(case: Case) -> str:
-    """A hash of the file or folder that was fed; empty where there is none."""
-    options = case.workload.options
-    return next((str(options[name])[:_DIGITS] for name in CONTENT_HASHES if name in options), "")
-
-
-def _title(case: Case, varying: Sequence[str]) -> str:
-    parts = [case.subject.name, case.axes.device]
-    parts += [f"{name} {case.axes[name]}" for name in varying if case.axes.get(name) is not None]
-    parts += [case.workload.name] if WORKLOAD in varying else []
-    parts += [f"{case.workload.name} {_content(case)}".strip()] if _CONTENT in varying else []
-    return " · ".join(part for part in parts if part)
-
-
-def case_labels(records: Sequence[Record]) -> dict[str, str]:
-    """A name for each case that tells it from every other of these records."""
-    cases = {record.case.id: record.case for record in records}
-    varying = varying_axes(list(cases.values()))
-    names = {case_id: " · ".join([_title(case, varying), *_cell_place(case)]) for case_id, case in cases.items()}
-    names = _told_apart(names, {case_id: batching(case) for case_id, case in cases.items()})
-    return _told_apart(names, {case_id: case_id[:_DIGITS] for case_id in cases})
-
-
-def _told_apart(names: dict[str, str], more: dict[str, str]) -> dict[str, str]:
-    """Names that stand more than once, with more behind them where it differs."""
-    alike: dict[str, set[str]] = {}
-    for key, name in names.items():
-        alike.setdefault(name, set()).add(more[key])
-    return {key: f"{name} · {more[key]}" if len(alike[name]) > 1 else name for key, name in names.items()}
-
-
-def cell_label(case: Case, records: Sequence[Record]) -> str:
-    """A case's cell without its model: what it shares with those it is measured beside."""
-    cases = list({record.case.id: record.case for record in records}.values())
-    name = case.subject.name
-    return " · ".join([_title(case, varying_axes(cases)).removeprefix(name).removeprefix(" · "), *_cell_place(case)])
-
-
-def _cell_place(case: Case) -> list[str]:
-    row, column = _position(case)
-    if row == "all":
-        return [_rule(case)] if _rule(case) else []
-    return [_place(row, column)]
-
-
-def _place(row: Any, column: Any) -> str:
-    """A cell of a grid in words: `5 s × 4`; without seconds, how batches were made."""
-    if row != "all":
-        return f"{_label(row)} s × {_label(column)}"
-    return f"{_COLUMN_AXIS} {column}" if isinstance(column, int) else str(column)
-
-
-def _caveats(group: Group, cells: dict[tuple[Any, Any, str], Cell]) -> tuple[str, ...]:
-    estimates = (cell.estimate for cell in cells.values() if cell.estimate is not None)
-    return (*rounds_caveat(estimates), *study_notes([record for records in group for record in records]))
-
-
-def _notes(group: Group, cells: dict[tuple[Any, Any, str], Cell], metric: Metric) -> list[str]:
-    first = group[0][0].case
-    notes = [protocol_note(first, group)]
-    notes += _real_time_note(cells)
-    notes += _loaded_note(group) if metric == metrics.MEMORY_CPU_TOTAL else []
+def _notes(group: Group, cells: Cells, metric: Metric) -> list[str]:
+    """How the figures were taken, then why cells have none, what meters say, and warnings."""
+    notes = [protocol_note(group[0][0].case, group)]
+    verdicts = [cell.verdict for cell in cells.values() if cell.verdict]
+    counts = [f"{word}: {verdicts.count(word)} of {len(verdicts)} cells" for word in dict.fromkeys(verdicts)]
+    notes += [f"{'; '.join(counts)}."] if counts else []
+    if metric == metrics.MEMORY_CPU_TOTAL:
+        notes += _memory_after_load(group)
     reasons: dict[str, list[str]] = {}
     for (row, column, word), cell in cells.items():
         for one in cell.figures:
             if one.estimate is None and one.reason:
-                reasons.setdefault(f"{one.word}: {one.reason}", []).append(f"{_place(row, column)} {word}".strip())
-    notes += [f"{', '.join(places)}: {what}" for what, places in reasons.items()]
-    notes += _failed_notes(group)
-    notes += dict.fromkeys(note for records in group for record in records for note in _told(record, metric))
+                reasons.setdefault(f"{one.word}: {one.reason}", []).append(f"{cell_words(row, column)} {word}".strip())
+    notes += [f"{', '.join(named)}: {reason}" for reason, named in reasons.items()]
+    for rounds in group:
+        failed = [record for record in rounds if record.status in FAILED]
+        if failed and len(failed) < len(rounds):  # the case has a figure, of the other rounds
+            notes.append(f"{_cell(rounds)}: {in_words(rounds)}: {failed[-1].reason}".lstrip(": "))
+    if metric.id not in (metrics.ITEMS.id, metrics.LATENCY_LOAD.id):  # what model and input say is a caveat
+        own = [m for rounds in group for record in rounds if (m := record.find(metric.id)) is not None]
+        notes += dict.fromkeys(str(note) for m in own for note in m.notes.get("notes", ()))
     if metric.id in RULES:
-        notes += dict.fromkeys(note for records in group for note in score_notes(records))
+        notes += dict.fromkeys(note for rounds in group for note in score_notes(rounds))
     return notes + _warning_notes(group, metric)
 
 
-def _failed_notes(group: Group) -> list[str]:
-    """Cases that have a figure although some of their rounds failed, with the reason of the last."""
-    found = []
-    for records in group:
-        failed = [record for record in records if record.status in FAILED]
-        if failed and len(failed) < len(records):
-            place = " ".join(_cell_place(records[0].case))
-            found.append(f"{place}: {in_words(records)}: {failed[-1].reason}".lstrip(": "))
-    return found
+def _cell(rounds: Sequence[Record]) -> str:
+    return " ".join(cell_of_case(rounds[0].case))
 
 
-def _loaded_note(group: Group) -> list[str]:
+def _memory_after_load(group: Group) -> list[str]:
     """What a process held before any call, beside its peak during one."""
-    found = [made for records in group if (made := estimate(records, metrics.MEMORY_CPU_LOAD)) is not None]
+    found = [made for rounds in group if (made := estimate(rounds, metrics.MEMORY_CPU_LOAD)) is not None]
     if not found:
         return []
     low, high = (number(pick(one.value for one in found), found[0].metric.unit) for pick in (min, max))
@@ -271,14 +178,13 @@ def _loaded_note(group: Group) -> list[str]:
 
 
 def _warning_notes(group: Group, metric: Metric) -> list[str]:
-    """Warnings of records and of the samples' own behaviour, with the cells they are about."""
+    """Warnings of records and on their samples, with the cells they are about; those alike but for numbers are one."""
     alike: dict[str, list[tuple[str, str]]] = {}
-    for records in group:
-        found = [text for record in records for text in record.warnings]
-        found += case_warnings(records) if metric.unit == "s" or metric.id in _TIMED else []
+    for rounds in group:
+        found = [text for record in rounds for text in record.warnings]
+        found += case_warnings(rounds) if metric.unit == "s" or metric.id in _TIMED else []
         for text in dict.fromkeys(found):
-            cell = " ".join(_cell_place(records[0].case))
-            alike.setdefault(_NUMBER.sub("#", text), []).append((cell, text))
+            alike.setdefault(_NUMBER.sub("#", text), []).append((_cell(rounds), text))
     lines = []
     for those in alike.values():
         cells = list(dict.fromkeys(cell for cell, _ in those))
@@ -308,36 +214,3 @@ def protocol_note(case: Case, group: Group) -> str:
         f"{rounds_text}; {text}; boundary {axes.get('boundary')}; {axes.get('dtype')}; {threads}; "
         f"{case.workload.plugin}: {case.workload.name}."
     )
-
-
-def _real_time_note(cells: dict[tuple[Any, Any, str], Cell]) -> list[str]:
-    verdicts = [cell.verdict for cell in cells.values() if cell.verdict]
-    if not verdicts:
-        return []
-    counts = {word: verdicts.count(word) for word in dict.fromkeys(verdicts)}
-    return ["; ".join(f"{word}: {count} of {len(verdicts)} cells" for word, count in counts.items()) + "."]
-
-
-def _told(record: Record, metric: Metric) -> list[str]:
-    """What the meter says about its figure; what model and input say is a caveat."""
-    own = record.find(metric.id) if metric.id not in (metrics.ITEMS.id, metrics.LATENCY_LOAD.id) else None
-    return [str(note) for note in own.notes.get("notes", ())] if own is not None else []
-
-
-def summary(records: Sequence[Record]) -> str:
-    """One line on how the cases ended: `15 ok, 1 oom`."""
-    counts: dict[str, int] = {}
-    for record in records:
-        counts[record.status] = counts.get(record.status, 0) + 1
-    return ", ".join(f"{count:,} {status}" for status, count in counts.items()) or "no records"
-
-
-def cell_names(cases: Sequence[Case]) -> list[str]:
-    """A name for each of these cells without its model and device: `5 s × 4`, and what else varies among them."""
-    varying = [name for name in varying_axes(cases) if name not in ("threads", "cores")]
-    found = []
-    for case in cases:
-        parts = [f"{name} {case.axes[name]}" for name in varying if case.axes.get(name) is not None]
-        parts += [case.workload.name] if WORKLOAD in varying or _CONTENT in varying else []
-        found.append(" · ".join([*_cell_place(case), *parts]) or batching(case) or "all")
-    return found

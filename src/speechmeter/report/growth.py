@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from speechmeter.analysis.growth import (
@@ -23,9 +23,8 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.plugins import nearest
 from speechmeter.core.types import Case, Record
-from speechmeter.report.grids import Group, grid_groups
-from speechmeter.report.lists import list_table
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, some_interval
+from speechmeter.report.labels import Group, grid_groups
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, list_table, some_interval
 
 AXES = ("seconds", "batch", "max_frames")
 _SHOWN = (metrics.LATENCY, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH, metrics.FLOPS)
@@ -33,11 +32,11 @@ _FITTED = (metrics.GROWTH_EXPONENT, metrics.GROWTH_EXPONENT_LOCAL, metrics.QUADR
 _WHY = {
     "curve": f"a curve of three parts needs {LEAST_SIZES} sizes",
     "poor": "the curve misses a figure by more than a tenth",
-    "interval": f"none is given without its interval, which needs {LEAST_SIZES} sizes and two rounds of each",
+    "interval": f"the interval of such a figure needs {LEAST_SIZES} sizes and two rounds of each",
 }
 Cases = list[tuple[float, list[Record]]]
 At = Sequence[tuple[str, float]]
-"""Sizes to be told about: (axis, size)."""
+"""Sizes for which to give the figures that are to be expected: (axis, size)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,18 +53,18 @@ class Along:
 
 
 def read_at(texts: Sequence[str]) -> list[tuple[str, float]]:
-    """`seconds=60` as a size to be told about, each once. Raises InputError for what is none."""
+    """Sizes as in `seconds=60`, each once. Raises InputError for another axis or what is no size."""
     found: dict[tuple[str, float], None] = {}
     for text in texts:
         name, _, value = text.partition("=")
         if name.strip() not in AXES:
-            raise InputError(f"growth is along {', '.join(AXES)}", where=f"--at {text}", fix=nearest(name, list(AXES)))
+            raise InputError(f"{name!r} is not an axis of growth", key="at", fix=nearest(name, list(AXES)))
         try:
             size = float(value)
         except ValueError:
             size = 0.0
         if not 0 < size < float("inf"):
-            raise InputError(f"{text!r} names no size", where="--at", fix="for example --at seconds=60")
+            raise InputError(f"{text!r} is not a size", key="at", fix="for example `at: seconds=60`")
         found[name.strip(), size] = None
     return list(found)
 
@@ -76,7 +75,8 @@ def growth(records: Sequence[Record], at: At = ()) -> list[Table]:
     for title, group in grid_groups(records).items():
         lines = list(along(group))
         found += [table for table in (_growth_table(title, lines, at), _saturation_table(title, lines)) if table]
-    return found or [_nothing()]
+    note = "growth needs a figure at two sizes at least: measure several seconds or batch sizes."
+    return found or [Table(title="growth", metric=None, labels=("figure",), columns=(), rows=(), notes=(note,))]
 
 
 def along(group: Group) -> Iterator[Along]:
@@ -117,20 +117,22 @@ def _growth_table(title: str, lines: Sequence[Along], at: At) -> Table | None:
     found = [(one, line) for one in lines for metric in _SHOWN if (line := line_of(one.cases, metric)) is not None]
     if not found:
         return None
-    swept = {one.axis for one, _ in found}
-    told = [(axis, size) for axis, size in at if axis in swept]
-    rows = tuple(
+    measured = {one.axis for one, _ in found}
+    asked = [(axis, size) for axis, size in at if axis in measured]
+    rows = [
         Row(
             labels=(line.metric.title, one.text(line), one.held),
-            cells=(*_fitted(line), *(_expected(one, line, axis, size) for axis, size in told)),
+            cells=(*_fitted(line), *(_expected(one, line, axis, size) for axis, size in asked)),
         )
         for one, line in found
-    )
-    columns = [*(metric.title for metric in _FITTED), "curve within", *(f"at {axis} {size:g}" for axis, size in told)]
-    table = list_table(
-        f"{title}: growth", ("figure", "along", "held"), _FITTED, rows, _notes(found, rows), columns=columns
-    )
-    return replace(table, notes=(*table.notes, *_extrapolation_notes(found, rows, told), *_unswept_notes(at, swept)))
+    ]
+    notes = [*_notes(found, rows), *_extrapolation_notes(found, rows, asked)]
+    notes += [
+        f"no figure at another {axis}: no figure here was measured at two values of it."
+        for axis in dict.fromkeys(axis for axis, _ in at if axis not in measured)
+    ]
+    columns = [*(metric.title for metric in _FITTED), "curve within", *(f"at {axis} {size:g}" for axis, size in asked)]
+    return list_table(f"{title}: growth", ("figure", "along", "held"), _FITTED, rows, notes, columns=columns)
 
 
 def _fitted(line: Line) -> tuple[Cell, Cell, Cell, Cell]:
@@ -149,34 +151,34 @@ def _expected(one: Along, line: Line, axis: str, size: float) -> Cell:
     found = expected(line, size)
     if found is not None:
         return Cell(estimate=found)
-    return (
-        Cell(word="no curve", reason=_WHY["poor"])
-        if line.fits_poorly
-        else Cell(word="no interval", reason=_WHY["interval"])
-    )
+    if line.fits_poorly:
+        return Cell(word="no curve", reason=_WHY["poor"])
+    return Cell(word="no interval", reason=_WHY["interval"])
 
 
 def _notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row]) -> list[str]:
-    notes = ["a quadratic part is that of the largest size."]
+    notes = ["the quadratic part is given at the largest size."]
     if some_interval(rows):
-        notes = [
-            "intervals at 95 %: of the exponent by the distance of the sizes from a straight line in logarithms, "
-            f"of two sizes and of the others by the spread over rounds; {notes[0]}"
-        ]
+        notes.append(
+            "intervals at 95 %: of the exponent, from the distance of the sizes to a straight line in logarithms; of "
+            "two sizes, and of all other figures, from the spread over rounds."
+        )
     if not all(line.has_curve for _, line in found):
         notes.append(f"{_WHY['curve']}.")
     poor = [
         f"{line.metric.title} along {one.axis}{one.held and f', {one.held}'}" for one, line in found if line.fits_poorly
     ]
     if poor:
-        notes.append(f"no curve a + b·x + c·x² comes near {'; '.join(poor)}: no part, no figure at another size.")
+        notes.append(
+            f"no curve a + b·x + c·x² comes near {'; '.join(poor)}: no quadratic part and no figure at another size."
+        )
     return notes
 
 
 def _extrapolation_notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row], at: At) -> list[str]:
     if not any(cell.estimate and cell.estimate.statistic == EXTRAPOLATED for row in rows for cell in row.cells):
         return []
-    notes = ["extrapolated: by the curve; the interval also holds what the exponent at that end leads to."]
+    notes = ["extrapolated: by the curve; the interval also holds what the exponent at that end predicts."]
     for axis, size in at:
         least, largest = measured_span([line for one, line in found if one.axis == axis])
         if size > largest:
@@ -186,32 +188,18 @@ def _extrapolation_notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row
     return notes
 
 
-def _unswept_notes(at: At, swept: Collection[str]) -> list[str]:
-    axes = dict.fromkeys(axis for axis, _ in at if axis not in swept)
-    return [f"nothing is told at another {axis}: no figure here was measured at two sizes of it." for axis in axes]
-
-
 def _saturation_table(title: str, lines: Sequence[Along]) -> Table | None:
     found = [(one, s) for one in lines if one.axis == "batch" and (s := saturation(one.cases)) is not None]
     if not found:
         return None
-    shown = (metrics.SATURATION_BATCH, metrics.THROUGHPUT)
-    rows = tuple(
-        Row(
-            labels=(one.held,),
-            cells=(
-                Cell(estimate=s.batch) if s.batch is not None else Cell(word=f"not reached at {s.largest:g}"),
-                Cell(estimate=s.there),
-                Cell(estimate=s.best),
-            ),
-        )
-        for one, s in found
-    )
+    rows = []
+    for one, s in found:
+        batch = Cell(word=f"not reached at {s.largest:g}") if s.batch is None else Cell(estimate=s.batch)
+        rows.append(Row(labels=(one.held,), cells=(batch, Cell(estimate=s.there), Cell(estimate=s.best))))
     columns = (metrics.SATURATION_BATCH.title, "throughput there", "best throughput")
-    note = f"not reached: only the largest batch comes within {100 * (1 - NEAR):.0f} % of the best, which may go on."
+    note = (
+        f"not reached: only the largest batch comes within {100 * (1 - NEAR):.0f} % of the best, so a larger batch may "
+        "give more."
+    )
+    shown = (metrics.SATURATION_BATCH, metrics.THROUGHPUT)
     return list_table(f"{title}: saturation", ("held",), shown, rows, [note], columns=columns)
-
-
-def _nothing() -> Table:
-    note = "growth needs a figure at two sizes at least: sweep seconds or batch."
-    return Table(title="growth", metric=None, labels=("figure",), columns=(), rows=(), notes=(note,))

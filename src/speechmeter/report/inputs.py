@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from speechmeter.analysis.compare import Verdict
 from speechmeter.analysis.conditions import MIN_EFFECT, NOISE, RATIO, Pair, pairs
 from speechmeter.analysis.metric_names import memory_metric
+from speechmeter.analysis.selecting import by_case
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.explaining import definition_line
-from speechmeter.report.grids import case_labels
+from speechmeter.report.labels import case_labels
 from speechmeter.report.numbers import counted
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of, some_interval
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, cell_of, measured, some_interval
 
 _FIGURES = (metrics.LATENCY, metrics.FLOPS, metrics.TOKENS, metrics.ENERGY_GPU, metrics.ENERGY_CPU,
             metrics.ENERGY_SYSTEM)  # fmt: skip
@@ -30,7 +31,14 @@ def inputs(records: Sequence[Record]) -> list[Table]:
     found = list(pairs(by_case(tried).values()))
     labels = case_labels([record for record in tried if record.case.id in {pair.noise[0].case.id for pair in found}])
     rows = tuple(row for pair in found for row in _rows(pair, labels[pair.noise[0].case.id]))
-    shown = [metric for metric in (*_FIGURES, *_memories(tried)) if any(row.labels[2] == metric.title for row in rows)]
+    titles = {row.labels[2] for row in rows}
+    shown = [metric for metric in (*_FIGURES, *_memories(tried)) if metric.title in titles]
+    notes = [] if rows else [_NEEDED]
+    notes.append(definition_line(metrics.REAL_OVER_NOISE))
+    if some_interval(rows, RATIO):
+        notes.append(f"[95 % interval over rounds]; SAME: the interval lies within {MIN_EFFECT:.0%} of 1.")
+    if any(row.cells[-1].word == _ONE_ROUND for row in rows):
+        notes.append(f"{_ONE_ROUND}: the ratio has no interval; raise rounds.")
     return [
         Table(
             title="real audio against noise",
@@ -38,12 +46,7 @@ def inputs(records: Sequence[Record]) -> list[Table]:
             labels=("case", "real audio", "figure"),
             columns=(NOISE, "real", "real / noise", "differ?"),
             rows=rows,
-            notes=(
-                *(() if rows else (_NEEDED,)),
-                f"{metrics.REAL_OVER_NOISE.id}: {metrics.REAL_OVER_NOISE.definition}{_interval_words(rows)}.",
-                *_answer_words(rows),
-                *map(definition_line, shown),
-            ),
+            notes=(*notes, *map(definition_line, shown)),
         )
     ]
 
@@ -55,7 +58,7 @@ def _memories(records: Sequence[Record]) -> list[Metric]:
 def _rows(pair: Pair, label: str) -> list[Row]:
     made = []
     for metric in (*_FIGURES, *_memories(pair.noise)):
-        if not any(m.metric == metric.id for record in (*pair.noise, *pair.real) for m in record.measurements):
+        if not measured([*pair.noise, *pair.real], metric):
             continue
         verdict, ratio = pair.compared(metric)
         cells = (
@@ -76,14 +79,3 @@ def _answer(verdict: Verdict) -> str:
         return _ONE_ROUND if verdict.ratio is not None else verdict.word
     how = counted(verdict.rounds, "pair" if verdict.paired else "round")
     return f"{verdict.text} ({how})"
-
-
-def _interval_words(rows: Sequence[Row]) -> str:
-    return "; [95 % interval over rounds]" if some_interval(rows, RATIO) else ""
-
-
-def _answer_words(rows: Sequence[Row]) -> list[str]:
-    """What the answers of the last column mean, of those that are there."""
-    answers = {row.cells[-1].word for row in rows}
-    said = [f"SAME: the interval lies within {MIN_EFFECT:.0%} of 1."] if some_interval(rows, RATIO) else []
-    return said + ([f"{_ONE_ROUND}: the ratio has no interval; raise rounds."] if _ONE_ROUND in answers else [])

@@ -1,17 +1,18 @@
-"""Transducer losses side by side, fastest first, the loss alone and the step apart."""
+"""Transducer losses side by side, fastest first, the loss alone and the whole step in tables of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.selecting import by_case
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.protocol import ScheduleProtocol
 from speechmeter.core.types import Record
-from speechmeter.report.grids import batching, varying_axes
-from speechmeter.report.lists import list_table, measured
-from speechmeter.report.tables import NOT_MEASURED, UNAVAILABLE, Cell, Row, Table, by_case, cell_of
+from speechmeter.report.labels import batching, varying_axes
+from speechmeter.report.tables import NOT_MEASURED, UNAVAILABLE, Cell, Row, Table, cell_of, list_table, measured
 
 _PLUGIN = "transducer-loss"
 _PARTS = {"loss": "loss alone", "step": "whole step"}
@@ -21,62 +22,66 @@ _MICRO, _MEBI = 1e6, 2**20
 Groups = list[list[Record]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """Losses of one part and cell: those with a latency, fastest first, and the others.
+
+    A loss that disagrees with the oracle has no latency.
+    """
+
+    title: str
+    ranked: Groups
+    others: Groups
+
+
 def is_loss(record: Record) -> bool:
     """Whether the record is of a transducer loss."""
     return record.case.subject.plugin == _PLUGIN
 
 
-def losses(records: Sequence[Record]) -> list[Table]:
-    """A table a part and cell, ranked by time; what disagrees with the oracle or is absent stands last, unranked."""
-    cases = list(by_case(records).values())
-    found: dict[tuple[str, str], Groups] = {}
-    for group in cases:
-        case = group[0].case
-        if case.axes.get("part") in _PARTS:
-            found.setdefault((str(case.axes["part"]), _cell(group, records)), []).append(group)
-    return [_ranking(f"{_PARTS[part]}{cell and f' · {cell}'}", groups) for (part, cell), groups in found.items()]
-
-
-def _cell(group: Sequence[Record], records: Sequence[Record]) -> str:
-    """What else tells this cell from the others of the run."""
-    case = group[0].case
+def rankings(records: Sequence[Record]) -> list[Ranking]:
+    """One for each part and cell, in the order of the records."""
     axes = [name for name in varying_axes([record.case for record in records]) if name != "part"]
-    found = [f"{name} {case.axes[name]}" for name in axes if case.axes.get(name) is not None]
-    several = len({batching(record.case) for record in records}) > 1
-    return " · ".join([*found, batching(case)] if several else found)
+    several_batches = len({batching(record.case) for record in records}) > 1
+    found: dict[str, list[tuple[Estimate | None, list[Record]]]] = {}
+    for group in by_case(records).values():
+        case = group[0].case
+        part = case.axes.get("part")
+        if part in _PARTS:
+            names = [_PARTS[part], *(f"{name} {case.axes[name]}" for name in axes if case.axes.get(name) is not None)]
+            names += [batching(case)] if several_batches else []
+            latency = estimate(group, metrics.LATENCY)
+            found.setdefault(" · ".join(filter(None, names)), []).append((latency, group))
+    made = []
+    for title, those in found.items():
+        timed = sorted(((time.value, group) for time, group in those if time is not None), key=lambda one: one[0])
+        others = [group for time, group in those if time is None]
+        made.append(Ranking(title=title, ranked=[group for _, group in timed], others=others))
+    return made
 
 
-def _ranking(title: str, groups: Groups) -> Table:
+def losses(records: Sequence[Record]) -> list[Table]:
+    """A table a part and cell, ranked by time; what disagrees with the oracle or is absent comes last, unranked."""
+    return [_table(ranking) for ranking in rankings(records)]
+
+
+def _table(ranking: Ranking) -> Table:
+    groups = [*ranking.ranked, *ranking.others]
     everything = [record for group in groups for record in group]
-    shown = [m for m in (metrics.LATENCY, metrics.FLOOR_RATIO, *_MEMORY) if m == metrics.LATENCY or _any(groups, m)]
-    shown += [m for m in (metrics.LOSS_DEVIATION, metrics.GRADIENT_DEVIATION) if measured(everything, m)]
-    published = _published(everything)
-    ranked = sorted((group for group in groups if _time(group) is not None), key=lambda group: _time(group) or 0.0)
-    rest = [group for group in groups if _time(group) is None]
-    rows = tuple(
+    costs = [m for m in (metrics.FLOOR_RATIO, *_MEMORY) if any(estimate(group, m) is not None for group in groups)]
+    checks = [m for m in (metrics.LOSS_DEVIATION, metrics.GRADIENT_DEVIATION) if measured(everything, m)]
+    shown: list[Metric] = [metrics.LATENCY, *costs, *checks]
+    # with the schedule of the original study, its figures are also shown as it prints them
+    published = any(isinstance(record.case.protocol, ScheduleProtocol) for record in everything)
+    rows = [
         Row(
-            labels=(group[0].case.subject.name, str(place + 1) if place < len(ranked) else NOT_MEASURED),
+            labels=(group[0].case.subject.name, str(rank) if rank <= len(ranking.ranked) else NOT_MEASURED),
             cells=(*(cell_of(group, metric) for metric in shown), *(_as_published(group) if published else ())),
         )
-        for place, group in enumerate([*ranked, *rest])
-    )
-    columns = (*(metric.title for metric in shown), *(("mean step [µs]", "peak [MiB]") if published else ()))
-    notes = [*_notes(ranked), *([] if set(shown) & set(_MEMORY) else _no_memory(ranked))]
-    return list_table(title, ("loss", "rank"), shown, rows, notes, columns=columns)
-
-
-def _any(groups: Groups, metric: Metric) -> bool:
-    return any(estimate(group, metric) is not None for group in groups)
-
-
-def _time(group: Sequence[Record]) -> float | None:
-    found = estimate(group, metrics.LATENCY)
-    return found.value if found is not None else None
-
-
-def _published(records: Sequence[Record]) -> bool:
-    """Whether the original's schedule was kept; its figures are shown as it prints them."""
-    return any(isinstance(record.case.protocol, ScheduleProtocol) for record in records)
+        for rank, group in enumerate(groups, 1)
+    ]
+    columns = [*(metric.title for metric in shown), *(("mean step [µs]", "peak [MiB]") if published else ())]
+    return list_table(ranking.title, ("loss", "rank"), shown, rows, _notes(ranking.ranked, shown), columns=columns)
 
 
 def _as_published(group: Sequence[Record]) -> tuple[Cell, Cell]:
@@ -88,15 +93,12 @@ def _as_published(group: Sequence[Record]) -> tuple[Cell, Cell]:
     )
 
 
-def _no_memory(ranked: Groups) -> list[str]:
-    """Why there is no column of memory, where it was asked for; each reason once."""
-    cells = [cell_of(group, metric) for group in ranked for metric in (*_MEMORY, metrics.MEMORY_CPU_TOTAL)]
-    return [f"memory: {why}" for why in dict.fromkeys(cell.reason for cell in cells if cell.word == UNAVAILABLE)]
-
-
-def _notes(ranked: Groups) -> list[str]:
-    """How the rank is made, and how much of the padded lattice is real; conventions of each loss are caveats."""
-    lines = ["ranked by latency; a loss that disagrees with the oracle is reported and has no rank."]
+def _notes(ranked: Groups, shown: Sequence[Metric]) -> list[str]:
+    """How the rank is made, how much of the padded lattice is real, and why there is no column of memory."""
+    lines = ["ranked by latency; a loss that disagrees with the oracle is listed and has no rank."]
     waste = next((e for group in ranked if (e := estimate(group, metrics.CELL_WASTE)) is not None), None)
     lines += [f"valid cells: {1 - waste.value:.1%} of the padded lattice."] if waste is not None else []
+    if not set(shown) & set(_MEMORY):
+        cells = [cell_of(group, metric) for group in ranked for metric in (*_MEMORY, metrics.MEMORY_CPU_TOTAL)]
+        lines += dict.fromkeys(f"memory: {cell.reason}" for cell in cells if cell.word == UNAVAILABLE)
     return lines

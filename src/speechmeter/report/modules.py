@@ -13,13 +13,13 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.quality import IMPORTED
-from speechmeter.core.scope import DIRECTIONS, EVERYTHING, ROW, UNATTRIBUTED, WITHIN, Scope
+from speechmeter.core.scope import DIRECTIONS, EVERYTHING, MODULE, ROW, UNATTRIBUTED, WITHIN, Scope
 from speechmeter.core.types import Record
-from speechmeter.report.grids import case_labels
-from speechmeter.report.lists import list_table, measured
+from speechmeter.report.arithmetic import scopes_with
+from speechmeter.report.caveats import recorded_notes
+from speechmeter.report.labels import labelled
 from speechmeter.report.numbers import counted
-from speechmeter.report.recorded import recorded_notes
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, cell_of, list_table, measured
 
 _CALL = Scope.parse(EVERYTHING)
 _BAR = 20
@@ -30,34 +30,69 @@ _NEAREST = 4
 _BESIDE = (metrics.FLOPS, metrics.FLOPS_BACKWARD, metrics.MODULE_MFU, metrics.MEMORY_MODULE)
 _NOTHING = Cell(word=NOT_MEASURED)
 _BLANK = "\u2800"
-"""Bars begin on the left: this blank is no space, so nothing takes it away."""
+"""Fills a bar up on its right. It is not a space, so that nothing strips it."""
+_PROFILED = (
+    "a module's times include what runs inside it, `its own` do not. Unattributed: work between the nodes of the "
+    "backward pass, and work of no known module, label or stage. Own times of all rows and labels add up to the call. "
+    "A profiler slows calls down: see latency for their usual time."
+)
+_HELD = (
+    "a label's times include the modules and labels inside it, forward and backward; `its own` do not. Labels inside "
+    "each other share time, so their shares do not add up."
+)
+_OWN_ALONE = (
+    "an earlier version recorded the run. It kept only the own time of a label, without the modules and labels inside "
+    "it."
+)
+_ROWS = (
+    "shares of the call add up to 100 %. Below the named rows: modules in none of them (`other modules`), work of "
+    "stages and labels outside of them, and unattributed time. Shares of one direction are of the named rows alone."
+)
 
 
-def timed(records: Sequence[Record]) -> bool:
-    """Whether any record tells the time of modules, or why it does not."""
-    return measured(records, metrics.TIME_MODULE)
+def modules(records: Sequence[Record], wanted: str | None = None) -> list[Table]:
+    """Times of modules where some record has them, or a reason why not; else their FLOPs and parameters.
 
-
-def module_times(records: Sequence[Record], wanted: str | None = None) -> list[Table]:
-    """For each case the subject's own rows where it names any, its labels if it has any, a tree, and a table by class.
-
-    `wanted` is a pattern for the labels and the lines of the tree. Raises InputError where no case has one that fits.
+    `wanted` is a pattern for modules and labels. Raises InputError where none fits it.
     """
-    labels = case_labels(records)
+    if not measured(records, metrics.TIME_MODULE):
+        return _module_flops(records, wanted)
     found: list[Table] = []
-    groups = by_case(records)
+    groups = labelled(records)
     if wanted is not None:
-        check_filter(wanted, [line.names for group in groups.values() for line in tree(group) if _may_be_asked(line)])
-    for case_id, group in groups.items():
-        label, lines = labels[case_id], tree(group, wanted)
+        lines = [line for _, group in groups for line in tree(group)]
+        check_filter(wanted, [line.names for line in lines if line.scope != UNATTRIBUTED])
+    for label, group in groups:
+        lines = tree(group, wanted)
         if not lines:
-            found.append(_absent(label, group))
+            row = Row(labels=(label,), cells=(cell_of(group, metrics.TIME_MODULE),))
+            found.append(list_table("modules", ("case",), (metrics.TIME_MODULE,), [row]))
             continue
-        found += _rows(label, group) if wanted is None else []
-        found += _labels(label, group, [line for line in lines if line.is_label], wanted)
-        found += _tree(label, group, [line for line in lines if not line.is_label], wanted)
-        found += [_classes(label, group)] if wanted is None else []
+        everything = wanted is not None
+        found += [] if everything else _rows(label, group)
+        found += _labels(label, group, [line for line in lines if line.is_label], everything=everything)
+        own = [line for line in lines if not line.is_label]
+        if not everything or any(line.scope != UNATTRIBUTED for line in own):  # else only labels fit the pattern
+            listed, notes = _listed(group, own, everything=everything)
+            notes += [*recorded_notes(group, metrics.TIME_MODULE), _PROFILED]
+            found.append(_timed_lines(f"modules · {label}", ("module", "class"), group, listed, notes))
+        found += [] if everything else [_classes(label, group)]
     return found
+
+
+def _module_flops(records: Sequence[Record], wanted: str | None) -> list[Table]:
+    """One row a case and module: its FLOPs, those of the modules inside it included, and its parameters."""
+    shown = (metrics.FLOPS, metrics.PARAMETERS)
+    scopes = [(label, group, scopes_with(group, MODULE, *shown)) for label, group in labelled(records)]
+    if wanted is not None:
+        check_filter(wanted, [(scope.path,) for _, _, own in scopes for scope in own])
+    rows = [
+        Row(labels=(label, scope.path), cells=tuple(cell_of(group, metric, scope) for metric in shown))
+        for label, group, own in scopes
+        for scope in own
+        if wanted is None or fnmatchcase(scope.path, wanted)
+    ]
+    return [list_table("modules", ("case", "module"), shown, rows)]
 
 
 def check_filter(wanted: str, names: Sequence[tuple[str, ...]]) -> None:
@@ -70,33 +105,16 @@ def check_filter(wanted: str, names: Sequence[tuple[str, ...]]) -> None:
     fix = ", ".join(f"'{name}'" for name in (near or known)[:_NEAREST])
     raise InputError(
         f"no module or label fits {wanted!r}",
-        where="--filter",
-        fix=f"{'the nearest are' if near else 'there are'} {fix}; --filter '*' lists all",
+        key="filter",
+        fix=f"{'the nearest are' if near else 'there are'} {fix}; `filter: *` lists all",
     )
 
 
-def _may_be_asked(line: Line) -> bool:
-    return line.scope != UNATTRIBUTED
-
-
-def _absent(label: str, group: Sequence[Record]) -> Table:
-    cell = cell_of(group, metrics.TIME_MODULE)
-    return list_table("modules", ("case",), (metrics.TIME_MODULE,), (Row(labels=(label,), cells=(cell,)),))
-
-
-def _tree(label: str, group: Sequence[Record], lines: Sequence[Line], wanted: str | None) -> list[Table]:
-    if all(line.scope == UNATTRIBUTED for line in lines) and wanted is not None:
-        return []  # only labels fit
-    listed, notes = _listed(group, lines, everything=wanted is not None)
-    notes += [*recorded_notes(group, metrics.TIME_MODULE), _PROFILED]
-    return [_timed_lines(f"modules · {label}", ("module", "class"), group, listed, notes)]
-
-
-def _labels(label: str, group: Sequence[Record], lines: Sequence[Line], wanted: str | None) -> list[Table]:
+def _labels(label: str, group: Sequence[Record], lines: Sequence[Line], *, everything: bool) -> list[Table]:
     """The ranges that the model's own code names, each with all that runs inside it."""
     if not lines:
         return []
-    listed, notes = _listed(group, lines, everything=wanted is not None)
+    listed, notes = _listed(group, lines, everything=everything)
     own_alone = [line.name for line in lines if line.scope.kind != WITHIN]
     notes += [_HELD] if len(own_alone) < len(lines) else []
     notes += [f"{', '.join(own_alone)}: {_OWN_ALONE}"] if own_alone else []
@@ -104,7 +122,7 @@ def _labels(label: str, group: Sequence[Record], lines: Sequence[Line], wanted: 
 
 
 def _listed(group: Sequence[Record], lines: Sequence[Line], *, everything: bool) -> tuple[list[Line], list[str]]:
-    """The lines that are worth one, and a note on the others."""
+    """The lines with a share that is worth listing, and a note on the others."""
     listed = [line for line in lines if everything or line.scope == UNATTRIBUTED or _share(group, line) >= _LEAST_SHARE]
     hidden = len(lines) - len(listed)
     text = f"not listed: {counted(hidden, 'line')} below {_LEAST_SHARE:g} %; --filter '*' lists all."
@@ -119,7 +137,7 @@ def _timed_lines(
     ways = _directions(group, time)
     beside = [metrics.TIME_MODULE] if time != metrics.TIME_MODULE else []
     beside += [metric for metric in _BESIDE if any(_has(group, metric, line.scope) for line in lines)]
-    rows = tuple(
+    rows = [
         Row(
             labels=("  " * line.depth + line.name, line.kind)[: len(heads)],
             cells=(
@@ -132,30 +150,17 @@ def _timed_lines(
             ),
         )
         for line in [Line(name="call", scope=_CALL), *lines]
+    ]
+    columns = (
+        "",
+        "share",
+        *ways,
+        "its own",
+        "calls",
+        *("on the CPU" if metric == metrics.TIME_MODULE else metric.title for metric in beside),
     )
-    columns = ("", "share", *ways, "its own", "calls", *(_heading(metric) for metric in beside))
     shown = (metrics.MODULE_SHARE, time, metrics.MODULE_CALLS, *beside)
     return list_table(title, heads, shown, rows, notes, columns=columns)
-
-
-def _heading(metric: Metric) -> str:
-    return "on the CPU" if metric == metrics.TIME_MODULE else metric.title
-
-
-_PROFILED = (
-    "a module's times hold what is inside it, `its own` do not; unattributed: between the nodes of the backward pass, "
-    "and what no module, label or stage could be found for. Times are means over the same calls and rounds: a module "
-    "is its own and what is inside it, and own times of all rows and labels add up to the call. Under a profiler calls "
-    "take longer: see latency for that."
-)
-_HELD = (
-    "a label's times hold the modules and labels inside it, forward and backward; `its own` do not. Labels inside each "
-    "other share time, so their shares do not add up."
-)
-_OWN_ALONE = (
-    "the run was recorded by an earlier version, which kept a label's own time alone: without the modules and labels "
-    "inside it."
-)
 
 
 def _directions(group: Sequence[Record], time: Metric) -> list[str]:
@@ -187,7 +192,7 @@ def _classes(label: str, group: Sequence[Record]) -> Table:
     time = time_metric(group)
     ways = _directions(group, time)
     lines = sorted(class_lines(group), key=lambda line: -_share(group, line))
-    rows = tuple(
+    rows = [
         Row(
             labels=(line.name,),
             cells=(
@@ -198,10 +203,10 @@ def _classes(label: str, group: Sequence[Record]) -> Table:
         )
         for line in lines
         if _share(group, line) >= _LEAST_SHARE
-    )
-    notes = ["own times of all modules of a class, without what is inside them."]
-    shown = (metrics.MODULE_SHARE,)
-    return list_table(f"by class · {label}", ("class",), shown, rows, notes, columns=("", "share", *ways))
+    ]
+    notes = ["own times of all modules of a class, without what runs inside them."]
+    columns = ("", "share", *ways)
+    return list_table(f"by class · {label}", ("class",), (metrics.MODULE_SHARE,), rows, notes, columns=columns)
 
 
 def _rows(label: str, group: Sequence[Record]) -> list[Table]:
@@ -209,7 +214,11 @@ def _rows(label: str, group: Sequence[Record]) -> list[Table]:
 
     What is in no row has lines of its own, so that all lines but the last are the call.
     """
-    lines = [line for line in row_lines(group) if _is_row(line) or _share(group, line) > 0]
+    lines = [
+        line
+        for line in row_lines(group)
+        if line.scope.kind == ROW or line.scope == UNATTRIBUTED or _share(group, line) > 0
+    ]
     if not lines:
         return []
     time = time_metric(group)
@@ -233,17 +242,8 @@ def _rows(label: str, group: Sequence[Record]) -> list[Table]:
     return [list_table(f"rows · {label}", ("row",), shown, rows, [_ROWS], columns=columns)]
 
 
-_ROWS = (
-    "shares of the call add up to 100 %: below the named rows are modules in none of them (`other modules`), what "
-    "stages and labels did outside of them, and unattributed time. Shares of one direction are of the named rows alone."
-)
-
-
-def _is_row(line: Line) -> bool:
-    return line.scope.kind == ROW or line.scope == UNATTRIBUTED
-
-
 def _both(group: Sequence[Record], time: Metric, line: Line, way: str) -> tuple[Cell, Cell]:
+    """The time of one direction, and its share of that direction."""
     scope = line.scope.in_direction(way)
     share = _seconds(group, metrics.MODULE_SHARE, scope) if line.scope.kind == ROW else _NOTHING
     return _seconds(group, time, scope), share
@@ -252,14 +252,7 @@ def _both(group: Sequence[Record], time: Metric, line: Line, way: str) -> tuple[
 def _published(share: float | None) -> Cell:
     if share is None:
         return _NOTHING
-    return Cell(
-        estimate=Estimate(
-            metric=metrics.MODULE_SHARE,
-            value=share,
-            low=None,
-            high=None,
-            rounds=1,
-            samples_per_round=0,
-            statistic=IMPORTED,
-        )
+    found = Estimate(
+        metric=metrics.MODULE_SHARE, value=share, low=None, high=None, rounds=1, samples_per_round=0, statistic=IMPORTED
     )
+    return Cell(estimate=found)

@@ -1,4 +1,4 @@
-"""Tables that put everything side by side: a summary, cascades with their parts, and how figures go together."""
+"""Tables that put everything side by side: summary, parameters, cold start, stages, cascades, correlations."""
 
 from __future__ import annotations
 
@@ -8,13 +8,27 @@ from itertools import combinations
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.intervals import LEAST, rank_correlation
 from speechmeter.analysis.readings import part_names
+from speechmeter.analysis.selecting import by_case
 from speechmeter.core import metrics
+from speechmeter.core.axes import NONE, QUANTIZE
 from speechmeter.core.metrics import Metric
-from speechmeter.core.scope import PART, STAGE, Scope
+from speechmeter.core.scope import DTYPE, PART, STAGE, TOTAL, Scope
 from speechmeter.core.types import Record
-from speechmeter.report.grids import STATISTIC_WORDS, case_labels, cell_label
-from speechmeter.report.lists import list_table, measured
-from speechmeter.report.tables import NOT_MEASURED, UNAVAILABLE, Cell, Row, Table, by_case, cell_of, some_interval
+from speechmeter.report.explaining import definition_line
+from speechmeter.report.grids import STATISTIC_WORDS
+from speechmeter.report.labels import cell_label, labelled
+from speechmeter.report.tables import (
+    NOT_MEASURED,
+    UNAVAILABLE,
+    Cell,
+    Row,
+    Table,
+    case_table,
+    cell_of,
+    list_table,
+    measured,
+    some_interval,
+)
 
 _ENERGY = (metrics.ENERGY_GPU, metrics.ENERGY_CPU, metrics.ENERGY_SYSTEM)
 _BETWEEN = "→"
@@ -23,83 +37,38 @@ _BETWEEN = "→"
 def summary(records: Sequence[Record], statistic: str = "geomean") -> list[Table]:
     """One row a case: what every meter of the run found, in one figure each."""
     records = _tried(records)
-    groups = list(by_case(records).values())
-    shown, notes = _available(groups, summary_metrics(records))
-    labels = case_labels(records)
-    rows = tuple(
-        Row(labels=(labels[group[0].case.id],), cells=tuple(_figure(group, metric, statistic) for metric in shown))
-        for group in groups
-    )
+    shown, notes = _available(records)
+    timed = (metrics.LATENCY, metrics.RTF)
+    rows = [
+        Row(
+            labels=(label,),
+            cells=tuple(cell_of(group, m, statistic=statistic if m in timed else "geomean") for m in shown),
+        )
+        for label, group in labelled(records)
+    ]
     words = STATISTIC_WORDS.get(statistic)
     notes += [f"latency and real-time factor: {words}; other figures as usual."] if words else []
     return [list_table("summary", ("case",), shown, rows, notes)]
 
 
-def cascades(records: Sequence[Record]) -> list[Table]:
-    """One row a case, and below a cascade one for each of its models and each piece of glue."""
-    records = _tried(records)
-    shown = [metrics.LATENCY, metrics.RTF, metrics.FLOPS, metrics.MEMORY_NEEDED]
-    if measured(records, metrics.TOKENS):
-        shown += [metrics.TOKENS, metrics.LATENCY_PER_TOKEN]
-    labels = case_labels(records)
-    rows = []
-    for case_id, group in by_case(records).items():
-        for name, scope in [("total", "total"), *_parts(group)]:
-            cells = tuple(_part_cell(group, metric, scope) for metric in shown)
-            rows.append(Row(labels=(labels[case_id], name), cells=cells))
-    notes = (
-        "times and FLOPs of a cascade add; its memory is that of the model which needs most, weights and growth.",
-        f"a{_BETWEEN}b: glue between two models, outside the clock.",
-    )
-    return [list_table("cascades", ("case", "part"), shown, tuple(rows), notes=notes)]
-
-
-def _part_cell(group: Sequence[Record], metric: Metric, scope: str) -> Cell:
-    """The figure of a part; glue holds no weights and makes no tokens, whatever became of the case."""
-    if _BETWEEN in scope and metric not in (metrics.LATENCY, metrics.RTF, metrics.FLOPS):
-        return Cell(word=NOT_MEASURED, reason=f"{metric.name} is not measured for this part")
-    return cell_of(group, metric, scope)
-
-
-def relations(records: Sequence[Record]) -> list[Table]:
-    """One row a pair of figures, one column a cell: do models rank alike by both?"""
-    records = _tried(records)
-    cells: dict[str, list[list[Record]]] = {}
-    for group in by_case(records).values():
-        cells.setdefault(cell_label(group[0].case, records), []).append(group)
-    costs = [metrics.PARAMETERS, metrics.FLOPS, metrics.LATENCY, metrics.MEMORY_NEEDED, *_ENERGY]
-    costs = [
-        metric for metric in costs if any(estimate(group, metric) for groups in cells.values() for group in groups)
-    ]
-    rows = tuple(
-        Row(
-            labels=(f"{first.title} ~ {second.title}",),
-            cells=tuple(_correlation(groups, first, second) for groups in cells.values()),
-        )
-        for first, second in combinations(costs, 2)
-    )
-    return [
-        Table(
-            title="relations",
-            metric=metrics.RANK_CORRELATION,
-            labels=("figures",),
-            columns=tuple(cells),
-            rows=rows,
-            notes=_relation_notes(rows),
-        )
-    ]
-
-
-def _relation_notes(rows: Sequence[Row]) -> tuple[str, ...]:
-    what = f"{metrics.RANK_CORRELATION.id}: {metrics.RANK_CORRELATION.definition}"
-    if not some_interval(rows):
-        return (f"{what}.",)
-    return f"{what}; [95 % interval] (n models).", "an interval that holds 0 says nothing about the relation."
-
-
 def _tried(records: Sequence[Record]) -> list[Record]:
     """Without the cells that the plan left out: a list has no gap to show for them, as a grid has."""
     return [record for record in records if record.status != "skipped"]
+
+
+def _available(records: Sequence[Record]) -> tuple[list[Metric], list[str]]:
+    """The figures that some case has, and a line for each reason why others are unavailable in all of them."""
+    groups = list(by_case(records).values())
+    shown: list[Metric] = []
+    absent: dict[str, list[str]] = {}
+    for metric in summary_metrics(records):
+        cells = [cell_of(group, metric) for group in groups]
+        reason = cells[0].reason
+        if {(cell.word, cell.reason) for cell in cells} == {(UNAVAILABLE, reason)}:
+            absent.setdefault(reason, []).append(metric.title)
+        else:
+            shown.append(metric)
+    return shown, [f"{', '.join(titles)}: {UNAVAILABLE}: {reason}" for reason, titles in absent.items()]
 
 
 def summary_metrics(records: Sequence[Record]) -> list[Metric]:
@@ -115,32 +84,79 @@ def summary_metrics(records: Sequence[Record]) -> list[Metric]:
         **{energy: (energy, metrics.ENERGY_PER_AUDIO_HOUR[energy]) for energy in _ENERGY},
     }
     found = dict.fromkeys(one for metric, those in wanted.items() if measured(records, metric) for one in those)
-    return [*found, *((metrics.RTFX, metrics.PADDING_WASTE) if _padded(records) else ())]
-
-
-def _available(groups: Sequence[Sequence[Record]], wanted: Sequence[Metric]) -> tuple[list[Metric], list[str]]:
-    """The figures that some case has, and a line for each reason why others are unavailable in all of them."""
-    shown: list[Metric] = []
-    absent: dict[str, list[str]] = {}
-    for metric in wanted:
-        cells = [cell_of(group, metric) for group in groups]
-        reason = cells[0].reason
-        if {(cell.word, cell.reason) for cell in cells} == {(UNAVAILABLE, reason)}:
-            absent.setdefault(reason, []).append(metric.title)
-        else:
-            shown.append(metric)
-    return shown, [f"{', '.join(titles)}: {UNAVAILABLE}: {reason}" for reason, titles in absent.items()]
-
-
-def _padded(records: Sequence[Record]) -> bool:
-    """Whether items of unlike lengths stood side by side in some case."""
     waste = (estimate(group, metrics.PADDING_WASTE) for group in by_case(records).values())
-    return any(found.value > 0 for found in waste if found is not None)
+    padded = any(one.value > 0 for one in waste if one is not None)  # items of unlike lengths in one batch
+    return [*found, *((metrics.RTFX, metrics.PADDING_WASTE) if padded else ())]
 
 
-def _figure(group: Sequence[Record], metric: Metric, statistic: str) -> Cell:
-    timed = metric in (metrics.LATENCY, metrics.RTF)
-    return cell_of(group, metric, statistic=statistic if timed else "geomean")
+def parameters(records: Sequence[Record]) -> list[Table]:
+    """One row a model and way to hold its weights: parameters do not depend on what it is fed."""
+    models: dict[str, list[Record]] = {}
+    for group in by_case(records).values():
+        axes = group[0].case.axes
+        quantised = axes.get(QUANTIZE.name, NONE)
+        weights = f"{axes.get('dtype', '')}{'' if quantised == NONE else f', {quantised}'}"
+        name = f"{group[0].case.subject.name} ({weights})"
+        if name not in models or (models[name][0].status != "ok" and group[0].status == "ok"):
+            models[name] = group
+    shown = [metrics.PARAMETERS, metrics.PARAMETERS_TIED, metrics.PARAMETER_BYTES]
+    shown += [m for m in (metrics.PARAMETERS_TRAINABLE, metrics.BUFFER_BYTES) if measured(records, m)]
+    rows, notes = [], []
+    for name, group in models.items():
+        rows.append(Row(labels=(name,), cells=tuple(cell_of(group, metric) for metric in shown)))
+        own = [m.scope for m in group[0].measurements if m.metric == metrics.PARAMETER_BYTES.id]
+        dtypes = dict.fromkeys(scope for text in own if (scope := Scope.parse(text)).kind == DTYPE)
+        sizes = [f"{scope.path} {cell_of(group, metrics.PARAMETER_BYTES, scope).text()}" for scope in dtypes]
+        notes += [f"{name}: {', '.join(sizes)}."] if len(sizes) > 1 else []
+    return [list_table("parameters", ("model",), shown, rows, notes)]
+
+
+def cold_start(records: Sequence[Record]) -> list[Table]:
+    """One row a case: load, first call, steady call."""
+    return [case_table("cold start", records, (metrics.LATENCY_LOAD, metrics.LATENCY_FIRST, metrics.LATENCY))]
+
+
+def stages(records: Sequence[Record]) -> list[Table]:
+    """One row a case and stage: its latency, memory and FLOPs, and whether it is inside the clock."""
+    others = (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH, metrics.MEMORY_WEIGHTS, metrics.FLOPS)
+    shown = (metrics.LATENCY, *(metric for metric in others if measured(records, metric)))
+    ids = {metric.id for metric in shown}
+    rows = []
+    for label, group in labelled(records):
+        clocked: dict[Scope, bool] = {}
+        for m in (m for record in group for m in record.measurements if m.metric in ids):
+            if (scope := Scope.parse(m.scope)) == TOTAL or scope.kind == STAGE:
+                clocked.setdefault(scope, bool(m.notes.get("clocked", True)))
+        for scope in sorted(clocked, key=lambda scope: scope == TOTAL):
+            name = scope.without(STAGE) + ("" if clocked[scope] else " (outside the clock)")
+            rows.append(Row(labels=(label, name), cells=tuple(cell_of(group, metric, scope) for metric in shown)))
+    return [list_table("stages", ("case", "stage"), shown, rows)]
+
+
+def cascades(records: Sequence[Record]) -> list[Table]:
+    """One row a case, and below a cascade one for each of its models and each piece of glue."""
+    records = _tried(records)
+    shown = [metrics.LATENCY, metrics.RTF, metrics.FLOPS, metrics.MEMORY_NEEDED]
+    if measured(records, metrics.TOKENS):
+        shown += [metrics.TOKENS, metrics.LATENCY_PER_TOKEN]
+    rows = [
+        Row(labels=(label, name), cells=tuple(_part_cell(group, metric, scope) for metric in shown))
+        for label, group in labelled(records)
+        for name, scope in [("total", TOTAL), *_parts(group)]
+    ]
+    notes = (
+        "times and FLOPs of the parts add up to the total; memory is that of the model which needs most, its weights "
+        "and growth.",
+        f"a{_BETWEEN}b: glue between two models, outside the clock.",
+    )
+    return [list_table("cascades", ("case", "part"), shown, rows, notes)]
+
+
+def _part_cell(group: Sequence[Record], metric: Metric, scope: str) -> Cell:
+    """The figure of a part; glue holds no weights and makes no tokens, whatever became of the case."""
+    if _BETWEEN in scope and metric not in (metrics.LATENCY, metrics.RTF, metrics.FLOPS):
+        return Cell(word=NOT_MEASURED, reason=f"{metric.name} is not measured for this part")
+    return cell_of(group, metric, scope)
 
 
 def _parts(group: Sequence[Record]) -> list[tuple[str, str]]:
@@ -157,20 +173,42 @@ def _parts(group: Sequence[Record]) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _correlation(groups: Sequence[Sequence[Record]], first: Metric, second: Metric) -> Cell:
-    pairs = [
-        (a, b)
-        for group in groups
-        if (a := _value(group, first)) is not None and (b := _value(group, second)) is not None
+def relations(records: Sequence[Record]) -> list[Table]:
+    """One row a pair of figures, one column a cell: do models rank alike by both?"""
+    records = _tried(records)
+    cells: dict[str, list[list[Record]]] = {}
+    for group in by_case(records).values():
+        cells.setdefault(cell_label(group[0].case, records), []).append(group)
+    costs = [metrics.PARAMETERS, metrics.FLOPS, metrics.LATENCY, metrics.MEMORY_NEEDED, *_ENERGY]
+    held = [metric for metric in costs if any(estimate(group, metric) for own in cells.values() for group in own)]
+    rows = tuple(
+        Row(
+            labels=(f"{first.title} ~ {second.title}",),
+            cells=tuple(_correlation(own, first, second) for own in cells.values()),
+        )
+        for first, second in combinations(held, 2)
+    )
+    notes = [definition_line(metrics.RANK_CORRELATION)]
+    if some_interval(rows):
+        notes.append("[95 % interval] (n models); an interval that holds 0 says nothing about the relation.")
+    return [
+        Table(
+            title="relations",
+            metric=metrics.RANK_CORRELATION,
+            labels=("figures",),
+            columns=tuple(cells),
+            rows=rows,
+            notes=tuple(notes),
+        )
     ]
+
+
+def _correlation(groups: Sequence[Sequence[Record]], first: Metric, second: Metric) -> Cell:
+    both = [(estimate(group, first), estimate(group, second)) for group in groups]
+    pairs = [(a.value, b.value) for a, b in both if a is not None and b is not None]
     found = rank_correlation([a for a, _ in pairs], [b for _, b in pairs])
     if found is not None:
         return Cell(estimate=found)
     if len(pairs) < LEAST:
         return Cell(word=f"too few (n={len(pairs)})", reason=f"a rank correlation needs {LEAST} models")
-    return Cell(word=NOT_MEASURED, reason="all models are alike in one of the two")
-
-
-def _value(group: Sequence[Record], metric: Metric) -> float | None:
-    found = estimate(group, metric)
-    return None if found is None else found.value
+    return Cell(word=NOT_MEASURED, reason="all models have the same figure in one of the two")

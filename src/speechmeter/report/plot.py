@@ -1,21 +1,23 @@
-"""Figures as files for a paper: SVG, PDF and PNG from the page's own chart definitions."""
+"""The figures of a chart, and figures as files for a paper: SVG, PDF and PNG from the definitions of the page."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from speechmeter.analysis.metric_names import is_in_family
 from speechmeter.core.errors import InputError
 from speechmeter.core.plugins import nearest
 from speechmeter.core.printable import one_line
-from speechmeter.report.charts.figure import Figure
-from speechmeter.report.charts.kinds import KINDS
+from speechmeter.core.types import Record
+from speechmeter.report.charts.figure import Figure, caveats_of
 from speechmeter.report.charts.style import PAPER
 from speechmeter.report.sources import Source
+from speechmeter.report.views import CHARTS, Chart
 
 FORMATS = (".png", ".svg", ".pdf")
 COLUMN_IN = 3.3
@@ -36,31 +38,59 @@ _SIZE = re.compile(r'<svg[^>]*?width="([\d.]+)"[^>]*?height="([\d.]+)"')
 def check_kind(kind: str) -> None:
     """Raise InputError for a kind that there is not: `scaling`, `scaling:batch`."""
     name = kind.partition(":")[0]
-    if name not in KINDS:
-        raise InputError(f"there is no kind {name!r}", where="--kind", fix=nearest(name, list(KINDS)))
+    if name not in CHARTS:
+        raise InputError(f"there is no kind {name!r}", key="kind", fix=nearest(name, list(CHARTS)))
 
 
 def check_name(path: Path) -> None:
-    """Raise InputError for a file whose name does not say png, svg or pdf."""
+    """Raise InputError for a file whose name does not end in png, svg or pdf."""
     if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path} names no format", where="-o", fix=f"end it in {', '.join(FORMATS)}")
+        raise InputError(f"{path} does not name a format", key="output", fix=f"end the name in {', '.join(FORMATS)}")
 
 
-def plot(sources: Sequence[Source], kind: str, suffix: str, width_in: float = COLUMN_IN) -> bytes:
-    """The figures of one kind as the content of a file with this suffix. Raises as `figures_of` does."""
-    return encoded(figures_of(sources, kind), suffix, width_in)
+def chart_figures(chart: Chart, sources: Sequence[Source], *, page: bool) -> Iterator[Figure]:
+    """What a chart draws of these sources, for the page or for a file; of several, each with its name in front."""
+    draw = chart.function(page=page)
+    if chart.together:
+        records = [record for source in sources for record in source.records]
+        yield from (_with_caveats(figure, records) for figure in draw(sources))
+        return
+    for source in sources:
+        for figure in draw(source):
+            made = _with_caveats(figure, source.records)
+            yield made if len(sources) == 1 else replace(made, title=f"{source.name}: {made.title}")
+
+
+def _with_caveats(figure: Figure, records: Sequence[Record]) -> Figure:
+    """With the caveats of these records, where it has none of its own."""
+    if figure.caveats is not None:
+        return figure
+    return replace(figure, caveats=caveats_of(records, sampled=figure.sampled))
 
 
 def figures_of(sources: Sequence[Source], kind: str) -> list[Figure]:
-    """The figures of one kind. Raises InputError where the runs hold nothing for it."""
+    """The figures of a file: those of a kind, or of the metrics that are named behind it, as in `grid:rtf`.
+
+    Raises InputError for a kind or a word that there is not, and where the runs hold nothing for it.
+    """
     check_kind(kind)
     name, *words = kind.split(":")
-    figures = KINDS[name].plot(sources, words)
+    chart = CHARTS[name]
+    if chart.words:
+        figures: list[Figure] = chart.function(page=False)(sources, words)
+    else:
+        figures = list(chart_figures(chart, sources, page=False))
+        names = {metric.name: None for figure in figures for metric in figure.definitions}
+        for word in words if figures else ():
+            figures = [one for one in figures if any(is_in_family(metric, word) for metric in one.definitions)]
+            if not figures:
+                raise InputError(f"there is no figure of {word}", key="kind", fix=nearest(word, list(names)))
     if not figures:
-        names = ", ".join(source.name for source in sources)
         held = "" if any(source.records for source in sources) else " (it holds no records)"
         raise InputError(
-            f"nothing to draw of the kind {kind}{held}", where=names, fix=f"this kind needs {KINDS[name].needs}"
+            f"nothing to draw of the kind {kind}{held}",
+            where=", ".join(source.name for source in sources),
+            fix=f"this kind needs {chart.needs}",
         )
     return figures
 

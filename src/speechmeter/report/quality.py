@@ -9,7 +9,6 @@ from itertools import combinations
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.quality import (
     DIFFERENCES,
-    Difference,
     Standing,
     System,
     best_score,
@@ -19,13 +18,23 @@ from speechmeter.analysis.quality import (
     standings,
 )
 from speechmeter.analysis.scores import KINDS, RULES, imported, interval_kind, score_rows, speakers_of
+from speechmeter.analysis.selecting import by_case
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
-from speechmeter.report.grids import case_labels
-from speechmeter.report.lists import list_table, measured
+from speechmeter.report.labels import case_labels
 from speechmeter.report.numbers import number
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, cell_of, some_interval
+from speechmeter.report.tables import (
+    NOT_MEASURED,
+    UNAVAILABLE,
+    Cell,
+    Row,
+    Table,
+    cell_of,
+    list_table,
+    measured,
+    some_interval,
+)
 
 _SCORES = (metrics.WER, metrics.CER, metrics.BLEU, metrics.CHRF)
 _COSTS = (
@@ -63,36 +72,25 @@ def quality(records: Sequence[Record]) -> list[Table]:
 
 def _systems(groups: Groups, labels: dict[str, str]) -> Table:
     shown = [*scores_in(list(groups.values())), *_costs(list(groups.values()))]
-    places = fronts(groups, labels)
+    standing = fronts(groups, labels)
     rows = tuple(
         Row(
             labels=(labels[key],),
             cells=(
-                Cell(word=_scored(group)),
+                Cell(word=f"{count:,}" if (count := extent_of(group)[0]) else NOT_MEASURED),
                 *(cell_of(group, metric) for metric in shown),
-                _front_cell(places.get(key)),
+                _front_cell(standing.get(key)),
             ),
         )
         for key, group in groups.items()
     )
     columns = (_UTTERANCES, *(_heading(metric) for metric in shown), _FRONT)
-    notes = [*_notes(groups, rows), *_told(groups, labels)]
-    return list_table("quality", ("system",), shown, rows, notes, columns=columns)
-
-
-def _scored(group: Sequence[Record]) -> str:
-    """How many utterances the scores are over."""
-    count = extent_of(group)[0]
-    return f"{count:,}" if count else NOT_MEASURED
-
-
-def _told(groups: Groups, labels: dict[str, str]) -> list[str]:
-    """What the meter says of the scores, with the systems it is about."""
     about: dict[str, list[str]] = {}
     for key, group in groups.items():
         for note in score_notes(group):
             about.setdefault(note, []).append(labels[key])
-    return [f"{', '.join(names)}: {note}." for note, names in about.items()]
+    notes = [*_notes(groups, rows), *(f"{', '.join(names)}: {note}." for note, names in about.items())]
+    return list_table("quality", ("system",), shown, rows, notes, columns=columns)
 
 
 def _heading(metric: Metric) -> str:
@@ -115,7 +113,9 @@ def _costs(groups: Sequence[Sequence[Record]]) -> list[Metric]:
     found = [metric for metric in _COSTS if measured(records, _SOURCES.get(metric, metric))]
     if metrics.MEMORY_CPU_TOTAL in found:
         left_out = {metrics.MEMORY_NEEDED, metrics.MEMORY_CPU_PEAK}
-    elif all(estimate(group, metrics.MEMORY_NEEDED) or not _ended(group) for group in groups):
+    elif all(
+        estimate(group, metrics.MEMORY_NEEDED) or not any(record.status == "ok" for record in group) for group in groups
+    ):
         left_out = {metrics.MEMORY_CPU_LOAD, metrics.MEMORY_CPU_PEAK}
     else:
         left_out = {metrics.MEMORY_NEEDED}
@@ -124,12 +124,8 @@ def _costs(groups: Sequence[Sequence[Record]]) -> list[Metric]:
     return [metric for metric in found if metric not in left_out]
 
 
-def _ended(group: Sequence[Record]) -> bool:
-    return any(record.status == "ok" for record in group)
-
-
 def front_groups(groups: Groups) -> list[list[str]]:
-    """Keys of the cases that stand beside each other: the same input on the same device."""
+    """Keys of the cases that can be compared: the same input on the same device."""
     together: dict[str, list[str]] = {}
     for key, group in groups.items():
         case = group[0].case
@@ -138,7 +134,7 @@ def front_groups(groups: Groups) -> list[list[str]]:
 
 
 def fronts(groups: Groups, labels: dict[str, str]) -> dict[str, Standing | None]:
-    """Where each case stands among those with the same input on the same device."""
+    """Whether each case is on the front of those with the same input on the same device."""
     score = best_score(list(groups.values()))
     found: dict[str, Standing | None] = {}
     for keys in front_groups(groups) if score else ():
@@ -178,8 +174,8 @@ def _notes(groups: Groups, rows: Sequence[Row]) -> list[str]:
     notes = [
         *_interval_notes(groups.values()),
         *(["±: half of the 95 % interval over rounds."] if some_interval(rows, "geomean") else []),
-        f"{_FRONT}, by {score.title} and {_heading(cost)}: no where the systems named are better in one and no worse "
-        "in the other; not resolvable where neither can be told, with the reason.",
+        f"{_FRONT}, by {score.title} and {_heading(cost)}: no, if the systems named are better in one and no worse in "
+        "the other; not resolvable, if the intervals overlap or are missing.",
     ]
     return [*notes, *dict.fromkeys(line for group in groups.values() for line in _how_scored(group))]
 
@@ -203,7 +199,7 @@ def _how_scored(group: Sequence[Record]) -> list[str]:
     for metric in _SCORES:
         outside = imported(group, metric)
         if outside is not None:
-            lines.append(f"imported: taken elsewhere and read from {outside.notes.get('file')}; not compared by pairs.")
+            lines.append(f"imported: measured elsewhere, read from {outside.notes.get('file')}; not compared by pairs.")
         count = RULES[metric.id].counts[0]
         notes = next((m.notes for record in group if (m := record.find(count.id)) is not None), {})
         if "normaliser" in notes:
@@ -234,33 +230,23 @@ def _pair(first: str, second: str, systems: dict[str, list[Record]], shown: Sequ
     found = [paired_difference(systems[first], systems[second], metric) for metric in shown]
     count = next((str(one.estimate.samples_per_round) for one in found if one.estimate), NOT_MEASURED)
     why = f": {found[0].reason}" if found[0].order == "not resolvable" and found[0].reason else ""
-    cells = (*(_difference_cell(one) for one in found), Cell(word=count), Cell(word=f"{found[0].order}{why}"))
-    return Row(labels=(first, second), cells=cells)
-
-
-def _difference_cell(found: Difference) -> Cell:
-    if found.estimate is not None:
-        return Cell(estimate=found.estimate)
-    return Cell(word="unavailable", reason=found.reason)
+    cells = [
+        Cell(estimate=one.estimate) if one.estimate is not None else Cell(word=UNAVAILABLE, reason=one.reason)
+        for one in found
+    ]
+    return Row(labels=(first, second), cells=(*cells, Cell(word=count), Cell(word=f"{found[0].order}{why}")))
 
 
 def file_tables(systems: dict[str, list[Record]]) -> list[Table]:
     """Scores of files of utterances: a row a file; then every two of them."""
     shown = [metrics.WER, metrics.CER, metrics.COMPLETENESS, metrics.RTFX]
-    rows = tuple(
-        Row(
-            labels=(name,),
-            cells=(*(Cell(word=text) for text in _extent(group)), *(cell_of(group, metric) for metric in shown)),
-        )
-        for name, group in systems.items()
-    )
+    rows = []
+    for name, group in systems.items():
+        utterances, hours = extent_of(group)
+        size = (f"{utterances:,}", NOT_MEASURED if hours is None else number(hours, "1"))
+        cells = (*(Cell(word=text) for text in size), *(cell_of(group, metric) for metric in shown))
+        rows.append(Row(labels=(name,), cells=cells))
     columns = (_UTTERANCES, "hours", *(_heading(metric) for metric in shown))
     notes = dict.fromkeys(line for group in systems.values() for line in _how_scored(group))
     table = list_table("scores", ("file",), shown, rows, list(notes), columns=columns)
     return [table, *difference_tables(systems)]
-
-
-def _extent(group: Sequence[Record]) -> tuple[str, str]:
-    """How many utterances, and how many hours they last."""
-    utterances, hours = extent_of(group)
-    return f"{utterances:,}", NOT_MEASURED if hours is None else number(hours, "1")

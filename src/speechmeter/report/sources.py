@@ -12,7 +12,7 @@ from speechmeter.analysis.selecting import by_case, parse, select
 from speechmeter.core.hosts import at_home
 from speechmeter.core.printable import one_line
 from speechmeter.core.types import Record
-from speechmeter.report.grids import case_labels
+from speechmeter.report.labels import case_labels
 from speechmeter.store.run_dir import RunDir
 
 Environments = Mapping[str, Mapping[str, Any]]

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from speechmeter.analysis.derived import lacking, sample_values, why_absent
 from speechmeter.analysis.estimate import estimate, real_time, samples_needed
 from speechmeter.analysis.intervals import Quantity
-from speechmeter.analysis.selecting import by_case as by_case  # noqa: PLC0414 - its users here move one by one
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.protocol import RepeatsProtocol, SteadyProtocol
 from speechmeter.core.scope import LOADING
 from speechmeter.core.types import Record
+from speechmeter.report.explaining import definition_line
+from speechmeter.report.labels import labelled
 from speechmeter.report.numbers import BYTES, bytes_unit, figure
 
 NOT_MEASURED = "–"
@@ -22,7 +23,7 @@ UNAVAILABLE = "unavailable"
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One figure, or the word that stands in its place, and why."""
+    """One figure, or a word instead of it, and the reason."""
 
     estimate: Quantity | None = None
     word: str = ""
@@ -33,7 +34,7 @@ class Cell:
     plus: Cell | None = None
 
     def text(self, *, sci: bool = False) -> str:
-        """What is printed. Few samples are said in the cell itself; `plus` is printed behind a plus sign.
+        """What is printed, with the number of samples where they are few; `plus` follows behind a plus sign.
 
         With a `scale`, such as `MiB`, the figure is in that unit whatever its size.
         """
@@ -106,8 +107,10 @@ def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total", sta
     last = records[-1]
     if statistic != "geomean" and (have := sum(len(sample_values(r, metric, scope)) for r in records)):
         need = samples_needed(statistic)
-        return Cell(word=f"too few (n={have})", reason=f"{statistic} needs {need} samples, {have} are here; add rounds")
-    if last.status == "ok" or not lacking([last], metric):  # a failure is no reason where other parts have the figure
+        return Cell(
+            word=f"too few (n={have})", reason=f"{statistic} needs {need} samples; there are {have}; add rounds"
+        )
+    if last.status == "ok" or not lacking([last], metric):  # other parts of the failed case have the figure
         return Cell(word=NOT_MEASURED, reason=_why_not_measured(records, metric))
     return Cell(word=last.status, reason=last.reason)
 
@@ -119,6 +122,49 @@ def _why_not_measured(records: Sequence[Record], metric: Metric) -> str:
     if needed == [metric]:
         return f"{metric.name} is not in this run"
     return f"{metric.name} needs {', '.join(need.name for need in needed)}, which this run does not have"
+
+
+def measured(records: Sequence[Record], metric: Metric) -> bool:
+    """Whether any record holds the metric or a reason for its absence."""
+    return any(m.metric == metric.id for record in records for m in record.measurements)
+
+
+def list_table(
+    title: str,
+    labels: tuple[str, ...],
+    shown: Sequence[Metric],
+    rows: Sequence[Row],
+    notes: Sequence[str] = (),
+    *,
+    columns: Sequence[str] = (),
+) -> Table:
+    """A table with one column a metric; below it the definitions, notes, and why figures are missing."""
+    missing: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for cell in row.cells:
+            if cell.reason and cell.word != NOT_MEASURED:
+                missing.setdefault(f"{cell.word}: {cell.reason}", {})[row.labels[0]] = None
+    return Table(
+        title=title,
+        metric=None,
+        labels=labels,
+        columns=tuple(columns) or tuple(metric.title for metric in shown),
+        rows=tuple(rows),
+        notes=(
+            *map(definition_line, shown),
+            *notes,
+            *(f"{', '.join(names)}: {reason}" for reason, names in missing.items()),
+        ),
+    )
+
+
+def case_table(title: str, records: Sequence[Record], shown: Sequence[Metric], notes: Sequence[str] = ()) -> Table:
+    """A table with one row a case and one column a metric."""
+    rows = [
+        Row(labels=(name,), cells=tuple(cell_of(group, metric) for metric in shown))
+        for name, group in labelled(records)
+    ]
+    return list_table(title, ("case",), shown, rows, notes)
 
 
 def _asked(record: Record, metric: Metric) -> int | None:

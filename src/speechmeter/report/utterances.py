@@ -13,42 +13,34 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.scope import PART, STAGE, Scope
 from speechmeter.core.types import Record
 from speechmeter.report.explaining import definition_line
-from speechmeter.report.grids import case_labels
-from speechmeter.report.lists import list_table
-from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, by_case, some_interval
+from speechmeter.report.labels import labelled
+from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, list_table, some_interval
 
 _SHOWN = (
     metrics.LATENCY, metrics.RTF, metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH,
     metrics.FLOPS,
 )  # fmt: skip
-_NEEDED = "needs several utterances, one a call; feed `data:` with batch: 1"
+_NEEDED = "this table needs several utterances, one a call: measure a dataset (`data`) with batch: 1"
 
 
 def utterances(records: Sequence[Record]) -> list[Table]:
     """One table a metric, of the cases that have a call for each utterance; the others are named below it."""
-    labels = case_labels(records)
-    found = [table for metric in _SHOWN if (table := _table(records, metric, labels)) is not None]
-    others = [
-        labels[key]
-        for key, group in by_case(records).items()
-        if group[0].status == "ok" and not by_utterance(group, metrics.ITEMS)
-    ]
-    if not others:
-        return found
-    line = f"{', '.join(others)}: {_NEEDED}."
-    return [replace(table, notes=(*table.notes, line)) for table in found] or [_nothing(others)]
+    cases = labelled(records)
+    found = [table for metric in _SHOWN if (table := _table(cases, metric)) is not None]
+    others = [label for label, group in cases if group[0].status == "ok" and not by_utterance(group, metrics.ITEMS)]
+    if found and others:
+        line = f"{', '.join(others)}: {_NEEDED}."
+        return [replace(table, notes=(*table.notes, line)) for table in found]
+    if others:
+        rows = [Row(labels=(name,), cells=(Cell(word="unavailable", reason=_NEEDED),)) for name in others]
+        return [list_table("figures by utterance", ("case",), (), rows, columns=("utterances",))]
+    return found
 
 
-def _nothing(names: Sequence[str]) -> Table:
-    """In place of the tables: why there are none."""
-    rows = tuple(Row(labels=(name,), cells=(Cell(word="unavailable", reason=_NEEDED),)) for name in names)
-    return list_table("figures by utterance", ("case",), (), rows, columns=("utterances",))
-
-
-def _table(records: Sequence[Record], metric: Metric, labels: dict[str, str]) -> Table | None:
+def _table(cases: Sequence[tuple[str, list[Record]]], metric: Metric) -> Table | None:
     rows = tuple(
-        Row(labels=(labels[case_id], name), cells=_cells(group, metric, scope))
-        for case_id, group in by_case(records).items()
+        Row(labels=(label, name), cells=_cells(group, metric, scope))
+        for label, group in cases
         for name, scope in (_scopes(group) if metric != metrics.RTF else [("total", "total")])
         if by_utterance(group, metric, scope)
     )
@@ -71,15 +63,12 @@ def _table(records: Sequence[Record], metric: Metric, labels: dict[str, str]) ->
 
 def _cells(group: Sequence[Record], metric: Metric, scope: str) -> tuple[Cell, ...]:
     count = len(by_utterance(group, metric, scope))
-    found = over_utterances(group, metric, scope)
-    return (
-        *(Cell(estimate=one) if one else _too_few(name, count) for name, one in found.items()),
-        Cell(word=f"{count:,}"),
-    )
-
-
-def _too_few(statistic: str, count: int) -> Cell:
-    return Cell(word=NOT_MEASURED, reason=f"{statistic} needs {samples_needed(statistic)} utterances, {count} are here")
+    cells = []
+    for statistic, found in over_utterances(group, metric, scope).items():
+        need = samples_needed(statistic)
+        reason = f"{statistic} needs {need} utterances; there are {count}"
+        cells.append(Cell(estimate=found) if found else Cell(word=NOT_MEASURED, reason=reason))
+    return (*cells, Cell(word=f"{count:,}"))
 
 
 def _scopes(group: Sequence[Record]) -> list[tuple[str, str]]:

@@ -1,1 +1,1 @@
-"""Model adapters, one file each. A heavy import stands inside `prepare`, never at the top."""
+"""Model adapters, one file or package each. Heavy packages are imported inside `prepare`, never at the top."""

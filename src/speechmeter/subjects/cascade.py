@@ -1,7 +1,7 @@
-"""Several subjects in a chain, each fed what the one before it put out: recogniser → translator → synthesiser.
+"""Several subjects in a chain, each fed the output of the one before it: recogniser → translator → synthesiser.
 
-Stages carry the role in front: `asr.features`, `asr.model`, `mt.model`. Between two subjects stands glue, `asr→mt`,
-which turns an output into the next one's batch; it is outside the clock and has a row of its own.
+Stages carry the role in front: `asr.features`, `asr.model`, `mt.model`. Between two subjects is a stage of its own,
+`asr→mt`, which turns an output into the next one's batch; it is outside the clock and has a row of its own.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any
 from speechmeter.core import plugins
 from speechmeter.core.axes import Axes, Axis, Option
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.outputs import is_ids
 from speechmeter.core.protocols import Installed, Prepared
-from speechmeter.core.types import Batch, Case, Spec, Stage
-from speechmeter.subjects.glue import next_batch
+from speechmeter.core.types import Batch, Case, Spec, Speech, Stage
+from speechmeter.subjects.common import RATE
 
 BETWEEN = "→"
+_SHORTEST_S = 0.1
 
 
 class CascadeSubject:
@@ -25,32 +27,37 @@ class CascadeSubject:
 
     summary = "a chain of other models: `cascades:` in a plan"
     axes: tuple[Axis, ...] = ()
-    options = (Option(name="stages", kind=list, help="at least two models, each with a name and `load`"),)
+    options = (Option(name="stages", kind=list, help="at least two models, each with a name and load"),)
     runs_code = False
     takes: tuple[str, ...] = ()
 
     def installed(self) -> Installed:
-        """Always here; its stages answer for themselves."""
+        """Always installed; its stages answer for themselves."""
         return Installed(version="built in")
 
     def check(self, case: Case) -> None:
-        """Names must be told apart, and every stage must be sound."""
+        """Every stage needs a name of its own, and must be sound."""
         names = [str(stage.get("name", "")) for stage in case.subject.options.get("stages", ())]
         if len(names) < 2:
-            raise SubjectError("a cascade has at least two stages", fix="list them under `stages:`")
+            raise SubjectError("a cascade needs at least two stages", fix="list them under `stages`")
         for name in names:
             if names.count(name) > 1 or not name or "." in name or BETWEEN in name:
-                raise SubjectError(f"a stage of a cascade needs a plain name of its own, not {name!r}", fix="rename it")
-        for place, inner in enumerate(stage_cases(case)):
+                raise SubjectError(
+                    f"the stage name {name!r} is empty, is used twice, or contains a dot or an arrow",
+                    fix="give every stage a name of its own",
+                )
+        for index, inner in enumerate(stage_cases(case)):
             try:
                 plugins.subject(inner.subject.plugin).check(inner)
-                if place == 0:  # the others are fed what the one before puts out
+                if index == 0:  # the others are fed by the stage before them
                     plugins.check_input(inner)
             except SubjectError as error:
-                raise SubjectError(f"stage {inner.subject.name}: {error.reason}", fix=error.fix) from error
+                raise SubjectError(
+                    f"stage {inner.subject.name}: {error.reason}", key=error.key, fix=error.fix
+                ) from error
 
     def unavailable(self, case: Case) -> str | None:
-        """The first stage that cannot be had, by name."""
+        """Why the first stage that is not available is not, with its name."""
         for inner in stage_cases(case):
             subject = plugins.subject(inner.subject.plugin)
             reason = subject.installed().missing or subject.unavailable(inner)
@@ -79,64 +86,113 @@ def stage_cases(case: Case) -> list[Case]:
             options={key: value for key, value in extra.items() if key not in own},
         )
         fed = case.workload if index == 0 else Spec(plugin="cascade", name=cases[-1].subject.name)
-        axes = {**case.axes, **{key: value for key, value in extra.items() if key in own}}
-        cases.append(replace(case, subject=subject, workload=fed, axes=Axes(axes)))
+        axes = Axes({**case.axes, **{key: value for key, value in extra.items() if key in own}})
+        cases.append(replace(case, subject=subject, workload=fed, axes=axes))
     return cases
 
 
 def joined(roles: Sequence[str], prepared: Sequence[Prepared]) -> Prepared:
-    """The chains one after another, with glue between them."""
+    """The chains one after another, each fed the output of the one before it."""
+    first: list[Batch] = []  # what a call began with: later stages use its names, and segments are cut from its sound
+
+    def remembering(fn: Callable[[Batch], Any]) -> Callable[[Batch], Any]:
+        def remember(batch: Batch) -> Any:
+            first[:] = [batch]
+            return fn(batch)
+
+        return remember
+
+    def between(role: str) -> Callable[[Any], Batch]:
+        return lambda output: next_batch(output, first[0], role)
+
+    def named(role: str, modules: Mapping[str, Any]) -> dict[str, Any]:
+        return {(role if len(modules) == 1 else f"{role}.{name}"): module for name, module in modules.items()}
+
+    def each(calls: Sequence[Callable[[], None]]) -> Callable[[], None]:
+        def run() -> None:
+            for call in calls:
+                call()
+
+        return run
+
+    parts = list(zip(roles, prepared, strict=True))
     stages: list[Stage] = []
-    fed = _Fed()
-    for place, (role, part) in enumerate(zip(roles, prepared, strict=True)):
-        links = [_renamed(stage, role, part.modules) for stage in part.stages]
-        stages += links if place else [replace(links[0], fn=fed.remembering(links[0].fn)), *links[1:]]
-        if place + 1 < len(roles):
-            stages.append(Stage(name=f"{role}{BETWEEN}{roles[place + 1]}", fn=fed.glue(role), clocked=False))
+    for index, (role, part) in enumerate(parts):
+        modules = named(role, part.modules)
+        for number, stage in enumerate(part.stages):
+            own = {name: module for name, module in modules.items() if any(module is m for m in stage.modules.values())}
+            fn = stage.fn if index or number else remembering(stage.fn)
+            stages.append(replace(stage, name=f"{role}.{stage.name}", modules=own, fn=fn))
+        if index + 1 < len(roles):
+            stages.append(Stage(name=f"{role}{BETWEEN}{roles[index + 1]}", fn=between(role), clocked=False))
     return Prepared(
         stages=tuple(stages),
-        modules={name: m for role, part in zip(roles, prepared, strict=True) for name, m in _named(role, part.modules)},
-        sync=_each([part.sync for part in prepared]),
-        close=_each([part.close for part in prepared]),
-        notes=tuple(f"{role}: {note}" for role, part in zip(roles, prepared, strict=True) for note in part.notes),
+        modules={name: module for role, part in parts for name, module in named(role, part.modules).items()},
+        sync=each([part.sync for part in prepared]),
+        close=each([part.close for part in prepared]),
+        notes=tuple(f"{role}: {note}" for role, part in parts for note in part.notes),
         data_dependent=any(part.data_dependent for part in prepared),
     )
 
 
-class _Fed:
-    """The batch that a call began with: glue may have to cut it (segments of speech) and keeps its names."""
+def next_batch(output: Any, fed: Batch, role: str) -> Batch:
+    """The next model's batch: text, token ids, sound, or segments cut from the sound of `fed`, the chain's first batch.
 
-    def __init__(self) -> None:
-        self._first: Batch | None = None
-
-    def remembering(self, first: Callable[[Batch], Any]) -> Callable[[Batch], Any]:
-        def remember(batch: Batch) -> Any:
-            self._first = batch
-            return first(batch)
-
-        return remember
-
-    def glue(self, role: str) -> Callable[[Any], Batch]:
-        def between(output: Any) -> Batch:
-            assert self._first is not None
-            return next_batch(output, self._first, role)
-
-        return between
-
-
-def _renamed(stage: Stage, role: str, modules: Mapping[str, Any]) -> Stage:
-    """The stage under its role; one that names no modules works with none."""
-    held = {name: module for name, module in _named(role, modules) if any(module is m for m in stage.modules.values())}
-    return replace(stage, name=f"{role}.{stage.name}", modules=held)
+    Raises TypeError when no model takes the output.
+    """
+    items = output if isinstance(output, list | tuple) else [output]
+    names = fed.ids if len(fed.ids) == len(items) else tuple(str(index) for index in range(len(items)))
+    if items and all(isinstance(item, str) for item in items):
+        lengths = tuple(len(item.split()) for item in items)
+        return Batch(data=tuple(items), items=len(items), ids=names, lengths=lengths)
+    if items and all(isinstance(item, Speech) for item in items):
+        return _sound([_at_rate(item) for item in items], names)
+    if items and all(is_ids(item) for item in items):
+        rows = tuple(tuple(item) for item in items)
+        return Batch(data=rows, items=len(items), ids=names, lengths=tuple(map(len, rows)))
+    if items and all(_is_segments(item) for item in items):
+        return _segments(items, fed)
+    raise TypeError(
+        f"the output of {role} is {type(output).__name__}; the next model needs text, token ids, segments or sound"
+    )
 
 
-def _named(role: str, modules: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [(role if len(modules) == 1 else f"{role}.{name}", module) for name, module in modules.items()]
+def _is_segments(item: Any) -> bool:
+    """(start, end) in seconds; an item without speech has none."""
+    return isinstance(item, list | tuple) and all(isinstance(part, tuple) and len(part) == 2 for part in item)
 
 
-def _each(calls: Sequence[Callable[[], None]]) -> Callable[[], None]:
-    def run() -> None:
-        for call in calls:
-            call()
+def _segments(items: Sequence[Sequence[tuple[float, float]]], fed: Batch) -> Batch:
+    """Each segment of speech becomes an item; an item without any keeps its first 0.1 s."""
+    voices, names = [], []
+    for row, stretches in enumerate(items):
+        for part, (start, end) in enumerate(stretches or [(0.0, _SHORTEST_S)]):
+            cut = fed.data[row, round(start * RATE) : min(round(end * RATE), fed.lengths[row])]
+            voices.append(cut if len(cut) else fed.data[row, : round(_SHORTEST_S * RATE)])
+            names.append(f"{fed.ids[row]}-{part}" if fed.ids else f"{row}-{part}")
+    return _sound(voices, tuple(names))
 
-    return run
+
+def _sound(voices: Sequence[Any], names: tuple[str, ...]) -> Batch:
+    import numpy as np
+
+    lengths = tuple(max(1, len(voice)) for voice in voices)
+    data: Any = np.zeros((len(voices), max(lengths)), dtype=np.float32)
+    for row, voice in enumerate(voices):
+        data[row, : len(voice)] = voice
+    return Batch(
+        data=data,
+        items=len(voices),
+        ids=names,
+        lengths=lengths,
+        audio_s=sum(lengths) / RATE,
+        padded_s=data.size / RATE,
+    )
+
+
+def _at_rate(sound: Speech) -> Any:
+    import numpy as np
+    import soxr
+
+    samples = np.asarray(sound.samples, dtype=np.float32)
+    return samples if sound.rate == RATE else soxr.resample(samples, sound.rate, RATE)

@@ -63,9 +63,9 @@ def cpu_engine(case: Case, name: str) -> str | None:
     """Why an engine for the CPU with a number format of its own cannot run a case; None when it can."""
     if not case.device.is_cpu:
         return f"{name} runs on the CPU only, not on {case.device}"
-    if case.axes["dtype"] != "float32":
-        return f"{name} keeps the number format of its weights and has no dtype {case.axes['dtype']}"
-    if case.axes["compile"]:
+    if case.axes.dtype != "float32":
+        return f"{name} keeps the number format of its weights and has no dtype {case.axes.dtype}"
+    if case.axes.compile:
         return f"{name} is not a torch module, so torch.compile cannot be applied"
     return None
 
@@ -77,8 +77,8 @@ def torch_quantizing(case: Case) -> str | None:
         return None
     if not case.device.is_cpu:
         return f"quantize {kind}: torch has int8 matrices on the CPU only, not on {case.device}"
-    if case.axes["dtype"] != "float32":
-        return f"quantize {kind} starts from float32 weights, not from {case.axes['dtype']}"
-    if case.axes["compile"]:
+    if case.axes.dtype != "float32":
+        return f"quantize {kind} starts from float32 weights, not from {case.axes.dtype}"
+    if case.axes.compile:
         return f"quantize {kind}: torch.compile cannot compile packed int8 weights"
     return None

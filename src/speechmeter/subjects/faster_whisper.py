@@ -62,7 +62,7 @@ class FasterWhisperSubject:
 
     def unavailable(self, case: Case) -> str | None:
         """CTranslate2 knows which number formats the device has."""
-        if case.axes["compile"]:
+        if case.axes.compile:
             return "CTranslate2 has its own kernels: torch.compile does not apply to them"
         if (case.axes.get("max_new_tokens") or 1) > MOST_TOKENS:
             return f"CTranslate2 generates at most {MOST_TOKENS} tokens of a Whisper model in one call"
@@ -114,7 +114,7 @@ class FasterWhisperSubject:
 
 def _compute_type(case: Case) -> str:
     """What CTranslate2 calls the case's number format."""
-    dtype = str(case.axes["dtype"])
+    dtype = case.axes.dtype
     return dtype if case.axes["quantize"] == NONE else f"int8_{dtype}"
 
 
@@ -129,7 +129,7 @@ def _load(case: Case, device: str) -> Any:
             device=parsed.kind,
             device_index=parsed.index or 0,
             compute_type=_compute_type(case),
-            cpu_threads=int(case.axes["threads"]),
+            cpu_threads=case.axes.threads,
             local_files_only=True,
         )
     except Exception as error:  # the engine, the tokenizer and the JSON reader each raise their own

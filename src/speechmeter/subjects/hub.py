@@ -33,10 +33,10 @@ def cached_file(source: str, name: str) -> Path | None:
 
 
 def ask_hub(plugin: str, source: str) -> None:
-    """Raise SubjectError when the hub cannot be asked, or does not have the model; nothing is downloaded."""
+    """Raise SubjectError when the hub cannot be reached, or does not have the model; nothing is downloaded."""
     named = f"{plugin}:{source}"
     if os.environ.get("HF_HUB_OFFLINE") == "1":
-        raise SubjectError(f"{named} is not in the local cache, and --offline forbids the hub", fix="drop --offline")
+        raise SubjectError(f"{named} is not in the local cache, and `offline` is set", fix="run without `offline`")
     if find_spec("huggingface_hub") is None:
         return
     from huggingface_hub import HfApi
@@ -45,8 +45,8 @@ def ask_hub(plugin: str, source: str) -> None:
         HfApi().model_info(source, timeout=5)
     except Exception as error:
         raise SubjectError(
-            f"{named} is no local directory and not in the local cache, and the hub did not give it ({_short(error)})",
-            fix=f"check the name and the network, or download it elsewhere (hf download {source}) and name its folder",
+            f"{named} is not a local directory, not in the local cache, and not on the hub ({_short(error)})",
+            fix=f"check the name and the network, or run hf download {source} elsewhere and name its directory",
         ) from error
 
 

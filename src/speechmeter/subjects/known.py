@@ -1,7 +1,7 @@
-"""Subjects whose cost is known: what `speechmeter selftest` holds the meters against.
+"""Subjects whose cost is known: `speechmeter selftest` compares the meters with them.
 
-A factory for `python:speechmeter.subjects.known:NAME` says its truth in a constant beside it. An object that is called
-in the running program clocks its truth inside each call, so that it holds on a busy machine too.
+A factory for `python:speechmeter.subjects.known:NAME` has its true cost in a constant beside it. An object that is
+called in the running program times itself inside each call, so that its truth is right on a busy machine too.
 """
 
 from __future__ import annotations

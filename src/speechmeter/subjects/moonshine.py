@@ -57,10 +57,10 @@ class MoonshineSubject:
 
     def unavailable(self, case: Case) -> str | None:
         """It runs on the CPU, on one thread or on all cores: its own threads ignore a process's core affinity."""
-        threads, here = int(case.axes["threads"]), os.cpu_count()
+        threads, here = case.axes.threads, os.cpu_count()
         if reason := cpu_engine(case, "moonshine-voice"):
             return reason
-        if threads == 1 or threads == case.axes["cores"] == here:
+        if threads == 1 or threads == case.axes.cores == here:
             return None
         return f"moonshine-voice runs on 1 thread or on all {here} cores of the machine, not on {threads}"
 
@@ -72,7 +72,7 @@ class MoonshineSubject:
 
         notes = ["8-bit weights whatever `dtype` is; cut at pauses by the engine's own voice detector; "
                  "items one after another"]  # fmt: skip
-        if int(case.axes["threads"]) == 1:
+        if case.axes.threads == 1:
             os.environ[_ONE_THREAD] = "1"
         else:
             os.environ.pop(_ONE_THREAD, None)
@@ -141,7 +141,7 @@ def _texts(transcriber: Transcriber, wave: Any, step: int) -> Iterator[str]:
     """The text so far after every `step` samples.
 
     Each recording has a stream of its own. The library's call for whole recordings costs the same, but starts with what
-    its voice detector kept of the recording before: words appear that nobody said.
+    its voice detector kept of the recording before: words appear that were not said.
     """
     with transcriber.create_stream(update_interval=inf) as stream:
         stream.start()

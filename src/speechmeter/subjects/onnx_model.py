@@ -58,7 +58,7 @@ class OnnxSubject:
 
     def unavailable(self, case: Case) -> str | None:
         """torch.compile is not for graphs, and a provider may be missing."""
-        if case.axes["compile"]:
+        if case.axes.compile:
             return "onnxruntime optimises graphs itself: torch.compile does not apply to them"
         on_cuda = case.device.is_cuda
         if named := case.subject.options.get("providers"):
@@ -86,7 +86,7 @@ class OnnxSubject:
         weights = weights_only(path)
         session = _session(case, device, path)
         inputs = map_inputs(session.get_inputs(), case.subject.options.get("layout"))
-        takes, asked = _FLOATS[inputs.sound.type], str(case.axes["dtype"])
+        takes, asked = _FLOATS[inputs.sound.type], case.axes.dtype
         if takes != asked:
             raise SubjectError(
                 f"the graph takes {takes}, not {asked}", fix=f"use `dtype: {takes}` or export the graph in {asked}"
@@ -95,7 +95,7 @@ class OnnxSubject:
         name = "features" if inputs.is_features else "copy"
         return Prepared(
             stages=(
-                Stage(name=name, fn=feeder(inputs, int(case.axes["threads"]))),
+                Stage(name=name, fn=feeder(inputs, case.axes.threads)),
                 Stage(name="model", fn=_model(session), modules=modules),
             ),
             modules=modules,
@@ -145,14 +145,14 @@ def _session(case: Case, device: str, path: Path) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = int(case.axes["threads"])
+    options.intra_op_num_threads = case.axes.threads
     options.inter_op_num_threads = 1
-    options.use_deterministic_compute = bool(case.axes.get("deterministic", False))
+    options.use_deterministic_compute = case.axes.deterministic
     options.log_severity_level = _QUIET
     parsed = Device.parse(device)
     # without names: the device's own, and always the CPU, since some operators of a graph may run nowhere else
     names = case.subject.options.get("providers") or [*([_CUDA] if parsed.is_cuda else []), "CPUExecutionProvider"]
-    settings = {"device_id": str(parsed.index or 0), "use_tf32": str(int(bool(case.axes.get("tf32"))))}
+    settings = {"device_id": str(parsed.index or 0), "use_tf32": str(int(case.axes.tf32))}
     try:
         session = onnxruntime.InferenceSession(
             str(path), options, providers=[(name, settings) if name == _CUDA else name for name in names]

@@ -63,10 +63,10 @@ class OpenAIWhisperSubject:
 
     def unavailable(self, case: Case) -> str | None:
         """The library has two number formats and cannot be compiled."""
-        dtype, on_cuda = case.axes["dtype"], case.device.is_cuda
+        dtype, on_cuda = case.axes.dtype, case.device.is_cuda
         if dtype != "float32" and not (dtype == "float16" and on_cuda):
             return f"openai-whisper runs in float32, and on CUDA also in float16; it has no {dtype} on {case.device}"
-        if case.axes["compile"]:
+        if case.axes.compile:
             return "openai-whisper keeps its cache with hooks that it sets in every call: torch.compile does not work"
         if (case.axes.get("max_new_tokens") or 1) > MOST_TOKENS:
             return f"Whisper generates at most {MOST_TOKENS} tokens in one window"
@@ -159,7 +159,7 @@ def _options(case: Case, model: Any, pinned: int | None) -> Any:
         without_timestamps=True,
         beam_size=beam if beam > 1 else None,
         sample_len=pinned or case.axes.get("max_new_tokens"),
-        fp16=case.axes["dtype"] == "float16",
+        fp16=case.axes.dtype == "float16",
     )
     try:
         tokenizer = get_tokenizer(model.is_multilingual, num_languages=model.num_languages, language=language)

@@ -20,7 +20,7 @@ from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
-from speechmeter.core.types import BASELINE, VARIANT, Batch, Case, Stage
+from speechmeter.core.types import BASELINE, VARIANT, Case, Stage
 
 _FORM = "write python:package.module:factory or python:path/file.py:factory"
 
@@ -35,7 +35,7 @@ class PythonSubject:
     takes: tuple[str, ...] = ()
 
     def installed(self) -> Installed:
-        """Always here."""
+        """Always installed."""
         return Installed(version=f"Python {sys.version.split()[0]}")
 
     def check(self, case: Case) -> None:
@@ -43,7 +43,7 @@ class PythonSubject:
         check_source(case.subject.source)
 
     def unavailable(self, case: Case) -> str | None:
-        """Only running it can tell."""
+        """Unknown before it runs."""
         return None
 
     def prepare(self, case: Case, device: str) -> Prepared:
@@ -61,8 +61,20 @@ def check_source(source: str) -> None:
     """Raise SubjectError unless `path/file.py:factory` or `package.module:factory` exists; nothing of it is run."""
     location, factory = _split(source)
     text = _source_text(location)
-    if text is not None:
-        _check_factory(text, location, factory)
+    if text is None:
+        return
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise SubjectError(
+            f"not valid Python: {getattr(error, 'msg', error)}",
+            where=f"{location}:{line}" if line else location,
+            fix="correct the file",
+        ) from error
+    names, open_ended = _top_level_names(tree)
+    if factory not in names and not open_ended:
+        raise SubjectError(f"{location} has no {factory!r} at its top level", fix=nearest(factory, sorted(names)))
 
 
 def load_factory(case: Case) -> Callable[..., Any]:
@@ -76,7 +88,7 @@ def load_factory(case: Case) -> Callable[..., Any]:
 def prepare_callable(made: Callable[..., Any], case: Case, device: str) -> Prepared:
     """A chain for a module or a callable. Without torch a callable gets the float32 array itself."""
     if find_spec("torch") is None:
-        return Prepared(stages=(Stage(name="model", fn=lambda batch: made(_samples(batch))),))
+        return Prepared(stages=(Stage(name="model", fn=lambda batch: made(batch.data)),))
     import torch
 
     from speechmeter.subjects import torch_runtime as runtime
@@ -88,7 +100,7 @@ def prepare_callable(made: Callable[..., Any], case: Case, device: str) -> Prepa
         made = made.eval().to(device=device, dtype=dtype)
         modules = {type(made).__name__: made}
         call = runtime.inference(runtime.compiled(made, case))
-    elif case.axes.get("compile"):
+    elif case.axes.compile:
         call = runtime.compiled(made, case)
     return Prepared(
         stages=(runtime.copy_stage(device, dtype), Stage(name="model", fn=call, modules=modules)),
@@ -97,14 +109,10 @@ def prepare_callable(made: Callable[..., Any], case: Case, device: str) -> Prepa
     )
 
 
-def _samples(batch: Batch) -> Any:
-    return batch.data
-
-
 def _split(source: str) -> tuple[str, str]:
     location, colon, factory = source.rpartition(":")
     if not colon or not location or not factory.isidentifier():
-        raise SubjectError(f"python:{source} names no factory", fix=_FORM)
+        raise SubjectError(f"python:{source} does not name a factory", fix=_FORM)
     return location, factory
 
 
@@ -145,21 +153,6 @@ def _find_module(dotted: str) -> str | None:
     return origin or (search[0] if search else None)
 
 
-def _check_factory(text: str, location: str, factory: str) -> None:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        raise SubjectError(
-            f"not valid Python: {getattr(error, 'msg', error)}",
-            where=f"{location}:{line}" if line else location,
-            fix="mend the file",
-        ) from error
-    names, open_ended = _top_level_names(tree)
-    if factory not in names and not open_ended:
-        raise SubjectError(f"{location} has no {factory!r} at its top level", fix=nearest(factory, sorted(names)))
-
-
 def _top_level_names(tree: ast.Module) -> tuple[set[str], bool]:
     """Names bound at the top level, and whether there may be more (a star import, a branch, a module `__getattr__`)."""
     names: set[str] = set()
@@ -197,7 +190,7 @@ def _import(location: str, *, installed_first: bool) -> ModuleType:
 def _add_to_path(folder: Path, installed_first: bool) -> None:
     """Let modules of a folder be imported, before all others, or only where nothing of that name is installed.
 
-    The other interpreter of `--baseline-python` must not find this version of the code in the working folder.
+    The interpreter that measures a baseline must not find this version of the code in the working folder.
     """
     if not installed_first:
         sys.path.insert(0, str(folder))

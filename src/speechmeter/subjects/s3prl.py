@@ -1,4 +1,4 @@
-"""Upstreams of s3prl that hear waveforms: built by their names from a configuration, with random weights.
+"""Upstreams of s3prl that take waveforms: built by their names from a configuration, with random weights.
 
 An upstream is made by its own expert, which needs a checkpoint: it gets one that is made in memory from a
 configuration. What a configuration leaves out has the library's default, which is the base size. s3prl's own
@@ -75,9 +75,9 @@ class S3prlSubject:
 
     def unavailable(self, case: Case) -> str | None:
         """Some upstreams convert to float32, and all collect hidden states with hooks."""
-        if case.axes["dtype"] != "float32":
+        if case.axes.dtype != "float32":
             return "s3prl's upstreams run in float32 only: some convert their input to it"
-        if case.axes["compile"]:
+        if case.axes.compile:
             return "s3prl's upstreams collect hidden states with hooks, which torch.compile drops"
         return None
 

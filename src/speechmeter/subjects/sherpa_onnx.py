@@ -54,9 +54,9 @@ class SherpaOnnxSubject:
         """Its wheels are for the CPU, and the graph decides the number format."""
         if not case.device.is_cpu:
             return "sherpa-onnx runs on the CPU only: its wheels have no CUDA provider"
-        if case.axes["dtype"] != "float32":
+        if case.axes.dtype != "float32":
             return "sherpa-onnx computes as its graph says and takes float32: name a graph in that format instead"
-        if case.axes["compile"]:
+        if case.axes.compile:
             return "onnxruntime optimises graphs itself: torch.compile does not apply to them"
         return None
 
@@ -67,7 +67,7 @@ class SherpaOnnxSubject:
         path = _model_file(case)
         weights = weights_only(path)
         kind = _kind(path, weights)
-        recogniser = _recogniser(kind, path, int(case.axes["threads"]))
+        recogniser = _recogniser(kind, path, case.axes.threads)
 
         def features(batch: Batch) -> list[Any]:
             streams = []

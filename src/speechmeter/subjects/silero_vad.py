@@ -40,9 +40,9 @@ class SileroVadSubject:
         """The model is a TorchScript file with float32 written into it; it was only tried on the CPU."""
         if not case.device.is_cpu:
             return f"silero-vad is supported on the CPU only, not on {case.device}"
-        if case.axes["dtype"] != "float32":
-            return f"silero-vad is TorchScript in float32; it cannot run in dtype {case.axes['dtype']}"
-        if case.axes["compile"]:
+        if case.axes.dtype != "float32":
+            return f"silero-vad is TorchScript in float32; it cannot run in dtype {case.axes.dtype}"
+        if case.axes.compile:
             return "silero-vad is TorchScript, which torch.compile does not accept"
         return None
 

@@ -1,8 +1,9 @@
-"""Toolkits that import torchaudio at their top and use none of it on the way of a waveform through a model.
+"""For toolkits that import torchaudio at their top, but do not use it when a model runs.
 
 torchaudio has no build for a torch without CUDA, so such a toolkit could not even be imported there. While it is being
-imported, an empty module takes torchaudio's place; afterwards it is gone again from `sys.modules`, so that whoever asks
-whether torchaudio is here is told the truth. The toolkit keeps its reference, and what it asks of it fails by name.
+imported, an empty module replaces torchaudio; afterwards it is removed from `sys.modules`, so that a later search finds
+that torchaudio is absent. The toolkit keeps its reference, and using anything of it fails with the name of what is
+missing.
 """
 
 from __future__ import annotations
@@ -26,44 +27,31 @@ _LIKE = "2.9.0+stand.in"
 
 @contextmanager
 def torchaudio_or_stand_in() -> Iterator[bool]:
-    """Imports inside may name torchaudio; yields whether a stand-in takes its place.
+    """Imports inside may name torchaudio; yields whether a stand-in replaces it.
 
-    SubjectError when torchaudio is installed and cannot be loaded: which of the two is wanted is not for us to say.
+    Raises SubjectError when torchaudio is installed but cannot be loaded: the user has to decide what to do about it.
     """
     if find_spec(_NAME) is not None:
-        _check_loads()
+        try:
+            __import__(_NAME)
+        except (ImportError, OSError) as error:
+            raise SubjectError(
+                f"torchaudio is installed but cannot be loaded: {error}",
+                fix="install the build that belongs to this torch, or uninstall it: models run without it",
+            ) from error
         yield False
         return
-    sys.modules[_NAME] = _stand_in()
+    made = _StandIn(_NAME)
+    made.__spec__ = ModuleSpec(_NAME, None)
+    made.__dict__["__version__"] = _LIKE
+    sys.modules[_NAME] = made
     try:
         yield True
     finally:
         sys.modules.pop(_NAME, None)
-        _forget_lazy_modules()
-
-
-def _forget_lazy_modules() -> None:
-    """Old names of SpeechBrain import the new ones at the first look; who looks through all modules fails there."""
-    lazy = [name for name, module in sys.modules.items() if type(module).__module__ == _LAZY_OF_SPEECHBRAIN]
-    for name in lazy:
-        del sys.modules[name]
-
-
-def _check_loads() -> None:
-    try:
-        __import__(_NAME)
-    except (ImportError, OSError) as error:
-        raise SubjectError(
-            f"torchaudio is installed and cannot be loaded: {error}",
-            fix="install the build that belongs to this torch, or uninstall it: models run without",
-        ) from error
-
-
-def _stand_in() -> ModuleType:
-    made = _StandIn(_NAME)
-    made.__spec__ = ModuleSpec(_NAME, None)
-    made.__dict__["__version__"] = _LIKE
-    return made
+        # old names of SpeechBrain import the new ones at the first look: whoever looks through all modules fails there
+        for name in [name for name, module in sys.modules.items() if type(module).__module__ == _LAZY_OF_SPEECHBRAIN]:
+            del sys.modules[name]
 
 
 class _StandIn(ModuleType):

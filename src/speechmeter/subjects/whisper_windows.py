@@ -1,4 +1,4 @@
-"""Whisper hears windows of 30 s, shorter sound padded to one: cutting items into windows and joining their results."""
+"""Whisper takes windows of 30 s, shorter sound padded to one: cutting items into windows and joining their results."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def by_item(rows: Sequence[T], counts: Sequence[int]) -> list[list[T]]:
 
 def pinned_for_item(tokens: int | None, case: Case) -> int | None:
     """Tokens an item gets when every window gets so many; None if nothing is pinned or the length of items is open."""
-    seconds = case.axes.get("seconds")
+    seconds = case.axes.seconds
     return None if seconds is None or tokens is None else tokens * windows_in(round(float(seconds) * RATE))

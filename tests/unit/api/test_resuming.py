@@ -13,7 +13,7 @@ from speechmeter.api.runs import load, run_study
 from speechmeter.api.starting import Options, changed_data, check_study
 from speechmeter.core.errors import RunDirError
 from speechmeter.plan.study import study_from_python
-from speechmeter.report.grids import case_labels
+from speechmeter.report.labels import case_labels
 
 PLAN = {"models": ["python:fakes.py:nothing"], "audio": "a.wav", "seconds": 0.1, "meters": ["latency"], "rounds": 1}
 RESUMED = Options(output=Path("run"), launcher="inline", resume=True)

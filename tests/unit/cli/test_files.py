@@ -81,8 +81,8 @@ def test_a_disk_that_refuses_is_named_in_one_line(command, folder, refusing, wor
     made = words[-1]
     if words is not QUERY:  # DuckDB writes by itself; the file that it made cannot take its place
         assert line == (
-            f"speechmeter: -o: {made} cannot be written: {os.strerror(number)}; "
-            "make it writable and make room, or choose another place with -o"
+            f"speechmeter: --output: {made} cannot be written: {os.strerror(number)}; "
+            "make it writable and make room, or choose another place"
         )
     assert f"{made} cannot be written: {os.strerror(number)}" in line
     assert not (folder / made).exists()
@@ -105,7 +105,7 @@ def test_a_path_below_a_file_is_refused_before_any_work(command, folder, words):
     done = command(*words[:-1], words[-1].replace("out/", "file/"))
     assert (done.code, done.err) == (
         2,
-        f"speechmeter: -o: {folder}/file is a file, not a directory; choose another name\n",
+        f"speechmeter: --output: {folder}/file is a file, not a directory; choose another name\n",
     )
     assert (folder / "file").read_text() == "mine"
 
@@ -143,7 +143,7 @@ def test_an_export_of_a_query_that_the_disk_refuses_does_not_blame_the_query(com
     monkeypatch.setattr(os, "access", lambda *args, **kwargs: True)
     done = command("query", "run", "SELECT subject FROM estimates", "-o", "/proc/made.csv")
     assert done.code == 2
-    assert "-o: /proc/made.csv cannot be written: No such file or directory; make it writable" in done.err
+    assert "--output: /proc/made.csv cannot be written: No such file or directory; make it writable" in done.err
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

@@ -3,7 +3,7 @@
 import pytest
 
 from speechmeter.core.errors import PlanError
-from speechmeter.core.naming import default_name, joined_name, split_name
+from speechmeter.core.plugins import default_name, joined_name, split_name
 
 
 @pytest.mark.parametrize(
@@ -21,15 +21,15 @@ from speechmeter.core.naming import default_name, joined_name, split_name
     ],
 )
 def test_a_name_comes_before_the_plug_in_and_an_equals_sign_of_the_source_is_none(text, name, load):
-    assert split_name(text, "--model") == (name, load)
+    assert split_name(text) == (name, load)
     if name is not None and name == name.strip():
-        assert split_name(joined_name(name, load), "--model") == (name, load)
+        assert split_name(joined_name(name, load)) == (name, load)
 
 
 @pytest.mark.parametrize("text", ["=log-mel", "a=", "=", " =log-mel"])
 def test_a_name_without_a_model_and_a_model_without_its_name_are_refused(text):
-    with pytest.raises(PlanError, match=r"^--model: '.*' is not NAME=MODEL; for example --model mine=python:"):
-        split_name(text, "--model")
+    with pytest.raises(PlanError, match=r"^`models`: '.*' is not NAME=MODEL; for example mine=python:"):
+        split_name(text)
 
 
 @pytest.mark.parametrize("name", ["", " a", "a:b", "a=b"])

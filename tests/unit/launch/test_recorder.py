@@ -7,7 +7,7 @@ from speechmeter.core.types import Environment, Measurement, Skip
 from speechmeter.engine.measure import Outcome
 from speechmeter.launch.recorder import run_sweep
 from speechmeter.launch.schedule import Sweep
-from speechmeter.report.grids import summary
+from speechmeter.report.lines import summary
 from speechmeter.store import lines
 from speechmeter.store.run_dir import RunWriter
 

@@ -9,8 +9,8 @@ np = pytest.importorskip("numpy")
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-from speechmeter.meters.onnx_weights import initializers, is_model, unknown_types  # noqa: E402
 from speechmeter.meters.parameters import count  # noqa: E402
+from speechmeter.meters.weights import uncountable, weights_of  # noqa: E402
 
 
 def tensor(name, shape, dtype=np.float32):
@@ -24,6 +24,10 @@ def graph(*tensors, nodes=()):
 def branch(*graphs):
     names = ("then_branch", "else_branch")
     return helper.make_node("If", ["condition"], ["out"], **dict(zip(names, graphs, strict=True)))
+
+
+def found_in(model):
+    return weights_of({"model": model})
 
 
 def figures(**models):
@@ -43,14 +47,14 @@ def test_graphs_inside_nodes_are_walked_to_the_bottom():
     inner = graph(tensor("deep", (3, 3)))
     middle = graph(tensor("then", (2, 2)), nodes=[branch(inner, graph())])
     model = helper.make_model(graph(tensor("top", (1,)), nodes=[branch(middle, graph(tensor("else", (5,))))]))
-    assert sorted(found.name for found in initializers(model)) == ["deep", "else", "then", "top"]
+    assert sorted(found.name for found in found_in(model)) == ["model.deep", "model.else", "model.then", "model.top"]
     assert figures(model=model)["parameters.v1", "total"] == (9 + 4 + 1 + 5,)
 
 
 def test_four_bit_weights_take_half_a_byte():
     packed = helper.make_tensor("w", TensorProto.INT4, (3, 5), [0] * 15)
-    (found,) = initializers(helper.make_model(graph(packed)))
-    assert (found.elements, found.dtype, found.size_bytes) == (15, "int4", 8)
+    (found,) = found_in(helper.make_model(graph(packed)))
+    assert (found.elements, found.parts[0].dtype, found.size_bytes) == (15, "int4", 8)
 
 
 def test_data_in_another_file_is_not_read():
@@ -67,11 +71,11 @@ def test_several_models_have_a_row_each():
     assert found["parameters.v1", "total"] == (10,)
 
 
-def test_text_is_no_weight_and_an_unknown_type_is_told():
+def test_text_is_no_weight_and_an_unknown_type_has_a_reason():
     words = helper.make_tensor("words", TensorProto.STRING, (2,), [b"a", b"b"])
     odd = TensorProto(name="odd", data_type=99, dims=[4])
-    assert list(initializers(helper.make_model(graph(words)))) == []
-    assert unknown_types(helper.make_model(graph(words, odd))) == {99}
+    assert found_in(helper.make_model(graph(words))) == []
+    assert "unknown ONNX type 99" in uncountable({"model": helper.make_model(graph(words, odd))})
 
 
 def true_bits(name):
@@ -84,14 +88,14 @@ def test_every_known_element_type_has_its_true_size():
     checked = 0
     for name, number in TensorProto.DataType.items():
         model = helper.make_model(graph(TensorProto(name="w", data_type=number, dims=[8])))
-        if not unknown_types(model) and name != "STRING":
-            (found,) = initializers(model)
+        if not uncountable({"model": model}) and name != "STRING":
+            (found,) = found_in(model)
             assert found.size_bytes == true_bits(name), name  # eight elements: as many bytes as one has bits
             checked += 1
     assert checked >= 22
 
 
 def test_only_a_model_is_a_model():
-    assert is_model(helper.make_model(graph()))
-    assert not is_model(graph())
-    assert not is_model(object())
+    assert uncountable({"model": helper.make_model(graph())}) is None
+    assert "GraphProto, neither a torch module nor an ONNX model" in uncountable({"model": graph()})
+    assert "object, neither" in uncountable({"model": object()})

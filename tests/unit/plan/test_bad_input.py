@@ -53,7 +53,7 @@ CASES = {
     "sound that is no switch": (GOOD + "save_speech: 5\n", ":3: ", "save_speech takes true or false"),
     "unknown key of a switch": (GOOD + "save_speech: {rat: 8000}\n", ":3: ", "did you mean 'rate'?"),
     "rate that no file has": (GOOD + "save_speech:\n  rate: 10\n", ":4: ", "save_speech.rate must be at least 1000"),
-    "code in a plan": ("models:\n  - python:fakes.py:nothing\n", ":2: ", "--trust"),
+    "code in a plan": ("models:\n  - python:fakes.py:nothing\n", ":2: ", "add `trust`"),
 }
 
 
@@ -88,22 +88,22 @@ def _binary(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        (lambda: from_flag("seconds", "1,-2"), "--seconds: seconds must be greater than 0"),
-        (lambda: from_flag("batch", "x"), "--batch: batch takes a whole number"),
-        (lambda: from_set("limits.time_s=-1"), "--set limits.time_s: limits.time_s must be greater than 0"),
-        (lambda: from_set("nonsense"), "--set: 'nonsense' is not key=value"),
-        (lambda: from_set("rounds.x=1"), "--set rounds.x"),
+        (lambda: from_flag("seconds", "1,-2"), "`seconds`: seconds must be greater than 0"),
+        (lambda: from_flag("batch", "x"), "`batch`: batch takes a whole number"),
+        (lambda: from_set("limits.time_s=-1"), "`limits.time_s`: limits.time_s must be greater than 0"),
+        (lambda: from_set("nonsense"), "`set`: 'nonsense' is not key=value"),
+        (lambda: from_set("rounds.x=1"), "`rounds.x`"),
         (lambda: from_set("threds=1"), "did you mean 'threads'?"),
     ],
 )
 def test_a_bad_flag_is_named(override, words):
-    with pytest.raises(InputError, match="--") as caught:
+    with pytest.raises(InputError, match="`") as caught:
         study_from_flags([from_flag("models", "log-mel"), override()])
     assert words in str(caught.value)
 
 
 def test_python_arguments_are_named():
-    with pytest.raises(InputError, match="argument 'seconds'"):
+    with pytest.raises(InputError, match="`seconds`"):
         study_from_python({"models": "log-mel", "seconds": -1})
 
 

@@ -49,7 +49,7 @@ def test_the_stored_plan_gives_the_same_cases(tmp_path):
         (
             "cascades:\n  - {name: a, stages: [{name: x, load: log-mel}, {name: y, load: 'python:a.py:b'}]}\n",
             ":2: ",
-            "--trust",
+            "add `trust`",
         ),
         ("models: [log-mel]\ntext: 3\n", ":2: ", "takes a mapping"),
         ("models: [log-mel]\ntext: {}\nworkload: audio\n", ":2: ", "exclude each other"),
@@ -67,7 +67,7 @@ def test_the_stored_plan_gives_the_same_cases(tmp_path):
 def test_what_is_wrong_is_said_where_it_stands(tmp_path, text, place, what):
     path = tmp_path / "plan.yaml"
     path.write_text(text)
-    with pytest.raises(PlanError if "--trust" not in what else Exception, match=what) as refusal:
+    with pytest.raises(PlanError if "add `trust`" not in what else Exception, match=what) as refusal:
         study_from_file(path)
     assert f"{path}{place}" in str(refusal.value)
 
@@ -131,9 +131,9 @@ def test_a_shape_file_is_known_by_its_content_and_found_beside_the_plan(tmp_path
 @pytest.mark.parametrize("key", ["data", "text", "features", "shapes"])
 def test_the_example_for_a_wrong_value_is_a_right_one(key):
     with pytest.raises(PlanError) as caught:
-        spelt_out(Source(data={key: ["a", "b"]}, places={}, base=None))
+        spelt_out(Source(data={key: ["a", "b"]}, origins={}, base=None))
     example = yaml.safe_load(caught.value.fix.partition("`")[2].partition("`")[0])
-    workload = spelt_out(Source(data=example, places={}, base=None)).data["workload"]
+    workload = spelt_out(Source(data=example, origins={}, base=None)).data["workload"]
     assert workload["name"] == key
     assert ("manifest" in workload) is (key == "data")  # the one option that must be given
     assert {*workload} - {"name"} <= {option.name for option in plugins.workload(key).options}
@@ -141,7 +141,7 @@ def test_the_example_for_a_wrong_value_is_a_right_one(key):
 
 def test_two_things_cannot_be_fed_at_once():
     with pytest.raises(PlanError, match="data and audio exclude each other"):
-        spelt_out(Source(data={"data": "a.tsv", "audio": "sample"}, places={}, base=None))
+        spelt_out(Source(data={"data": "a.tsv", "audio": "sample"}, origins={}, base=None))
 
 
 def test_an_axis_of_another_workload_is_told_from_a_misspelt_one():

@@ -24,7 +24,7 @@ def test_every_view_has_a_figure_or_says_in_one_line_how_to_get_one(command, run
     assert done.code == 2
     assert done.out == ""
     (line,) = [line for line in done.err.splitlines() if "unfinished" not in line]
-    assert line.startswith(f"speechmeter: --metric {view}: this run ")
+    assert line.startswith(f"speechmeter: --metric: no figures of {view}: this run ")
     plan = RUNS / run / "plan.yaml"  # a run put together of several has none
     assert f"speechmeter run {plan if plan.exists() else 'PLAN.yaml'} " in line
 
@@ -49,4 +49,6 @@ def test_the_command_of_a_refusal_is_one_that_runs(command, tmp_path):
 def test_a_real_time_factor_is_not_split_without_the_meter(command):
     done = command("show", RUNS / "cpu-grid", "--metric", "rtf", "--split")
     assert done.code == 2
-    assert done.err.startswith("speechmeter: --split: this run did not ask for the meter split; measure it with: ")
+    assert done.err.startswith(
+        "speechmeter: --split: no figures of busy time: this run did not ask for the meter split; measure it with: "
+    )

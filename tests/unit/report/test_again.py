@@ -29,9 +29,9 @@ def cases_of(line):
         elif key == "model":
             made.append(from_models([value]))
         elif key == "audio":
-            made.append(Override(path=("audio",), value=value, where=flag))
+            made.append(Override(path=("audio",), value=value))
         elif key == "rounds":
-            made.append(Override(path=("rounds",), value=int(value), where=flag))
+            made.append(Override(path=("rounds",), value=int(value)))
         else:
             made.append(from_flag(key, value))
     return study_from_flags(made).cells.cases

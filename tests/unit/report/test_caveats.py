@@ -94,16 +94,16 @@ def test_notes_on_intervals_are_kept_where_there_are_some():
 @pytest.mark.parametrize("kind", ["grid", "scaling", "cold-start", "energy", "stages"])
 def test_a_plot_says_below_its_title_what_the_page_says_in_its_caption(tmp_path, kind):
     pytest.importorskip("altair", reason="altair is not installed: pip install 'speechmeter[report]'")
-    from speechmeter.report.charts.kinds import KINDS
-    from speechmeter.report.plot import specification
+    from speechmeter.report.plot import chart_figures, specification
     from speechmeter.report.sources import read_sources
+    from speechmeter.report.views import CHARTS
 
     for name, records, said in (
         ("once", ONCE, ["one round: no interval", report_runs.RANDOM]),
         ("several", SEVERAL, []),
     ):
         run: Path = report_runs.write(tmp_path / name, records, report_runs.CPU)
-        for figure in KINDS[kind].draw(read_sources([str(run)])):
+        for figure in chart_figures(CHARTS[kind], read_sources([str(run)]), page=True):
             subtitle = specification(figure, 6.0)["title"].get("subtitle", [])
             assert " ".join(subtitle) == " ".join(said)
 

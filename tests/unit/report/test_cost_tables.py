@@ -182,7 +182,7 @@ def test_without_a_word_every_meter_has_its_table():
 def test_a_table_whose_meters_were_not_asked_for_says_so():
     record = make_record(make_case(meters=("latency", "flops")), Measurement.of(metrics.LATENCY, [1.0]))
     (table,) = choose.tables([record], "utilisation")
-    assert table.notes[-1] == "this needs the meter peaks, which the run did not ask for"
+    assert table.notes[-1] == "this table needs the meter peaks, which the run did not ask for"
     assert table.rows[0].cells[0].reason == "mfu needs flops, peak_flops, which this run does not have"
 
 

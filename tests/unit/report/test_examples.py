@@ -4,7 +4,7 @@ from conftest import make_case, make_record
 
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
-from speechmeter.report.examples import example_lines
+from speechmeter.report.lines import example_lines
 
 MIB = 2**20
 

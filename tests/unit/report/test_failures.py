@@ -2,7 +2,7 @@
 
 from conftest import make_case, make_record
 
-from speechmeter.report.failures import failure_lines
+from speechmeter.report.lines import failure_lines
 
 
 def failed(name, reason="ValueError: no", status="error", round=0, **axes):

@@ -26,7 +26,7 @@ from speechmeter.report.choose import tables
 from speechmeter.report.comparison import comparison_json, comparison_table, github
 from speechmeter.report.history import history_github, history_json, history_table
 from speechmeter.report.page.build import build_page, embedded, page_data
-from speechmeter.report.plot import plot
+from speechmeter.report.plot import encoded, figures_of
 from speechmeter.report.results import FORMATS as RESULT_FORMATS
 from speechmeter.report.results import result_table
 from speechmeter.report.sources import read_sources
@@ -318,7 +318,7 @@ def test_charts_of_modules_are_drawn_whatever_their_classes_are_called(tmp_path)
     kinds = {row["kind"] for row in figure.rows}
     assert len(kinds) > len(WORDS) / 2
     assert not any(sign in kind for kind in kinds for sign in "\u2028\u2029\n\x00")
-    drawing = plot(sources, "modules", ".svg")
+    drawing = encoded(figures_of(sources, "modules"), ".svg")
     assert ElementTree.fromstring(drawing).tag.endswith("svg")
     assert b"<script" not in drawing
     assert b"onerror=alert(1)>" not in drawing

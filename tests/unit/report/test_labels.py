@@ -5,7 +5,8 @@ from conftest import make_case, make_record
 from speechmeter.analysis.selecting import fits
 from speechmeter.core import metrics
 from speechmeter.core.types import Measurement, Spec
-from speechmeter.report.grids import case_labels, grids, varying_axes
+from speechmeter.report.grids import grids
+from speechmeter.report.labels import case_labels, varying_axes
 from speechmeter.report.losses import losses
 
 

@@ -11,8 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from speechmeter.report.layout import blocks, wrapped
-from speechmeter.report.terminal import draw_rows
+from speechmeter.report.terminal import blocks, draw_rows, wrapped
 
 NUMBER = re.compile(r"\d(?:[\d.,]*\d)?(?:[eE][+-]?\d+)?")
 CELLS = [

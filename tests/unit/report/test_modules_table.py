@@ -93,7 +93,7 @@ def test_the_rows_of_a_plan_come_first_and_labels_before_the_tree():
     [("layer", "'layers.*'"), ("encoder", "'enc'"), ("zzz", "there are 'enc'"), ("en.layers.*", "'enc.layers.*'")],
 )
 def test_a_filter_that_fits_nothing_is_refused_with_the_nearest_names(wanted, offered):
-    with pytest.raises(InputError, match=r"--filter") as refused:
+    with pytest.raises(InputError, match=r"`filter`") as refused:
         choose.tables(RECORDS, "modules", wanted=wanted)
     assert offered in str(refused.value)
     assert f"no module or label fits {wanted!r}" in str(refused.value)
@@ -120,7 +120,7 @@ def test_a_filter_holds_for_modules_that_were_only_counted_too():
     )
     (table,) = choose.tables([counted], "modules", wanted="*att")
     assert [row.labels[1] for row in table.rows] == ["enc.att"]
-    with pytest.raises(InputError, match=r"--filter"):
+    with pytest.raises(InputError, match=r"`filter`"):
         choose.tables([counted], "modules", wanted="decoder*")
 
 
@@ -139,7 +139,7 @@ def test_what_was_recorded_beside_modules_is_said():
     assert said(one("allocations", "shapes")) == [
         "recorded with allocations, shapes: calls take longer, small operators most."
     ]
-    assert said(one(), one("allocations", number=1))[-1].startswith("rounds were recorded in different ways")
+    assert said(one(), one("allocations", number=1))[-1].startswith("the rounds were recorded in different ways")
 
 
 def test_what_is_unavailable_says_why():

@@ -10,11 +10,15 @@ import report_runs
 pytest.importorskip("vl_convert", reason="vl-convert is not installed: pip install 'speechmeter[report]'")
 
 from speechmeter.core.errors import InputError
-from speechmeter.report.charts.kinds import KINDS
-from speechmeter.report.plot import encoded, figures_of, plot, specification
+from speechmeter.report.plot import COLUMN_IN, encoded, figures_of, specification
 from speechmeter.report.sources import read_sources
+from speechmeter.report.views import CHARTS
 
 RUN_OF = {"front": 2, "losses": 3, "modules": 4, "memory": 4, "frontier": 5}
+
+
+def plot(found, kind, suffix, width_in=COLUMN_IN):
+    return encoded(figures_of(found, kind), suffix, width_in)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +30,7 @@ def sources(runs, kind):
     return read_sources(runs[:2] if kind == "machines" else [runs[RUN_OF.get(kind, 1)]])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CHARTS)
 def test_every_kind_gives_png_svg_and_pdf(runs, kind):
     found = sources(runs, kind)
     assert plot(found, kind, ".png").startswith(b"\x89PNG")

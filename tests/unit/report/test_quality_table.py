@@ -63,7 +63,7 @@ RECORDS = [
     *outside("outside", 0.6),
     make_record(
         make_case("ids", meters=("latency", "quality")),
-        Measurement.absent(metrics.ANSWERED, "the model token ids, not text"),
+        Measurement.absent(metrics.ANSWERED, "the model's output is token ids, not text, so it cannot be scored"),
     ),
 ]
 

@@ -79,7 +79,7 @@ def test_a_run_without_the_figure_is_refused_with_those_that_it_has():
         Measurement.of(metrics.FLOPS, [3.0], scope="op:aten::mm"),
         Measurement.of(metrics.FLOPS, [5.0], scope="op:aten::bmm"),
     )
-    with pytest.raises(InputError, match=r"--sort: this run has no calls of operators; choose from: flops, name; or"):
+    with pytest.raises(InputError, match=r"`sort`: this run has no calls of operators; choose from: flops, name; or"):
         choose.tables([counted], "operators", sort="calls")
     (table,) = choose.tables([counted], "operators", limit=5)
     assert names(table) == ["aten::bmm", "aten::mm"]
@@ -96,9 +96,9 @@ EXAMPLE = str(Path(__file__).parents[3] / "examples/runs/cpu-grid")
             "--sort: operators cannot be sorted by 'cost'; choose from: own-time, total-time, calls, own-memory, "
             "memory, flops, name",
         ),
-        (("--metric", "operators", "--limit", "0"), "--limit: a table cannot have 0 rows; give a number from 1 on"),
-        (("--metric", "modules", "--sort", "calls"), "--sort: only operators can be sorted and limited; add --metric"),
-        (("--limit", "3"), "--limit: only operators can be sorted and limited; add --metric operators"),
+        (("--metric", "operators", "--limit", "0"), "--limit: a table cannot have 0 rows; give a number of at least 1"),
+        (("--metric", "modules", "--sort", "calls"), "--sort: it applies to the view operators only"),
+        (("--limit", "3"), "--limit: it applies to the view operators only; add --metric operators"),
     ],
 )
 def test_what_cannot_be_sorted_is_refused(command, monkeypatch, flags, message):

@@ -9,7 +9,7 @@ from conftest import make_case, make_record
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError, RunDirError
 from speechmeter.core.types import Measurement
-from speechmeter.report.charts import machines
+from speechmeter.report.charts import lists
 from speechmeter.report.sources import by_machine, read_sources
 from speechmeter.store.merge import merge
 
@@ -63,7 +63,7 @@ def test_a_merged_run_compares_its_machines_cell_by_cell(tmp_path):
     pytest.importorskip("altair", reason="altair is not installed: pip install 'speechmeter[report]'")
     desk, cluster, *_ = report_runs.full(tmp_path)
     merge([desk, cluster], tmp_path / "merged")
-    (figure,) = machines.figures(read_sources([str(tmp_path / "merged")]))
+    (figure,) = lists.machines(read_sources([str(tmp_path / "merged")]))
     ratios = {row["label"]: row["ratio"] for row in figure.rows if row["series"] == "NVIDIA H200"}
     assert set(ratios) == {"1 s × 1", "1 s × 4", "5 s × 1"}
     assert all(text.startswith("0.05 [") for text in ratios.values())

@@ -110,7 +110,7 @@ def test_statistics_on_request():
     assert "mean ± standard deviation" in rows[0]["table"]
     rows = list(csv.DictReader(io.StringIO(FORMATS["csv"](choose.tables(RECORDS, "latency", "p95")))))
     assert rows[0]["text"] == "too few (n=9)"
-    assert "p95 needs 59 samples, 9 are here; add rounds" in rows[0]["reason"]
+    assert "p95 needs 59 samples; there are 9; add rounds" in rows[0]["reason"]
 
 
 def test_compare_shows_the_digits_of_show():

@@ -25,7 +25,7 @@ def test_each_model_of_a_cascade_has_a_row():
         "asr": ["150 ms", "150 ms", "–", "200 ms", "2"],
         "tts": ["250 ms", "250 ms", "–", "300 ms", "2"],
     }
-    assert any("p95 needs 59 utterances, 2 are here" in note for note in latency.notes)
+    assert any("p95 needs 59 utterances; there are 2" in note for note in latency.notes)
     assert [cell.text() for cell in factor.rows[0].cells] == ["0.275", "0.275", "–", "0.300", "2"]
 
 

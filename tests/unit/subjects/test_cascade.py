@@ -11,8 +11,8 @@ from speechmeter.core.stages import run_chain
 from speechmeter.core.types import Batch, Segments, Spec, Speech, Stage
 from speechmeter.engine.measure import measure
 from speechmeter.meters.latency import LatencyMeter
-from speechmeter.subjects.cascade import CascadeSubject, joined, stage_cases
-from speechmeter.subjects.glue import RATE, next_batch
+from speechmeter.subjects.cascade import CascadeSubject, joined, next_batch, stage_cases
+from speechmeter.subjects.common import RATE
 
 FED = Batch(
     data=np.arange(2 * RATE, dtype=np.float32).reshape(2, RATE),
@@ -121,7 +121,7 @@ def test_recordings_without_speech_keep_a_moment_of_themselves():
 
 
 def test_an_output_that_nothing_takes_is_an_error_with_the_role():
-    with pytest.raises(TypeError, match="encoder puts out ndarray"):
+    with pytest.raises(TypeError, match="the output of encoder is ndarray"):
         next_batch(np.zeros(3), FED, "encoder")
 
 
@@ -149,8 +149,8 @@ def test_a_stage_has_its_own_options_and_axes():
     ("stages", "what"),
     [
         ([{"name": "a", **PYTHON}], "at least two"),
-        ([{"name": "a", **PYTHON}, {"name": "a", **PYTHON}], "name of its own"),
-        ([{"name": "a.b", **PYTHON}, {"name": "c", **PYTHON}], "plain name"),
+        ([{"name": "a", **PYTHON}, {"name": "a", **PYTHON}], "is used twice"),
+        ([{"name": "a.b", **PYTHON}, {"name": "c", **PYTHON}], "contains a dot"),
         ([{"name": "a", **PYTHON}, {"name": "b", "load": "python:nowhere.py:make"}], "stage b: there is no file"),
     ],
 )

@@ -62,7 +62,7 @@ def test_what_the_cache_holds_is_checked_as_a_folder_is(home):
 
 def test_a_model_that_is_nowhere_is_refused_offline_with_the_way_out(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(SubjectError, match="not in the local cache, and --offline forbids the hub"):
+    with pytest.raises(SubjectError, match="not in the local cache, and `offline` is set"):
         SpeechBrainSubject().check(case())
 
 
@@ -102,6 +102,6 @@ def test_a_model_is_downloaded_once_and_then_in_the_cache(home):
     with fake_hub(MODEL, {"hyperparams.yaml": HYPERPARAMS, "sub/encoder.ckpt": b"weights"}) as address:
         said = in_fresh_process(code, address, home).splitlines()
     assert said[:2] == ["True False True", "b'weights'"]
-    assert said[2].startswith("speechbrain:somebody/else is no local directory and not in the local cache")
+    assert said[2].startswith("speechbrain:somebody/else is not a local directory, not in the local cache")
     assert "hf download somebody/else" in said[2]
     assert cached_file(MODEL, "hyperparams.yaml").read_bytes() == HYPERPARAMS

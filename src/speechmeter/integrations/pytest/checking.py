@@ -66,7 +66,14 @@ class Speechmeter:
         named = case_name(self._test, self._settings.root)
         run: Run | None = None
         try:
-            _check_arguments(name, plan)
+            if not isinstance(name, str | None):
+                raise InputError(
+                    f"a name must be a text, not {name!r}", where="argument 'name'", fix="such as name='encoder'"
+                )
+            for key in plan:
+                if key in _REFUSED:
+                    reason, fix = _REFUSED[key]
+                    raise InputError(reason, where=f"argument {key!r}", fix=fix)
             named = case_name(self._test, self._settings.root, name)
             asked = asked_by(self._test.node.iter_markers(MARK))
             run = self._measured(subject, self._unique(named), asked, plan)
@@ -112,16 +119,6 @@ class Speechmeter:
             pytest.fail("\n".join(lines), pytrace=False)
         if outcome == "undecided":
             pytest.skip("; ".join(lines))
-
-
-def _check_arguments(name: Any, plan: Mapping[str, Any]) -> None:
-    """Raise InputError for a name that is not a text, and for keys of a plan that make no sense in a test."""
-    if not isinstance(name, str | None):
-        raise InputError(f"a name must be a text, not {name!r}", where="argument 'name'", fix="such as name='encoder'")
-    for key in plan:
-        if key in _REFUSED:
-            reason, fix = _REFUSED[key]
-            raise InputError(reason, where=f"argument {key!r}", fix=fix)
 
 
 @contextmanager

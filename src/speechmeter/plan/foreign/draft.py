@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from speechmeter.core.errors import Origin
 from speechmeter.plan.overrides import Override
 from speechmeter.plan.source import KeyPath, Source
 
@@ -26,7 +27,7 @@ class Draft:
         self.foreign = foreign
         self.data: dict[str, Any] = {}
         self._overrides = list(overrides)
-        self._places: dict[KeyPath, str] = {}
+        self._origins: dict[KeyPath, Origin] = {}
         self._notes: list[str] = []
 
     def put(self, key: str, value: Any, origin: KeyPath = ()) -> None:
@@ -37,16 +38,16 @@ class Draft:
 
     def trace(self, path: KeyPath, origin: KeyPath) -> None:
         """Let messages about `path`, and what stands below it, lead to the foreign key `origin`."""
-        if (where := self.foreign.place(origin)) is not None:
-            self._places[path] = where
-        for known, where in self.foreign.places.items():
+        if (where := self.foreign.origin(origin)) is not None:
+            self._origins[path] = where
+        for known, where in self.foreign.origins.items():
             if known[: len(origin)] == origin:
                 below = path + known[len(origin) :]
-                self._places[below] = where
+                self._origins[below] = where
 
     def note(self, text: str, origin: KeyPath) -> None:
         """Say a thing that the reader must know, in one line with its place."""
-        where = self.foreign.place(origin)
+        where = self.foreign.origin(origin)
         self._notes.append(" ".join((f"{where}: {text}" if where else text).split()))
 
     def flagged(self, key: str) -> bool:
@@ -57,9 +58,9 @@ class Draft:
         """Drop flags for a key on which the file has the last word, and say so."""
         for override in [one for one in self._overrides if one.path[0] == key]:
             self._overrides.remove(override)
-            self.note(f"{override.where} is not heeded: in this format the file has the last word", origin)
+            self.note(f"`{override.key}` is ignored: in this format, the values in the file take precedence", origin)
 
     def translation(self) -> Translation:
         """What was collected."""
-        source = Source(data=self.data, places=self._places, base=self.foreign.base)
+        source = Source(data=self.data, origins=self._origins, base=self.foreign.base)
         return Translation(source=source, overrides=tuple(self._overrides), notes=tuple(self._notes))

@@ -81,7 +81,7 @@ def _mapping(draft: Draft, key: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise PlanError(f"{key} takes a mapping of keys", where=draft.foreign.place((key,)), fix="indent its keys")
+        raise PlanError(f"{key} takes a mapping of keys", where=draft.foreign.origin((key,)), fix="indent its keys")
     return value
 
 
@@ -90,7 +90,7 @@ def _check_stages(draft: Draft, general: Mapping[str, Any]) -> None:
     if kind and kind not in _TYPES:
         raise PlanError(
             f"there is no model_type {kind!r}",
-            where=draft.foreign.place((GENERAL, "model_type")),
+            where=draft.foreign.origin((GENERAL, "model_type")),
             fix=nearest(kind, list(_TYPES)),
         )
     there = [key for key in _STAGES if key in draft.foreign.data]
@@ -98,7 +98,7 @@ def _check_stages(draft: Draft, general: Mapping[str, Any]) -> None:
     if missing is not None:
         raise PlanError(
             f"{missing} is missing" + (f", and {kind} has {_TYPES[kind]}" if kind else ""),
-            where=draft.foreign.place((there[-1] if there else GENERAL,)),
+            where=draft.foreign.origin((there[-1] if there else GENERAL,)),
             fix="number the stages from stage1 on, without a gap",
         )
 
@@ -112,7 +112,7 @@ def _stages(draft: Draft, general: Mapping[str, Any]) -> list[ForeignStage]:
         if "task" not in merged and not _is_vocoder(own):
             raise PlanError(
                 f"{key} names no task",
-                where=draft.foreign.place((key,)),
+                where=draft.foreign.origin((key,)),
                 fix=f"add `task`: {', '.join(TASKS)}",
             )
         for size in SIZES:
@@ -142,7 +142,7 @@ def _refuse(draft: Draft, key: str, task: str, goes_on: bool) -> None:
     if goes_on or draft.flagged("models"):
         draft.note(f"{what}: the chain ends before it", (key,))
         return
-    raise PlanError(what, where=draft.foreign.place((key, "task")), fix=f"known are {', '.join(TASKS)}")
+    raise PlanError(what, where=draft.foreign.origin((key, "task")), fix=f"known are {', '.join(TASKS)}")
 
 
 def _put_devices(draft: Draft, general: Mapping[str, Any]) -> None:
@@ -150,7 +150,7 @@ def _put_devices(draft: Draft, general: Mapping[str, Any]) -> None:
         if key not in general:
             continue
         if not isinstance(general[key], bool):
-            where = draft.foreign.place((GENERAL, key))
+            where = draft.foreign.origin((GENERAL, key))
             raise PlanError(f"{key} takes true or false, not {general[key]!r}", where=where, fix=f"mend {key}")
         draft.put(ours, yes if general[key] else no, (GENERAL, key))
         draft.overrule(ours, (GENERAL, key))

@@ -40,7 +40,7 @@ def whole(draft: Draft, origin: KeyPath, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise PlanError(
             f"{origin[-1]} takes a whole number from 1 on, not {value!r}",
-            where=draft.foreign.place(origin),
+            where=draft.foreign.origin(origin),
             fix=f"for example {origin[-1]}: 5",
         )
     return value

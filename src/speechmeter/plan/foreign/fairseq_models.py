@@ -109,7 +109,7 @@ def _check_threshold(draft: Draft, stages: Sequence[ForeignStage]) -> None:
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
             raise PlanError(
                 f"{EOS} takes a number from 0 to 1, not {value!r}",
-                where=draft.foreign.place(stage.origin(EOS)),
+                where=draft.foreign.origin(stage.origin(EOS)),
                 fix=f"for example {EOS}: 0.5",
             )
     asking = [stage for stage in stages if EOS in stage.merged]
@@ -126,7 +126,7 @@ def _note_lengths(draft: Draft, stages: Sequence[ForeignStage]) -> None:
                 "max_len_a, max_len_b: max_new_tokens takes their place"
                 if draft.flagged(_LENGTH)
                 else "max_len_a, max_len_b: random weights do not end a text, so each is as long as they allow; "
-                "--set max_new_tokens=60 gives another length",
+                "`max_new_tokens: 60` gives another length",
                 stage.origin(key),
             )
             return

@@ -78,12 +78,12 @@ class _Recipe:
         if source is None:
             raise PlanError(
                 "the recipe names no model",
-                where=self._draft.foreign.place(("pretrained_model",)),
-                fix="add `pretrained_model: {source: …, type: …}`, or --model",
+                where=self._draft.foreign.origin(("pretrained_model",)),
+                fix="add `pretrained_model: {source: …, type: …}`, or use `models`",
             )
         if not isinstance(source, str) or not source:
             raise PlanError(
-                f"source takes a directory, not {source!r}", where=self._draft.foreign.place(origin), fix="name one"
+                f"source takes a directory, not {source!r}", where=self._draft.foreign.origin(origin), fix="name one"
             )
         entry = {"name": source.rstrip("/").rpartition("/")[2] or source, "load": self._load(source, origin)}
         self._draft.put("models", [entry | ({"type": kind} if kind is not None else {})])

@@ -66,7 +66,7 @@ class Values:
     def _follow(self, value: Any, path: KeyPath, chain: tuple[str, ...]) -> Any:
         self._steps += 1
         if self._steps > _MOST_STEPS:
-            raise PlanError("too many references", where=self._source.place(path), fix=_FIX)
+            raise PlanError("too many references", where=self._source.origin(path), fix=_FIX)
         if isinstance(value, Tagged):
             return self._untagged(value, path, chain)
         if isinstance(value, list):

@@ -29,11 +29,12 @@ from speechmeter.report.charts.figure import (
     six,
     spread_reading,
     ticks,
+    tooltips,
     unit_of,
     with_zero,
 )
 from speechmeter.report.charts.style import CATEGORIES
-from speechmeter.report.grids import cell_names, grid_groups
+from speechmeter.report.labels import cell_names, grid_groups
 from speechmeter.report.numbers import number
 from speechmeter.report.sources import Source
 
@@ -59,11 +60,17 @@ _Box = tuple[float, float, float, float]
 _MOST_TRIES = 20_000
 
 
-def figures(source: Source, *, spread: bool = False) -> list[Figure]:
-    """Parameters against latency, then FLOPs against latency, where there are two models or two sizes to compare.
+def figures(source: Source) -> list[Figure]:
+    """Parameters against latency, then FLOPs against latency, where there are two models or two sizes to compare."""
+    return _figures(source, spread=False)
 
-    With `spread` a case of one round is the mean of its samples, with their standard deviation as its bar.
-    """
+
+def figures_on_paper(source: Source) -> list[Figure]:
+    """The same; a case of one round is the mean of its samples, with their standard deviation as its bar."""
+    return _figures(source, spread=True)
+
+
+def _figures(source: Source, *, spread: bool) -> list[Figure]:
     made = (_figure(source, metric, spread=spread) for metric in (metrics.PARAMETERS, metrics.FLOPS))
     return [figure for figure in made if figure is not None]
 
@@ -220,13 +227,12 @@ def _chart(rows: Rows, size: Metric) -> Any:
     axis, scale = unit_of(metrics.LATENCY, times).axis(times), scale_of(times)
     y, low = (alt.Y(f"{field}:Q", scale=scale, axis=axis) for field in ("value", "low"))
     fields = {"model": "model", "input": "input", "size_text": size.title, "text": "latency"}
-    told = [alt.Tooltip(f"{field}:N", title=title) for field, title in fields.items()]
     with_names = any("name" in row for row in rows)
     legend = {"legend": None} if with_names or len(models) == 1 else {"title": "model"}
     scale_of_models = alt.Scale(domain=models)
     few = len(models) <= (_MOST_MODELS if with_names else len(CATEGORIES))
     colour = {"color": alt.Color("model:N", sort=models, scale=scale_of_models, **legend)} if few else {}
-    base = alt.Chart().encode(x=x, tooltip=told, **colour)
+    base = alt.Chart().encode(x=x, tooltip=tooltips(fields), **colour)
     marked = 1 < len(inputs) <= _MOST_SIZES
     shapes = alt.Scale(domain=inputs, range=list(SHAPES[: len(inputs)]))
     shape = {"shape": alt.Shape("input:N", title="input", sort=inputs, scale=shapes)} if marked else {}

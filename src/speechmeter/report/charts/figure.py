@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.intervals import Quantity
-from speechmeter.core.metrics import Metric
+from speechmeter.core.metrics import LATENCY, Metric
 from speechmeter.core.printable import one_line
 from speechmeter.core.types import Record
 from speechmeter.report.caveats import rounds_of, study_notes
@@ -23,6 +23,7 @@ STEP = 24
 """Height of a line of a list, in pixels."""
 _MOST_NOTES = 2
 """So many notes are shown at a figure; the run has all of them."""
+_STRIP_HEIGHT = 240
 MOST_LINES = 40
 """A list longer than this is cut, and says so: it would not be read."""
 
@@ -52,6 +53,8 @@ class Figure:
     definitions: tuple[Metric, ...] = ()
     sampled: bool = True
     caveats: tuple[str, ...] | None = None
+    trivial: bool = False
+    """Whether it shows no more than a table has; the page leaves it out."""
 
     @property
     def rows(self) -> Rows:
@@ -64,7 +67,7 @@ def drawn(chart: alt.Chart | alt.LayerChart, rows: Rows, height: int) -> dict[st
     """The specification of a chart over these rows, without `config`; a page or a plot adds look and width."""
     spec: dict[str, Any] = chart.to_dict(validate=False)  # the golden tests do that once for all
     spec.pop("config", None)
-    spec.pop("$schema", None)  # it changes with the installed Altair; readers are told the language
+    spec.pop("$schema", None)  # it changes with the installed Altair
     for layer in spec.get("layer", ()):
         layer.pop("data", None)  # an empty one, which would hide the rows
     return {**_in_lines(spec), "height": height, "data": {"values": _in_lines(rows)}}
@@ -77,6 +80,13 @@ def _in_lines(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_in_lines(inner) for inner in value]
     return {key: _in_lines(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+
+
+def tooltips(fields: Mapping[str, str]) -> list[Any]:
+    """What is shown beside a mark: the fields of its row as text, each with its title."""
+    import altair as alt
+
+    return [alt.Tooltip(f"{field}:N", title=title) for field, title in fields.items()]
 
 
 def reading(found: Quantity, factor: float = 1.0) -> dict[str, Any]:
@@ -247,3 +257,30 @@ def intervals(rows: Rows, layer: alt.Chart, low: str = "low") -> list[alt.Chart]
     """The layer with the rows that have an interval; nothing where none has."""
     known = any(row.get(low) is not None for row in rows)
     return [layer.transform_filter(f"isValid(datum.{low})")] if known else []
+
+
+def samples_strip() -> dict[str, Any]:
+    """Raw samples of one case in the order they were taken, round by round, so that drift and outliers show.
+
+    The page fills in the rows of the case that is chosen. They hold `order`, `round`, `value`; one of them has
+    `mean`, `low` and `high` of the figure, drawn behind the samples as a band.
+    """
+    import altair as alt
+
+    axis = unit_of(LATENCY, []).axis([])
+    scale = alt.Scale(zero=False, padding=6)
+    across = alt.Axis(tickMinStep=1, grid=False, format="d", title="samples in the order they were taken")
+    x = alt.X("order:Q", axis=across, scale=alt.Scale(zero=False, padding=8))
+    tooltip = tooltips({"round": "round", "text": "sample"})
+    samples = alt.Chart().transform_filter("isValid(datum.value)").encode(x=x, tooltip=tooltip)
+    whole = alt.Chart().transform_filter("isValid(datum.mean)")
+    chart = alt.layer(
+        whole.mark_rect(opacity=0.18, style="quiet").encode(y=alt.Y("low:Q", scale=scale, axis=axis), y2="high:Q"),
+        whole.mark_rule(strokeDash=[4, 4], style="quiet").encode(y=alt.Y("mean:Q", scale=scale, axis=axis)),
+        samples.mark_point(filled=True, size=30, opacity=0.9).encode(
+            y=alt.Y("value:Q", scale=scale, axis=axis),
+            color=alt.Color("round:N", title="round", sort=None, legend=alt.Legend(columns=6)),
+            shape=alt.Shape("round:N", title="round", sort=None),
+        ),
+    )
+    return drawn(chart, [], _STRIP_HEIGHT)

@@ -1,4 +1,4 @@
-"""Accuracy against cost: every system with both intervals, who is on the front, and what cannot be told."""
+"""Accuracy against cost: every system with both intervals, and who is on the front, as far as the intervals show."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from speechmeter.report.charts.figure import (
     scale_of,
     sentence,
     shortened,
+    tooltips,
     unit_of,
 )
 from speechmeter.report.quality import front_cost, front_groups, fronts
@@ -83,15 +84,15 @@ def _figure(rows: Rows, score: Metric, cost: Metric, *, unjudged: bool) -> Figur
         caption=" ".join(filter(None, [_intervals_drawn(rows), _JUDGED]))
         + (f" There are over {MOST_SYSTEMS} systems, which are drawn and not compared." if unjudged else ""),
         spec=drawn(_chart(rows, score, cost), rows, _HEIGHT),
-        columns=(
-            ("label", "system"),
-            ("text", score.title),
-            ("cost_text", cost.title),
-            ("standing", "front"),
-            ("against", "against"),
-        ),
+        columns=tuple(_fields(score, cost).items()),
         definitions=(score, cost),
     )
+
+
+def _fields(score: Metric, cost: Metric) -> dict[str, str]:
+    """What a reader sees of a row, with headings."""
+    titles = {"text": score.title, "cost_text": cost.title}
+    return {"label": "system", **titles, "standing": "front", "against": "against"}
 
 
 def _intervals_drawn(rows: Rows) -> str:
@@ -115,7 +116,7 @@ def _chart(rows: Rows, score: Metric, cost: Metric) -> Any:
     y, y_low = (alt.Y(f"{field}:Q", axis=up, scale=y_scale) for field in ("value", "low"))
     names = list(dict.fromkeys(row["label"] for row in rows))
     colour = alt.Color("label:N", title="system", sort=names, scale=alt.Scale(domain=names))
-    base = alt.Chart().encode(color=colour, tooltip=_told(score, cost))
+    base = alt.Chart().encode(color=colour, tooltip=tooltips(_fields(score, cost)))
     seen = [word for word in _SHAPES if any(row["standing"] == word for row in rows)]
     shapes = alt.Scale(domain=seen, range=[_SHAPES[word] for word in seen])
     line = alt.Chart().transform_filter("datum.standing === 'on the front'").encode(x=x, y=y)
@@ -128,16 +129,3 @@ def _chart(rows: Rows, score: Metric, cost: Metric) -> Any:
             x=x, y=y, shape=alt.Shape("standing:N", title="front", scale=shapes)
         ),
     )
-
-
-def _told(score: Metric, cost: Metric) -> list[Any]:
-    import altair as alt
-
-    fields = {
-        "label": "system",
-        "text": score.title,
-        "cost_text": cost.title,
-        "standing": "front",
-        "against": "against",
-    }
-    return [alt.Tooltip(f"{field}:N", title=title) for field, title in fields.items()]

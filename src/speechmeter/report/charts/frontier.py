@@ -8,10 +8,9 @@ from typing import Any
 
 from speechmeter.analysis.frontier import Edge
 from speechmeter.core import metrics
-from speechmeter.report.charts.curves import curves
-from speechmeter.report.charts.dots import SERIES, cut, dots
 from speechmeter.report.charts.figure import Figure, Rows, bounds, drawn, sentence, shortened, unit_of
-from speechmeter.report.frontier import other_axis, place_of, titled_edges
+from speechmeter.report.charts.marks import SERIES, curves, cut, dots
+from speechmeter.report.frontier import other_axis, titled_edges, words_at
 from speechmeter.report.numbers import figure as written
 from speechmeter.report.sources import Source
 
@@ -67,7 +66,7 @@ def _list(axis: str, lines: Lines) -> Figure:
     split, series = _split(list(names.values()))
     rows, left_out = cut({**named, **_row(edge)} for named, (_, edge) in zip(split, lines, strict=True))
     unit = unit_of(metrics.LARGEST_FITTING, bounds(rows), f"largest {axis} that fits")
-    where = place_of(lines[0][1])
+    where = words_at(lines[0][1])
     return Figure(
         title=f"largest {axis} that fits{f' at {where}' if where else ''}",
         caption=sentence(

@@ -9,8 +9,8 @@ from typing import Any
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.memory_timeline import FILE, MemoryTimeline, read_timeline
-from speechmeter.report.charts.dots import dots
-from speechmeter.report.charts.figure import Figure, Rows, Unit, caveats_of, drawn, six, unit_of
+from speechmeter.report.charts.figure import Figure, Rows, Unit, caveats_of, drawn, six, tooltips, unit_of
+from speechmeter.report.charts.marks import dots
 from speechmeter.report.numbers import number
 from speechmeter.report.sources import Source
 from speechmeter.store.artifacts import artifact
@@ -75,7 +75,7 @@ def _chart(rows: Rows, unit: Unit) -> Any:
         x=alt.X("time:Q", axis=time, scale=alt.Scale(nice=False)),
         y=alt.Y("value:Q", axis=unit.axis([]), stack=None),
         color=colour,
-        tooltip=[alt.Tooltip("kind:N", title="memory"), alt.Tooltip("text:N", title="size")],
+        tooltip=tooltips({"kind": "memory", "text": "size"}),
     )
     return alt.layer(
         base.mark_area(interpolate="step-after", opacity=0.2, line=False),

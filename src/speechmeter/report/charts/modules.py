@@ -10,11 +10,11 @@ from speechmeter.analysis.module_tree import Line, tree
 from speechmeter.core import metrics
 from speechmeter.core.scope import DIRECTIONS, EVERYTHING, Scope
 from speechmeter.core.types import Record
-from speechmeter.report.charts.figure import Figure, Rows, caveats_of, drawn, sentence, six
+from speechmeter.report.charts.figure import Figure, Rows, caveats_of, drawn, sentence, six, tooltips
 from speechmeter.report.charts.style import TINTS
-from speechmeter.report.lists import measured
 from speechmeter.report.numbers import figure
 from speechmeter.report.sources import Source
+from speechmeter.report.tables import measured
 
 _CALL = Scope.parse(EVERYTHING)
 _ROW_HEIGHT = 26
@@ -101,7 +101,6 @@ def _chart(rows: Rows) -> Any:
 
     kinds = list(dict.fromkeys(row["colour"] for row in rows))
     fields = {"name": "module", "kind": "class", "way": "direction", "text": "share"}
-    told = [alt.Tooltip(f"{field}:N", title=title) for field, title in fields.items()]
     axis = alt.Axis(title="share of the call", labelExpr="datum.value + ' %'", grid=False)
     y = alt.Y("depth:O", title=None, axis=None, scale=alt.Scale(padding=0.04))
     edge = max(row["end"] for row in rows)
@@ -110,6 +109,6 @@ def _chart(rows: Rows) -> Any:
     blocks = alt.Chart().mark_rect(stroke="#59636e", strokeWidth=0.5)
     names = alt.Chart().transform_filter("datum.label != ''").mark_text(color="#000000", fontSize=11, tooltip=None)
     return alt.layer(
-        blocks.encode(x=x, x2="end:Q", y=y, color=colour, tooltip=told),
+        blocks.encode(x=x, x2="end:Q", y=y, color=colour, tooltip=tooltips(fields)),
         names.encode(x=alt.X("middle:Q", axis=axis), y=y, text="label:N"),
     )

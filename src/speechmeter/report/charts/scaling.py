@@ -16,7 +16,6 @@ from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.plugins import nearest
 from speechmeter.core.types import FAILED, Record
-from speechmeter.report.charts.curves import curves, side_by_side
 from speechmeter.report.charts.figure import (
     Figure,
     Rows,
@@ -33,7 +32,8 @@ from speechmeter.report.charts.figure import (
     spread_reading,
     unit_of,
 )
-from speechmeter.report.grids import grid_groups
+from speechmeter.report.charts.marks import curves, side_by_side
+from speechmeter.report.labels import grid_groups
 from speechmeter.report.sources import Source
 
 _HEIGHT = 260
@@ -65,7 +65,7 @@ def _points(group: Sequence[Sequence[Record]]) -> Rows:
 
 
 def _of_model(title: str, rows: Rows) -> list[Figure]:
-    """Against each axis that varies; lines are told apart by the other one."""
+    """Against each axis that varies; each line is a value of the other one."""
     return [
         _figure(f"{title}: latency against {name}", rows, name, other, f"{other} ")
         for name, other in (("seconds", "batch"), ("batch", "seconds"))
@@ -75,16 +75,16 @@ def _of_model(title: str, rows: Rows) -> list[Figure]:
 
 def _side_by_side(groups: dict[str, Rows]) -> list[Figure]:
     """All models over seconds at the smallest batch that they share, or over batch where seconds do not vary."""
-    told = {title: rows for title, rows in groups.items() if rows}
-    if len(told) < 2:
+    known = {title: rows for title, rows in groups.items() if rows}
+    if len(known) < 2:
         return []
-    names = shortened({title: title for title in told})
+    names = shortened({title: title for title in known})
     for name, other in (("seconds", "batch"), ("batch", "seconds")):
-        shared = set.intersection(*({row[other] for row in rows} for rows in told.values()))
+        shared = set.intersection(*({row[other] for row in rows} for rows in known.values()))
         if not shared:
             continue
         least = min(shared)
-        rows = [{**row, "line": names[title]} for title, those in told.items() for row in those if row[other] == least]
+        rows = [{**row, "line": names[title]} for title, those in known.items() for row in those if row[other] == least]
         if len({row[name] for row in rows}) > 1:
             return [_figure(f"models side by side: latency against {name}, {other} {least:g}", rows, name, "line", "")]
     return []
@@ -138,12 +138,12 @@ def _asked(words: Sequence[str], records: Sequence[Record]) -> tuple[str, Metric
     others = [word for word in words if word not in _AXES]
     if len(axes) > 1 or len(others) > 1:
         raise InputError(
-            f"scaling takes one axis and one metric, not {':'.join(words)}", where="--kind", fix="scaling:batch:memory"
+            f"scaling takes one axis and one metric, not {':'.join(words)}", key="kind", fix="scaling:batch:memory"
         )
     metric = find_metric(others[0], records) if others else metrics.LATENCY
     if metric is None:
         choices = [*_AXES, *metric_names(records)]
-        raise InputError(f"there is no kind scaling:{others[0]}", where="--kind", fix=nearest(others[0], choices))
+        raise InputError(f"there is no kind scaling:{others[0]}", key="kind", fix=nearest(others[0], choices))
     return axes[0] if axes else "", metric
 
 
@@ -178,7 +178,7 @@ def _plotted(rows: Rows, name: str, metric: Metric, records: Sequence[Record]) -
     lines, models, at = (dict.fromkeys(row[key] for row in rows) for key in ("line", "group", other))
     if len(lines) > _MOST_PLOTTED:
         raise InputError(
-            f"{len(lines)} lines are too many for one chart", where="--kind", fix="choose some of them: RUN@model=…"
+            f"{len(lines)} lines are too many for one chart", key="kind", fix="choose some of them: RUN@model=…"
         )
     fixed = "".join(f", {other} {value:g}" for value in at if value is not None) if len(at) == 1 else ""
     unit = unit_of(metric, bounds(rows))

@@ -10,7 +10,6 @@ from speechmeter.analysis.readings import part_names
 from speechmeter.core import metrics
 from speechmeter.core.scope import PART, STAGE, Scope
 from speechmeter.core.types import Record
-from speechmeter.report.charts.dots import SERIES, cut
 from speechmeter.report.charts.figure import (
     STEP,
     Figure,
@@ -20,8 +19,10 @@ from speechmeter.report.charts.figure import (
     reading,
     sentence,
     shortened,
+    tooltips,
     unit_of,
 )
+from speechmeter.report.charts.marks import SERIES, cut
 from speechmeter.report.sources import Source
 
 
@@ -47,6 +48,7 @@ def figures(source: Source) -> list[Figure]:
             spec=drawn(_chart(rows), rows, STEP * len({row["label"] for row in rows})),
             columns=(("label", "case"), (SERIES, "stage"), ("text", "latency")),
             definitions=(metrics.LATENCY,),
+            trivial=len({row[SERIES] for row in rows}) == 1,
         )
     ]
 
@@ -74,10 +76,6 @@ def _chart(rows: Rows) -> Any:
             y=alt.Y("label:N", title=None, sort=names, axis=alt.Axis(ticks=False, domain=False)),
             color=alt.Color(f"{SERIES}:N", title="stage", sort=stages, scale=alt.Scale(domain=stages)),
             order=alt.Order("place:Q"),
-            tooltip=[
-                alt.Tooltip("label:N", title="case"),
-                alt.Tooltip(f"{SERIES}:N", title="stage"),
-                alt.Tooltip("text:N", title="latency"),
-            ],
+            tooltip=tooltips({"label": "case", SERIES: "stage", "text": "latency"}),
         )
     )

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
 from speechmeter.analysis.metric_names import METHODS
+from speechmeter.analysis.selecting import by_case
 from speechmeter.core.errors import InputError
 from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.plugins import nearest
 from speechmeter.core.printable import one_line
 from speechmeter.core.types import LEFT_OUT, Record
 from speechmeter.report.escaping import json_of, latex_text, markdown_text
-from speechmeter.report.grids import case_labels
+from speechmeter.report.labels import case_labels
 from speechmeter.report.methods import study, taking
-from speechmeter.report.methods.citation import bibtex, citation, citation_key
 from speechmeter.report.methods.words import Environments, facts_of, packages
-from speechmeter.report.tables import by_case
 
 WORD = METHODS
 """What `show --metric` takes for it."""
 _COLUMNS = 100
+CITATION = "CITATION.cff"
+"""How Speechmeter is cited; the file is in every wheel."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,15 +44,15 @@ class Methods:
 
 
 def methods(records: Sequence[Record], environments: Environments, statistic: str = "geomean") -> Methods:
-    """How these records were taken; `statistic` is what the shown times are. Raises InputError without records."""
+    """How these records were measured; `statistic` is what the shown times are. Raises InputError without records."""
     if not records:
-        raise InputError("this run holds no records, so there is nothing to describe", where=f"--metric {WORD}")
+        raise InputError("this run holds no records, so there is nothing to describe", key="metric")
     apart = hosts_apart(records)
     groups = list(by_case(apart).values())
     tried = [group for group in groups if group[0].status not in LEFT_OUT] or groups
     facts = facts_of(apart, environments)
     versions = sorted({str(packages(one)["speechmeter"]) for _, one in facts if "speechmeter" in packages(one)})
-    said = {
+    sentences_about = {
         "subjects": study.subjects(tried, versions),
         "input": study.fed(tried),
         "clock": study.clock(tried),
@@ -64,7 +69,7 @@ def methods(records: Sequence[Record], environments: Environments, statistic: st
         "dates": taking.dates(tried),
     }
     data = citation()
-    sentences = tuple((about, one_line(text)) for about, text in said.items() if text)
+    sentences = tuple((about, one_line(text)) for about, text in sentences_about.items() if text)
     return Methods(sentences=sentences, bibtex=bibtex(data, versions), key=citation_key(data))
 
 
@@ -72,8 +77,8 @@ def written(found: Methods, format: str) -> str:
     """The paragraph and the entry in a format by name. Raises InputError for one that holds tables alone."""
     if format not in _FORMATS:
         raise InputError(
-            f"{WORD} is text, which the format {format} cannot hold",
-            where="--format",
+            f"{WORD} is text; the format {format} holds tables only",
+            key="format",
             fix=nearest(format, list(_FORMATS)),
         )
     return _FORMATS[format](found)
@@ -110,3 +115,42 @@ _FORMATS: dict[str, Callable[[Methods], str]] = {
     "latex": _latex,
     "json": _json,
 }
+
+
+def citation() -> dict[str, Any]:
+    """What the file says. A wheel has it inside the package, a checkout at its root."""
+    import yaml
+
+    packed = files("speechmeter") / CITATION
+    text = (packed if packed.is_file() else Path(__file__).parents[4] / CITATION).read_text(encoding="utf-8")
+    data: dict[str, Any] = yaml.safe_load(text)
+    return data
+
+
+def citation_key(data: Mapping[str, Any]) -> str:
+    """What a paper cites: the first word of the title, and the year where there is one."""
+    word = re.sub(r"\W", "", str(data["title"]).split()[0]).lower()
+    return f"{word}{str(data.get('date-released', ''))[:4]}"
+
+
+def bibtex(data: Mapping[str, Any], versions: Sequence[str] = ()) -> str:
+    """The entry for what the file says. `versions` are those that measured; by default the file's own."""
+    fields = {
+        "title": f"{{{latex_text(str(data['title']))}}}",
+        "author": " and ".join(_author(author) for author in data["authors"]),
+        "version": latex_text(", ".join(versions) or str(data.get("version", ""))),
+        "year": str(data.get("date-released", ""))[:4],
+        "doi": str(data.get("doi", "")),
+        "url": str(data.get("url") or data.get("repository-code") or ""),
+        "license": str(data.get("license", "")),
+    }
+    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
+    return "\n".join([f"@software{{{citation_key(data)},", *lines, "}"])
+
+
+def _author(author: Mapping[str, Any]) -> str:
+    """`Family, Given` of a person; a group in braces, so that its name is not taken apart."""
+    if "name" in author:
+        return f"{{{latex_text(str(author['name']))}}}"
+    family = " ".join(str(author[part]) for part in ("name-particle", "family-names") if author.get(part))
+    return latex_text(", ".join(filter(None, [family, str(author.get("given-names", ""))])))

@@ -12,7 +12,7 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.scope import STAGE, Scope
 from speechmeter.core.types import Record, Spec
 from speechmeter.report.caveats import record_notes, study_notes
-from speechmeter.report.grids import batching
+from speechmeter.report.labels import batching
 from speechmeter.report.methods.words import Groups, capital, cut, has_values, listed
 
 TOOL = "Speechmeter"

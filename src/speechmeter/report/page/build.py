@@ -5,23 +5,34 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
+from itertools import islice
 from string import Template
 from typing import Any
 
 from speechmeter.core.metrics import Metric
 from speechmeter.report.caveats import ONE_ROUND, rounds_of, study_notes
-from speechmeter.report.charts.samples import strip
+from speechmeter.report.charts.figure import Figure, samples_strip
 from speechmeter.report.charts.style import PAGE
 from speechmeter.report.numbers import counted
-from speechmeter.report.page.cases import Shared, case_data, raw_metrics
-from speechmeter.report.page.sections import definition_data, section_data
-from speechmeter.report.page.table import Labels, row_data, shown_metrics, table_words
+from speechmeter.report.page.cases import (
+    Labels,
+    Shared,
+    case_data,
+    raw_metrics,
+    row_data,
+    shown_metrics,
+    table_words,
+)
+from speechmeter.report.plot import chart_figures
 from speechmeter.report.sources import Source
+from speechmeter.report.views import CHARTS
 
+MOST_FIGURES = 24
+"""A section with more figures than this is cut, and says how to get the others."""
 Watch = Callable[[int, int], None]
-"""Told how many of how many cases are done."""
+"""Called with how many of how many cases are done."""
 
 
 def build_page(sources: Sequence[Source], version: str, watch: Watch = lambda done, of: None) -> str:
@@ -70,7 +81,7 @@ def page_data(sources: Sequence[Source], version: str, watch: Watch = lambda don
     total = sum(len(source.cases) for source in sources)
     for source in sources:
         for key, group in source.cases.items():
-            rows.append([labels.of(source, group), row_data(source, group, shown)])
+            rows.append([labels.of(source, group), row_data(group, shown)])
             cases.append(case_data(source, key, raw, shared))
             watch(len(cases), total)
     return {
@@ -78,21 +89,51 @@ def page_data(sources: Sequence[Source], version: str, watch: Watch = lambda don
         "runs": [_run(source) for source in sources],
         "table": {
             "labels": labels.headings,
-            "columns": [_column(metric) for metric in shown],
+            "columns": [
+                {"id": m.id, "title": m.title, "raw": [source.id for source in raw_metrics([m])]} for m in shown
+            ],
             "rows": rows,
             "text": table_words([cell for _, cells in rows for cell in cells]),
         },
         "cases": cases,
-        "sections": list(section_data(sources, defined)),
-        "definitions": definition_data(defined.values()),
+        "sections": list(_sections(sources, defined)),
+        "definitions": [_definition(metric) for _, metric in sorted(defined.items())],
         "shared": shared.values,
-        "strip": strip(),
+        "strip": samples_strip(),
         "config": PAGE,
     }
 
 
-def _column(metric: Metric) -> dict[str, Any]:
-    return {"id": metric.id, "title": metric.title, "raw": [source.id for source in raw_metrics([metric])]}
+def _sections(sources: Sequence[Source], defined: dict[str, Metric]) -> Iterator[dict[str, Any]]:
+    """A section for each chart that has figures; the metrics they show are added to `defined`."""
+    for chart in CHARTS.values():
+        worth_drawing = (figure for figure in chart_figures(chart, sources, page=True) if not figure.trivial)
+        figures = list(islice(worth_drawing, MOST_FIGURES + 1))
+        if not figures:
+            continue
+        defined.update((metric.id, metric) for figure in figures for metric in figure.definitions)
+        more = f" The first {MOST_FIGURES} are drawn; `speechmeter plot RUN@model=… --kind {chart.name}` draws others."
+        yield {
+            "id": chart.name,
+            "title": chart.title,
+            "text": chart.text + (more if len(figures) > MOST_FIGURES else ""),
+            "figures": [_figure(figure) for figure in figures[:MOST_FIGURES]],
+        }
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    return {
+        "title": figure.title,
+        "caption": figure.caption,
+        "caveats": list(figure.caveats or ()),
+        "spec": figure.spec,
+        "columns": figure.columns,
+    }
+
+
+def _definition(metric: Metric) -> list[str]:
+    """Id, unit, title, which way is better, definition in one line, formula where that says more."""
+    return [metric.id, metric.unit, metric.title, metric.direction, metric.definition, metric.formula]
 
 
 def _run(source: Source) -> dict[str, Any]:
@@ -100,6 +141,8 @@ def _run(source: Source) -> dict[str, Any]:
     for record in source.records:
         counts[record.status] = counts.get(record.status, 0) + 1
     devices = dict.fromkeys(source.device(record) for record in source.records if record.status != "skipped")
+    least, most = rounds_of(source.records)
+    rounds = "" if not most else counted(most, "round") if least == most else f"{least} to {most} rounds"
     started = min((record.started for record in source.records if record.started), default="")
     return {
         "name": source.name,
@@ -107,19 +150,13 @@ def _run(source: Source) -> dict[str, Any]:
         "started": started[:16].replace("T", " "),
         "cases": len(source.cases),
         "counts": counts,
-        "rounds": _rounds(source),
+        "rounds": rounds,
         "notes": [
             *source.notes,
-            *([ONE_ROUND] if rounds_of(source.records)[1] == 1 else []),
+            *([ONE_ROUND] if most == 1 else []),
             *study_notes(source.records),
         ],
     }
-
-
-def _rounds(source: Source) -> str:
-    """`1 round`, `3 rounds`, `3 to 5 rounds`; empty where nothing was measured."""
-    least, most = rounds_of(source.records)
-    return "" if not most else counted(most, "round") if least == most else f"{least} to {most} rounds"
 
 
 def _part(name: str) -> str:

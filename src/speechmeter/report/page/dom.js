@@ -27,7 +27,7 @@ function facts(values) {
 
 function simpleTable(headings, rows) {
   const head = make("tr", null, ...headings.map((heading) => make("th", { scope: "col" }, heading)));
-  const lines = rows.map((row) => make("tr", null, ...row.map((cell) => make("td", null, plain(cell)))));
+  const lines = rows.map((row) => make("tr", null, ...row.map((cell) => make("td", null, cell instanceof Node ? cell : plain(cell)))));
   return make("div", { class: "scroll", tabindex: "0" }, make("table", null, make("thead", null, head), make("tbody", null, ...lines)));
 }
 

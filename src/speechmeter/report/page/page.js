@@ -66,8 +66,9 @@ function environmentsSection() {
 
 function definitionsSection() {
   const better = { lower: "lower is better", higher: "higher is better", neither: "" };
-  const rows = data.definitions.map(([id, unit, title, direction, formula]) => [id, title, unit, formula, better[direction]]);
-  section("definitions", "Definitions", make("p", { class: "quiet" }, "What every metric on this page means. A changed formula gets a new version."), simpleTable(["metric", "name", "unit", "formula", ""], rows));
+  const inFull = (short, formula) => (short === formula ? short : make("div", null, short, make("details", null, make("summary", null, "in full"), formula)));
+  const rows = data.definitions.map(([id, unit, title, direction, short, formula]) => [id, title, unit, inFull(short, formula), better[direction]]);
+  section("definitions", "Definitions", make("p", { class: "quiet" }, "What every metric on this page means. A changed formula gets a new version."), simpleTable(["metric", "name", "unit", "definition", ""], rows));
 }
 
 function themes() {

@@ -1,13 +1,14 @@
 """The stages of a loss alone and of a whole step: random tensors for a batch of shapes, joiner, loss, backward.
 
 Stages hand one `Call` on and take out of it what the next one needs, because whoever runs a chain holds the outputs of
-all its stages: a tensor that stood in two of them would stay in memory although nobody needs it. Imports torch.
+all its stages: a tensor that is in two of them would stay in memory although nothing needs it. Imports torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ class Call:
     """What is alive between the stages of one call.
 
     `leaves` are the tensors that take a gradient: the logits, or encoder and predictor; `kept` is what a caller holds
-    that nobody needs; `losses` are what the loss was, for those who ask afterwards.
+    although nothing needs it; `losses` are the values of the loss, to be read afterwards.
     """
 
     def __init__(self, labels: Labels, *leaves: torch.Tensor) -> None:
@@ -44,13 +45,13 @@ class Call:
         return encoder, predictor
 
     def take_logits(self) -> torch.Tensor:
-        """The logits, which are then held here no longer."""
+        """The logits; they are not held here any longer."""
         logits, self.logits = self.logits, None
         assert logits is not None
         return logits
 
     def take_loss(self) -> torch.Tensor:
-        """The loss with its graph, which is then held here no longer."""
+        """The loss with its graph; it is not held here any longer."""
         loss, self.loss = self.loss, None
         assert loss is not None
         return loss
@@ -85,12 +86,12 @@ def sizes_of(batch: Batch) -> tuple[tuple[int, int], ...]:
     """The pairs (T, U) of a batch of shapes. Raises SubjectError for any other batch."""
     shape: tuple[int, ...] = getattr(batch.data, "shape", ())
     if len(shape) != 2 or shape[1] != 2 or getattr(batch.data.dtype, "kind", "") != "i":
-        raise SubjectError("a loss is fed shapes (T frames, U labels), not sound or text", fix="use `shapes:`")
+        raise SubjectError("a loss needs shapes (T frames, U labels), not sound or text", fix="add `shapes`")
     return tuple((int(frames), int(labels)) for frames, labels in batch.data.tolist())
 
 
 def loss_stages(recipe: Recipe, loss: Exact) -> tuple[Stage, ...]:
-    """The loss alone, on logits that are there."""
+    """The loss alone, on logits that are given."""
 
     def make(batch: Batch) -> Call:
         draw = recipe.draw()
@@ -101,16 +102,28 @@ def loss_stages(recipe: Recipe, loss: Exact) -> tuple[Stage, ...]:
         call.logits = logits
         return call
 
-    return (Stage(name="input", fn=make, clocked=False), _loss(loss), _BACKWARD)
+    return (
+        Stage(name="input", fn=make, clocked=False),
+        _loss(lambda call: loss(call.take_logits(), call.labels)),
+        _BACKWARD,
+    )
 
 
 def step_stages(recipe: Recipe, output: torch.nn.Module, loss: Exact) -> tuple[Stage, ...]:
     """Joiner, loss and backward, from outputs of an encoder and a predictor."""
-    add = _add_packed if recipe.known.layout == PACKED else _add_padded
+
+    def add(call: Call) -> torch.Tensor:
+        encoder, predictor = call.sides
+        if recipe.known.layout != PACKED:
+            return encoder.unsqueeze(2) + predictor.unsqueeze(1)
+        # only true cells, so that the joiner never computes padding
+        rows = zip(encoder.unbind(0), predictor.unbind(0), call.labels.sizes, strict=True)
+        return torch.cat([(e[:t].unsqueeze(1) + p[: u + 1].unsqueeze(0)).flatten(0, 1) for e, p, (t, u) in rows])
+
     return (
         _input(recipe, output),
-        _joiner(recipe, output, lambda call: add(*call.sides, call.labels)),
-        _loss(loss),
+        _joiner(recipe, output, add),
+        _loss(lambda call: loss(call.take_logits(), call.labels)),
         _BACKWARD,
     )
 
@@ -122,19 +135,11 @@ def pruned_stages(
 
     `simple` projects both sides to the vocabulary; without it the simple loss takes them as they are.
     """
-
-    def join(call: Call) -> torch.Tensor:
-        return pruned.join(*call.sides, call.ranges, recipe.states)
-
-    def loss(call: Call) -> Call:
-        call.loss = pruned.loss(call.take_logits(), call.labels, call.ranges)
-        return call
-
     return (
         _input(recipe, output),
         _prune(recipe, simple, pruned.ranges),
-        _joiner(recipe, output, join),
-        Stage(name="loss", fn=loss),
+        _joiner(recipe, output, lambda call: pruned.join(*call.sides, call.ranges, recipe.states)),
+        _loss(lambda call: pruned.loss(call.take_logits(), call.labels, call.ranges)),
         _BACKWARD,
     )
 
@@ -144,13 +149,11 @@ def joint_stages(
 ) -> tuple[Stage, ...]:
     """Ranges where the loss is pruned, then joiner and loss at once, and backward."""
 
-    def loss(call: Call) -> Call:
-        sides = (*call.sides, output.weight, output.bias)
-        call.loss = joint.loss(sides, call.labels, call.ranges, recipe.states)
-        return call
+    def loss(call: Call) -> torch.Tensor:
+        return joint.loss((*call.sides, output.weight, output.bias), call.labels, call.ranges, recipe.states)
 
     prune = () if joint.ranges is None else (_prune(recipe, simple, joint.ranges),)
-    return (_input(recipe, output), *prune, Stage(name="loss", fn=loss, modules={"joiner": output}), _BACKWARD)
+    return (_input(recipe, output), *prune, _loss(loss, {"joiner": output}), _BACKWARD)
 
 
 def _prune(recipe: Recipe, simple: torch.nn.ModuleDict | None, ranges: Callable[..., tuple[Any, Any]]) -> Stage:
@@ -193,22 +196,12 @@ def _joiner(recipe: Recipe, output: torch.nn.Module, join: Callable[[Call], torc
     return Stage(name="joiner", fn=joiner, modules={"joiner": output})
 
 
-def _add_padded(encoder: torch.Tensor, predictor: torch.Tensor, labels: Labels) -> torch.Tensor:
-    return encoder.unsqueeze(2) + predictor.unsqueeze(1)
-
-
-def _add_packed(encoder: torch.Tensor, predictor: torch.Tensor, labels: Labels) -> torch.Tensor:
-    """True cells alone, so that the joiner never computes padding."""
-    rows = zip(encoder.unbind(0), predictor.unbind(0), labels.sizes, strict=True)
-    return torch.cat([(e[:t].unsqueeze(1) + p[: u + 1].unsqueeze(0)).flatten(0, 1) for e, p, (t, u) in rows])
-
-
-def _loss(loss: Exact) -> Stage:
-    def run(call: Call) -> Call:
-        call.loss = loss(call.take_logits(), call.labels)
+def _loss(compute: Callable[[Call], torch.Tensor], modules: Mapping[str, Any] = MappingProxyType({})) -> Stage:
+    def loss(call: Call) -> Call:
+        call.loss = compute(call)
         return call
 
-    return Stage(name="loss", fn=run)
+    return Stage(name="loss", fn=loss, modules=modules)
 
 
 def _backward(call: Call) -> Call:

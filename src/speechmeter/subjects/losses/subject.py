@@ -103,9 +103,9 @@ def _refusal(known: Known, case: Case) -> str | None:
     axes = case.axes
     if case.device.kind not in known.devices:
         return f"{known.name} runs on {' and '.join(known.devices)} only, not on {case.device}"
-    if axes["dtype"] not in known.dtypes:
-        return f"{known.name} takes {', '.join(known.dtypes)}, not {axes['dtype']}"
-    if axes["compile"]:
+    if axes.dtype not in known.dtypes:
+        return f"{known.name} takes {', '.join(known.dtypes)}, not {axes.dtype}"
+    if axes.compile:
         return "torch.compile is not applied to a loss"
     if axes["part"] == LOSS and (known.pruned or known.joint):
         return f"{known.name} has no loss alone, because the joiner is part of it; use `part: step`"

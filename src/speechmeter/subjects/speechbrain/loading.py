@@ -70,7 +70,7 @@ def load(case: Case, device: str) -> Loaded:
     pinned = _pin_length(modules.get(_SEARCHERS.get(kind, "")), missing)
     parsed = Device.parse(device)  # SpeechBrain reads the index from the device's name, and compiles by module
     run_opts: dict[str, Any] = {"device": f"cuda:{parsed.index or 0}" if parsed.is_cuda else device}
-    if case.axes.get("compile"):
+    if case.axes.compile:
         networks = [name for name in modules if name != _SEARCHERS.get(kind)]
         run_opts |= {"compile": True, "compile_module_keys": networks}
     if recogniser is None:

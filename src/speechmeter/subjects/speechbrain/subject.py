@@ -15,7 +15,7 @@ from speechmeter.subjects.speechbrain.sources import check_file, must_be_downloa
 
 
 class SpeechBrainSubject:
-    """`speechbrain:DIR`: copy → features → model → decode, with the stages that the interface lets be told apart."""
+    """`speechbrain:DIR`: copy → features → model → decode, with the stages that the interface has apart."""
 
     summary = "SpeechBrain interfaces: a directory with hyperparams.yaml, which names code, or a hub id"
     axes: tuple[Axis, ...] = ()
@@ -42,8 +42,8 @@ class SpeechBrainSubject:
             check_file(case)
 
     def unavailable(self, case: Case) -> str | None:
-        """The interfaces turn what they hear into float32."""
-        if case.axes["dtype"] != "float32":
+        """The interfaces convert their input to float32."""
+        if case.axes.dtype != "float32":
             return "SpeechBrain's interfaces run in float32 only, because they convert their input to it"
         return None
 

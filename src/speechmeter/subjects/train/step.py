@@ -91,7 +91,7 @@ def as_task(made: Any, where: str) -> Task:
 
 def compile_as_asked(modules: Mapping[str, torch.nn.Module], case: Case) -> None:
     """Compile in place, so that the modules stay what they are. Raises SubjectError where no layer repeats."""
-    if case.axes.get("compile"):
+    if case.axes.compile:
         for module in modules.values():
             module.compile()
     elif case.axes.get("compile_blocks"):

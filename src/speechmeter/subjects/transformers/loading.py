@@ -153,7 +153,7 @@ def load(case: Case, device: str, dtype: torch.dtype) -> Loaded:
         tokenizer=_tokenizer(source),
         vocoder=vocoder,
         vocoder_random=vocoder_random,
-        compiled=compile_parts(head, model, vocoder) if case.axes.get("compile") else Compiled(),
+        compiled=compile_parts(head, model, vocoder) if case.axes.compile else Compiled(),
     )
 
 

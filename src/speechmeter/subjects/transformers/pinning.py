@@ -1,6 +1,6 @@
-"""How long random weights run: they stop by chance, so lengths are pinned to what speech usually has. Imports torch.
+"""Lengths for random weights: they would stop at random, so they are pinned to usual ones of speech. Imports torch.
 
-Durations are replaced behind the network that predicts them, which still runs. They are made from nothing, so they are
+Durations are replaced after the network that predicts them, which still runs. They depend on no values, so they are
 known on shapes alone too.
 """
 
@@ -27,12 +27,12 @@ LANGUAGE = "xxx"
 UNKNOWN = 1
 """SeamlessM4T's id of an unknown token, which has fewer letters than the others."""
 _SUBWORD = "▁abc"
-"""What every token of SeamlessM4T v2 stands for: 4 letters, each of which makes `UNIT_FRAMES` units."""
+"""The text of every token of SeamlessM4T v2: 4 letters, each of which makes `UNIT_FRAMES` units."""
 _BIG = 1e4
 
 
 def fill_generation_config(model: Any, config: Any) -> None:
-    """What `generate` asks of a configuration and an architecture alone does not state: a start, a language."""
+    """Set what `generate` needs and an architecture alone does not have: a start token, a language."""
     generation = getattr(model, "generation_config", None)
     if generation is None:
         return
@@ -44,7 +44,7 @@ def fill_generation_config(model: Any, config: Any) -> None:
         for table in ("text_decoder_lang_to_code_id", "t2u_lang_code_to_id", "vocoder_lang_code_to_id"):
             setattr(generation, table, {LANGUAGE: 1})
         generation.id_to_text = {str(token): _SUBWORD for token in range(config.vocab_size)}
-        generation.char_to_id = {letter: place + 2 for place, letter in enumerate(_SUBWORD)}
+        generation.char_to_id = {letter: index + 2 for index, letter in enumerate(_SUBWORD)}
 
 
 def pin_durations(predictor: Any, frames: int) -> None:
@@ -70,7 +70,7 @@ def _replace_output(predictor: Any, value: float, dtype: torch.dtype | None = No
 
 
 def keep_units_known(embedding: Any) -> None:
-    """Random weights make control symbols among the units, which the vocoder has no number for: take the nearest."""
+    """Random weights make control symbols among the units, which the vocoder does not know: take the nearest unit."""
 
     def known(module: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         return (inputs[0].clamp(0, module.num_embeddings - 1),)

@@ -188,7 +188,7 @@ def natural_head(model_type: str, architectures: Sequence[str] = (), fed: str | 
 
 @cache
 def extractors() -> dict[str, str]:
-    """The feature extractor of each architecture that hears."""
+    """The feature extractor of each architecture that takes sound."""
     return {name: made for table in _EXTRACTORS for name, made in _tables().get(table, {}).items()}
 
 

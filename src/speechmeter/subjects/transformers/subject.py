@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from speechmeter.core import plugins, protocols
@@ -62,7 +63,7 @@ class TransformersSubject:
         Option(name="config", kind=dict, default={}, help="changed configuration values, such as {hidden_size: 256}"),
         Option(name="head", kind=str, choices=tuple(HEADS), help="what the model is used for; absent: its usual task"),
         WEIGHTS,
-        Option(name="vocoder", kind=str, help="random, or a source of one; for a model that makes spectrograms"),
+        Option(name="vocoder", kind=Path, help="random, or a source of one; for a model that makes spectrograms"),
         CLUSTERS,
         Option(name="generate", kind=dict, default={}, help="for the library's generate(), such as {language: en}"),
         Option(name="stand_in_for", kind=dict, default={}, help="files that this model replaces, such as {path: b.pt}"),
@@ -98,7 +99,7 @@ class TransformersSubject:
     def unavailable(self, case: Case) -> str | None:
         """What torch or the library cannot do here, as far as it is known before loading."""
         reason = torch_quantizing(case)
-        is_usual = not case.axes["compile"] and case.axes["dtype"] == "float32"
+        is_usual = not case.axes.compile and case.axes.dtype == "float32"
         if reason is not None or is_usual:
             return reason
         try:
@@ -108,9 +109,9 @@ class TransformersSubject:
         if "model_type" not in config:
             return None
         kind, head = str(config["model_type"]), head_of(case, config)
-        if case.axes["compile"] and head is not None and (reason := not_compiled(head, kind)) is not None:
+        if case.axes.compile and head is not None and (reason := not_compiled(head, kind)) is not None:
             return reason
-        if case.axes["dtype"] != "float32" and kind.startswith(_FLOAT32_ONLY):
+        if case.axes.dtype != "float32" and kind.startswith(_FLOAT32_ONLY):
             return f"{kind} runs in float32 only: transformers repeats its frames in that format"
         return None
 

@@ -63,15 +63,15 @@ class LogMelSubject(ZooSubject):
 
     def unavailable(self, case: Case) -> str | None:
         """torch has no Fourier transform in half precision on the CPU."""
-        if case.axes["dtype"] != "float32":
+        if case.axes.dtype != "float32":
             return "log-mel runs in float32 only: there is no Fourier transform in half precision on the CPU"
         return super().unavailable(case)
 
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """The front-end is the model."""
-        from speechmeter.subjects.zoo.chain import LogMel, Parts
+        from speechmeter.subjects.zoo import chain
 
-        return Parts.on_waveform(LogMel())
+        return chain.Parts.on_waveform(chain.LogMel())
 
 
 class MockingjaySubject(ZooSubject):
@@ -82,10 +82,9 @@ class MockingjaySubject(ZooSubject):
 
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On log-mel frames."""
-        from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.transformer import mockingjay
+        from speechmeter.subjects.zoo import chain, transformer
 
-        return Parts.on_log_mel(mockingjay())
+        return chain.Parts.on_log_mel(transformer.mockingjay())
 
 
 class TeraSubject(ZooSubject):
@@ -96,10 +95,9 @@ class TeraSubject(ZooSubject):
 
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On log-mel frames."""
-        from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.transformer import tera
+        from speechmeter.subjects.zoo import chain, transformer
 
-        return Parts.on_log_mel(tera())
+        return chain.Parts.on_log_mel(transformer.tera())
 
 
 class WaveEncoderSubject(ZooSubject):
@@ -110,10 +108,9 @@ class WaveEncoderSubject(ZooSubject):
     @final
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On the levelled waveform."""
-        from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.transformer import WaveEncoder
+        from speechmeter.subjects.zoo import chain, transformer
 
-        return Parts.on_waveform(WaveEncoder(), levelled=True)
+        return chain.Parts.on_waveform(transformer.WaveEncoder(), levelled=True)
 
 
 class Wav2Vec2Subject(WaveEncoderSubject):
@@ -138,10 +135,9 @@ class ApcSubject(ZooSubject):
 
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On log-mel frames."""
-        from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.recurrent import AutoregressivePredictor
+        from speechmeter.subjects.zoo import chain, recurrent
 
-        return Parts.on_log_mel(AutoregressivePredictor())
+        return chain.Parts.on_log_mel(recurrent.AutoregressivePredictor())
 
 
 class CpcSubject(ZooSubject):
@@ -153,10 +149,9 @@ class CpcSubject(ZooSubject):
 
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On the waveform as it is."""
-        from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.recurrent import ContrastivePredictor
+        from speechmeter.subjects.zoo import chain, recurrent
 
-        return Parts.on_waveform(ContrastivePredictor())
+        return chain.Parts.on_waveform(recurrent.ContrastivePredictor())
 
 
 class ConformerCtcSubject(ZooSubject):
@@ -169,7 +164,8 @@ class ConformerCtcSubject(ZooSubject):
 
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """On log-mel frames, decoded greedily."""
-        from speechmeter.subjects.zoo.chain import Parts
-        from speechmeter.subjects.zoo.conformer import ConformerCtc, greedy
+        from speechmeter.subjects.zoo import chain, conformer
 
-        return Parts.on_log_mel(ConformerCtc(vocabulary=options.get("vocabulary", 500)), decode=greedy)
+        return chain.Parts.on_log_mel(
+            conformer.ConformerCtc(vocabulary=options.get("vocabulary", 500)), decode=conformer.greedy
+        )

@@ -134,19 +134,19 @@ def test_a_device_that_is_not_there_is_named(nvml, monkeypatch, visible, device,
 
 def test_without_the_library_the_reason_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert find_nvml(Device.parse("cuda")).reason == "nvidia-ml-py is not installed: pip install speechmeter[gpu]"
+    assert find_nvml(Device.parse("cuda")).reason == "nvidia-ml-py is not installed: pip install 'speechmeter[gpu]'"
     assert "NVML measures NVIDIA GPUs, not cpu" in find_nvml(Device.parse("cpu")).reason
 
 
 def test_the_memory_meter_finds_its_process_on_the_same_device(nvml, monkeypatch):
     pytest.importorskip("torch", reason="the CUDA memory meter imports torch")
-    from speechmeter.meters.cuda_memory import _used_bytes
+    from speechmeter.meters.cuda_memory import used_bytes
 
     driver = nvml()
     processes = {2: [SimpleNamespace(pid=1, usedGpuMemory=5), SimpleNamespace(pid=os.getpid(), usedGpuMemory=7)]}
     driver.nvmlDeviceGetComputeRunningProcesses = processes.get
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-cccc3333")
-    assert _used_bytes(Device.parse("cuda:0")) == [7]
+    assert used_bytes(Device.parse("cuda:0")) == [7]
     assert driver.open == 0
 
 

@@ -79,11 +79,11 @@ def test_one_stage_is_a_model_with_axes(tmp_path):
         f"{place}:6: stage1: transformers:speech_to_text in the size of s2t_transformer_s, random weights; "
         "it is a stand-in for path best.pt, which only fairseq can read",
         f"{place}:9: max_len_a, max_len_b: random weights do not end a text, so each is as long as they allow; "
-        "--set max_new_tokens=60 gives another length",
+        "`max_new_tokens: 60` gives another length",
         f"{place}:2: dataset_path 'frames.npy' is not here: 3 synthetic examples: normal features of 100 to 1000 "
         "frames",
     )
-    assert found.source.place(("max_len_a",)) == f"{place}:9"
+    assert found.source.origin(("max_len_a",)).where == f"{place}:9"
 
 
 def test_three_stages_are_a_cascade(tmp_path):
@@ -110,8 +110,8 @@ def test_a_flag_counts_only_where_the_file_is_silent(tmp_path):
     found = translated(tmp_path, ONE, "max_len_a=9", "beam=1,7", "device=cuda", "threads=1")
     data = apply(found.source, found.overrides).data
     assert (data["max_len_a"], data["beam"], data["device"], data["threads"]) == (1.5, [1, 7], "cpu", 1)
-    unheeded = [note for note in found.notes if "not heeded" in note]
-    assert [note.split(": ")[1].split(" is ")[0] for note in unheeded] == ["--set max_len_a", "--set device"]
+    unheeded = [note for note in found.notes if "is ignored" in note]
+    assert [note.split(": ")[1].split(" is ")[0] for note in unheeded] == ["`max_len_a`", "`device`"]
     assert unheeded[0].startswith(f"{tmp_path}/bench.yaml:9: ")
 
 
@@ -121,7 +121,7 @@ def test_a_flag_reaches_the_stages_of_a_cascade_that_say_nothing(tmp_path):
     (case,) = study.cells.cases
     assert [stage.get("max_len_b") for stage in case.subject.options["stages"]] == [50, None, None]
     assert (case.axes["max_len_b"], case.axes["beam"]) == (7, 1)
-    assert any("--set beam is not heeded" in note for note in study.notes)
+    assert any("`beam` is ignored" in note for note in study.notes)
 
 
 def test_a_bound_ends_where_the_positions_end(tmp_path):

@@ -46,9 +46,9 @@ def test_every_key_finds_its_place(folder):
         "schedule": {"wait": 1, "warmup": 2, "active": 7, "repeat": 1},
     }
     assert found.notes == ()
-    assert found.source.place(("models", 0)) == f"{folder}/profile.yaml:3"
-    assert found.source.place(("models", 0, "type")) == f"{folder}/profile.yaml:4"
-    assert found.source.place(("batch", 1)) == f"{folder}/profile.yaml:7"
+    assert found.source.origin(("models", 0)).where == f"{folder}/profile.yaml:3"
+    assert found.source.origin(("models", 0, "type")).where == f"{folder}/profile.yaml:4"
+    assert found.source.origin(("batch", 1)).where == f"{folder}/profile.yaml:7"
 
 
 def test_flat_keys_are_the_same_recipe(folder):

@@ -17,23 +17,20 @@ from speechmeter.core.protocol import SearchProtocol
 from speechmeter.core.types import Measurement
 from speechmeter.report.charts import (
     against_latency,
-    arithmetic,
-    cold_start,
-    energy,
     front,
     frontier,
     grid,
-    losses,
-    machines,
+    lists,
     memory,
     modules,
     scaling,
     stages,
 )
-from speechmeter.report.charts.dots import cut
 from speechmeter.report.charts.figure import MOST_LINES, shortened, ticks, unit_of
+from speechmeter.report.charts.marks import cut
 from speechmeter.report.charts.style import CATEGORIES, TINTS, text_on
 from speechmeter.report.sources import Source, read_sources
+from speechmeter.report.views import CHARTS
 
 
 def source(records, **fields):
@@ -172,7 +169,7 @@ def test_an_unknown_word_behind_scaling_is_answered_with_those_there_are(words, 
 def test_parameters_and_flops_are_drawn_against_latency_with_every_model_named():
     models = {"front-end": 0.0, "small": 2e6, "large": 9e7, "twin": 9e7}
     records = [r for n, size in models.items() for s in (1.0, 2.0) for r in timed(n, s, [s, 2 * s], parameters=size)]
-    made = against_latency.figures(source(records), spread=True)
+    made = against_latency.figures_on_paper(source(records))
     assert [figure.title for figure in made] == ["parameters against latency", "FLOPs against latency"]
     assert {row.get("name") for row in made[0].rows} == {None, *models}
     for figure in made:
@@ -190,15 +187,15 @@ def test_names_that_would_be_on_each_other_are_in_a_legend():
         r for n in range(8) for r in timed(f"a-model-of-long-name-{n}", 1.0, [1.0 + n / 100], parameters=1e6 + n)
     ]
     records += timed("far", 1.0, [50.0], parameters=9e8)
-    figure = against_latency.figures(source(records), spread=True)[0]
+    figure = against_latency.figures_on_paper(source(records))[0]
     assert not any("name" in row for row in figure.rows)
-    alone = against_latency.figures(source(records[6:]), spread=True)[0]
+    alone = against_latency.figures_on_paper(source(records[6:]))[0]
     assert [row["name"] for row in alone.rows] == ["a-model-of-long-n…", "a-model-of-long-n…", "far"]
 
 
 def test_of_one_size_the_bars_are_drawn_and_the_title_says_which():
     records = [*timed("a", 1.0, [0.1, 0.2], parameters=1e6), *timed("b", 1.0, [0.3, 0.5], parameters=2e6)]
-    figure = against_latency.figures(source(records), spread=True)[0]
+    figure = against_latency.figures_on_paper(source(records))[0]
     assert figure.title == "parameters against latency, 1 s × 1"
     assert figure.rows[0]["low"] == pytest.approx(0.15 - stdev([0.1, 0.2]), rel=1e-5)
     assert "mean ± standard deviation of 2 samples" in figure.caption
@@ -211,20 +208,20 @@ def test_on_the_page_a_point_is_the_figure_of_its_table():
 
 
 def test_cold_start_has_three_figures_a_case():
-    (figure,) = cold_start.figures(source(report_runs.grid("alpha")))
+    (figure,) = lists.cold_start(source(report_runs.grid("alpha")))
     assert [row["series"] for row in figure.rows[:3]] == ["load", "first call", "steady call"]
     assert figure.rows[0]["value"] == 1.5
 
 
 def test_energy_is_per_hour_of_audio():
-    (figure,) = energy.figures(source(report_runs.grid("alpha")))
+    (figure,) = lists.energy(source(report_runs.grid("alpha")))
     first = next(row for row in figure.rows if row["label"].startswith("1 s × 1") and row["series"] == "net of idle")
     mean_time = 0.02 * (1.0 * 1.04 * 0.98) ** (1 / 3)
     assert first["value"] == pytest.approx(mean_time * 40 * 3600, rel=1e-4)
 
 
 def test_without_a_sensor_there_is_no_picture_of_energy():
-    assert energy.figures(source(report_runs.systems())) == []
+    assert lists.energy(source(report_runs.systems())) == []
 
 
 def test_stages_of_a_case_make_up_its_latency():
@@ -244,7 +241,7 @@ def test_the_front_marks_who_is_dominated_and_claims_nothing_where_intervals_ove
 
 
 def test_losses_are_ordered_by_time_and_absent_ones_named():
-    made = losses.figures(source(report_runs.losses()))
+    made = lists.losses(source(report_runs.losses()))
     assert [figure.title for figure in made][:2] == ["loss alone: latency", "loss alone: latency / floor"]
     assert [row["label"] for row in made[0].rows] == ["ours", "other", "absent"]
     assert made[0].rows[2]["word"] == "unavailable"
@@ -282,7 +279,7 @@ def test_memory_is_drawn_from_the_artifact_and_a_broken_one_is_passed_over(tmp_p
 
 
 def test_machines_stand_side_by_side_with_their_ratio(tmp_path):
-    (figure,) = machines.figures(read_sources(map(str, report_runs.full(tmp_path)[:2])))
+    (figure,) = lists.machines(read_sources(map(str, report_runs.full(tmp_path)[:2])))
     assert [row["series"] for row in figure.rows[:2]] == ["Some CPU 3000", "NVIDIA H200"]
     assert figure.rows[1]["ratio"].startswith("0.05 [") and figure.rows[1]["ratio"].endswith("FASTER")
     assert figure.rows[0]["ratio"] == "1"
@@ -336,16 +333,16 @@ def test_text_on_a_colour_has_a_contrast_of_at_least_four_and_a_half(colour):
 
 def test_nothing_is_drawn_of_a_case_without_figures():
     records = [make_record(make_case(), status="crashed", reason="gone")]
-    for kind in (grid, scaling, cold_start, energy, stages, front, losses, modules, memory):
-        assert list(kind.figures(source(records))) == []
-    assert machines.figures([source(records)]) == []
+    of_a_source = [chart for chart in CHARTS.values() if not chart.together]
+    assert [figure for chart in of_a_source for figure in chart.function(page=True)(source(records))] == []
+    assert lists.machines([source(records)]) == []
 
 
 def test_one_round_has_no_interval_to_draw():
     record = make_record(
         make_case(), Measurement.of(metrics.LATENCY, [0.1]), Measurement.of(metrics.LATENCY_LOAD, [1.0])
     )
-    (figure,) = cold_start.figures(source([record]))
+    (figure,) = lists.cold_start(source([record]))
     assert all(layer["mark"]["type"] != "rule" for layer in figure.spec["layer"])
 
 
@@ -358,7 +355,7 @@ def test_too_many_systems_are_drawn_and_not_compared(monkeypatch):
 
 def test_a_scatter_of_some_cases_says_so(monkeypatch):
     monkeypatch.setattr(against_latency, "_MOST_POINTS", 2)
-    made = {figure.title: figure for figure in arithmetic.figures(source(report_runs.grid("beta")))}
+    made = {figure.title: figure for figure in lists.arithmetic(source(report_runs.grid("beta")))}
     assert len(made["FLOPs against latency"].rows) == 2
     assert made["FLOPs against latency"].caption.endswith("Of 4 cases the first 2.")
 

@@ -1,6 +1,7 @@
 """Golden files of the specification of every kind of chart, each held to the schema of Vega-Lite."""
 
 import json
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -8,10 +9,11 @@ import pytest
 import report_runs
 from golden_files import check_golden
 
-from speechmeter.report.charts import arithmetic, samples
-from speechmeter.report.charts.kinds import KINDS
-from speechmeter.report.plot import figures_of
+from speechmeter.report.charts import lists
+from speechmeter.report.charts.figure import samples_strip
+from speechmeter.report.plot import chart_figures, figures_of
 from speechmeter.report.sources import read_sources
+from speechmeter.report.views import CHARTS
 
 alt = pytest.importorskip("altair", reason="altair is not installed: pip install 'speechmeter[report]'")
 GOLDEN = Path(__file__).parent / "golden"
@@ -26,14 +28,19 @@ PLOTS = ("scaling", "scaling:batch:memory", "parameters")
 """Kinds whose figure for a paper is not one of the page."""
 
 
+def _of_page(chart, sources):
+    """What only the page shows of parameters has a golden file of its own."""
+    return chart_figures(replace(chart, on_page=None), sources, page=True)
+
+
 @pytest.fixture(scope="module")
 def drawn(sources):
     """The first figures of every kind, and those of a file where they differ."""
-    made = {name: list(islice(kind.draw(sources), 6)) for name, kind in KINDS.items()}
+    made = {name: list(islice(_of_page(chart, sources), 6)) for name, chart in CHARTS.items()}
     return made | {f"plot-{kind.replace(':', '-')}": figures_of(sources[:1], kind) for kind in PLOTS}
 
 
-ALL = (*KINDS, *(f"plot-{kind.replace(':', '-')}" for kind in PLOTS))
+ALL = (*CHARTS, *(f"plot-{kind.replace(':', '-')}" for kind in PLOTS))
 
 
 def text(specs):
@@ -47,8 +54,8 @@ def test_golden(kind, drawn):
 
 
 def test_golden_of_what_only_the_page_shows(sources):
-    figures = arithmetic.figures(sources[1])
-    check_golden(GOLDEN / "page.json", text({**{f.title: f.spec for f in figures}, "samples": samples.strip()}))
+    figures = lists.arithmetic(sources[1])
+    check_golden(GOLDEN / "page.json", text({**{f.title: f.spec for f in figures}, "samples": samples_strip()}))
 
 
 @pytest.mark.parametrize("kind", ALL)

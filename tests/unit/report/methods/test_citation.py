@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import speechmeter
-from speechmeter.report.methods.citation import FILE, bibtex, citation, citation_key
+from speechmeter.report.methods.paragraph import CITATION, bibtex, citation, citation_key
 
 ROOT = Path(__file__).parents[4]
 
@@ -13,7 +13,7 @@ def test_the_file_is_that_of_this_version_and_goes_into_the_wheel():
     assert citation()["version"] == speechmeter.__version__
     assert citation()["cff-version"] == "1.2.0"
     packed = (ROOT / "pyproject.toml").read_text().partition("[tool.hatch.build.targets.wheel.force-include]")[2]
-    assert f'"{FILE}" = "speechmeter/{FILE}"' in packed.splitlines()[1]
+    assert f'"{CITATION}" = "speechmeter/{CITATION}"' in packed.splitlines()[1]
 
 
 def test_the_entry_holds_what_the_file_says():

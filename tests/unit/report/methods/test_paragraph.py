@@ -199,7 +199,7 @@ def test_formats_hold_the_same_paragraph():
 
 
 def test_a_format_for_tables_is_refused_and_so_is_an_empty_run():
-    with pytest.raises(InputError, match="methods is text, which the format csv cannot hold; choose from: table, mark"):
+    with pytest.raises(InputError, match="methods is text; the format csv holds tables only; choose from: table, mark"):
         written(methods([taken()], KNOWN), "csv")
     with pytest.raises(InputError, match="nothing to describe"):
         methods([], {})

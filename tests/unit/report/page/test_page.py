@@ -17,6 +17,7 @@ from speechmeter.report.caveats import ONE_ROUND
 from speechmeter.report.choose import tables
 from speechmeter.report.page.build import build_page, embedded, page_data
 from speechmeter.report.sources import read_sources
+from speechmeter.report.views import CHARTS
 
 
 @pytest.fixture(scope="module")
@@ -103,15 +104,10 @@ def test_every_figure_of_one_round_with_random_weights_says_both(single, several
     assert all(figure["caveats"] == [] for figure in grids["figures"] if not figure["title"].startswith("search"))
 
 
-def test_a_section_is_called_by_what_it_holds(tmp_path):
-    spoken = [make_record(make_case(seconds=s), *(
-        Measurement.of(metric, [s]) for metric in (metrics.LATENCY, metrics.MEMORY_CPU_PEAK)
-    )) for s in (1.0, 2.0)]  # fmt: skip
-    sections = page_data(read_sources([str(report_runs.write(tmp_path / "run", spoken, report_runs.CPU))]), "0")
-    assert {one["id"]: one["title"] for one in sections["sections"]}["grid"] == "Latency and memory"
-    heard = report_runs.write(tmp_path / "heard", report_runs.grid("alpha"), report_runs.CPU)
-    titles = {one["id"]: one["title"] for one in page_data(read_sources([str(heard)]), "0")["sections"]}
-    assert (titles["grid"], titles["arithmetic"]) == ("Real-time factor and memory", "Parameters and FLOPs")
+def test_the_sections_are_the_charts_in_their_order(several):
+    sections = {one["id"]: one["title"] for one in several["sections"]}
+    assert sections == {name: chart.title for name, chart in CHARTS.items()}
+    assert list(sections) == list(CHARTS)
 
 
 def test_nothing_in_the_data_can_close_its_element(sources):

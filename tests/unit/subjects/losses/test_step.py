@@ -209,5 +209,5 @@ def test_what_the_policy_does_not_hold_is_freed_before_backward(monkeypatch, kee
 
 @pytest.mark.parametrize("data", [np.zeros((2, 16000), dtype=np.float32), ("a line",), np.zeros((3, 2))])
 def test_sound_and_text_are_no_shapes(data):
-    with pytest.raises(SubjectError, match="fed shapes"):
+    with pytest.raises(SubjectError, match="needs shapes"):
         step.sizes_of(Batch(data=data, items=2))
