@@ -78,9 +78,8 @@ def operator_calls(record: Record, scope: str) -> float | None:
     return None if row is None or "calls" not in row.notes else float(row.notes["calls"])
 
 
-def recomputed_share(record: Record) -> float | None:
-    """The share of the backward pass's arithmetic that repeats forward work; None where nothing is repeated."""
-    backward = record.find(metrics.FLOPS_BACKWARD.id)
+def recomputed_share(backward: Measurement | None) -> float | None:
+    """The share of a backward pass's arithmetic that repeats forward work; None where nothing is repeated."""
     if backward is None or not any(backward.notes.get("recompute", ())):
         return None
     return float(sum(backward.notes["recompute"]) / sum(backward.values))

@@ -75,7 +75,7 @@ def _how_counted(found: Measurement, backward: Measurement | None) -> list[str]:
     texts += [notes["another input"]] if "another input" in notes else []
     if backward is not None and backward.notes.get("attention"):
         texts.append(f"attention backward: {', '.join(backward.notes['attention'])}")
-    again = recomputed_share(record)
+    again = recomputed_share(backward)
     if again is not None:
         texts.append(f"{again:.0%} of the backward pass repeats forward work")
     return texts
