@@ -23,7 +23,7 @@ _LARGEST_BYTES = 20 * 2**20
 
 
 class EarlierRuns:
-    """The runs beside two that are compared, where both are in one folder. Read when they are first asked for."""
+    """The other runs in the folder of two that are compared; none if these are in two folders. Read lazily."""
 
     def __init__(self, base: Path, new: Path) -> None:
         same = base.resolve().parent == new.resolve().parent

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.other_content import other_content
+from speechmeter.core.batches import other_content
 from speechmeter.core.types import Case, Measurement
 from speechmeter.engine.session import LOAD, LoadedSession
 from speechmeter.meters.latency import StageClock

@@ -136,7 +136,7 @@ def turn() -> Iterator[None]:
 
 @contextmanager
 def working_in(folder: Path) -> Iterator[None]:
-    """The working directory while it lasts: paths in records then start at the same place in every session."""
+    """Change the working directory, so that paths in records have the same start in every session."""
     before = Path.cwd()
     os.chdir(folder)
     try:
