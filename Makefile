@@ -16,11 +16,11 @@ $(VENV)/ready: pyproject.toml constraints.txt
 bench: $(VENV)/ready  ## the built-in tour: tables on the screen, a run directory under runs/ with report.html in it
 	$(BIN)/speechmeter run
 
-test: $(VENV)/ready  ## about 15 minutes on 2 cores
+test: $(VENV)/ready  ## 6 minutes on 2 idle cores
 	$(BIN)/python -m pytest -m 'not campaign' -n 2 --dist loadfile
 
-campaign: $(VENV)/ready wheels  ## the long versions, under 40 minutes
-	$(BIN)/python -m pytest -m campaign
+campaign: $(VENV)/ready wheels  ## the long versions, 20 minutes on 2 idle cores
+	$(BIN)/python -m pytest -m campaign -n 2 --dist loadfile
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -63,10 +63,10 @@ class RayNodes:
         """The process of a node on which all others of it depend."""
         return next(pid for pid in self.alive() if self._is(pid, "raylet/raylet", name))
 
-    def bench(self, name: str) -> int:
+    def worker(self, name: str) -> int:
         """The worker process that holds a node's device; waits until there is one."""
         above = self.raylet(name)
-        return until(lambda: next((pid for pid in children(above) if command_of(pid).startswith("ray::Bench")), None))
+        return until(lambda: next((pid for pid in children(above) if command_of(pid).startswith("ray::Worker")), None))
 
     def alive(self) -> list[int]:
         """All processes of the cluster and of what runs on it.

@@ -46,10 +46,18 @@ BREAKAGES = {
 }
 
 
+FEWER_TURNS = (
+    "import sys\n"
+    "if 'selftest' in sys.orig_argv:\n"  # each turn takes three seconds of matrix products
+    "    from speechmeter.api import selftest\n"
+    "    selftest._BY_TURNS = 3\n"
+)
+
+
 def plant(folder: Path, broken: list[str]) -> str:
     """Write the breakages into a folder; the PYTHONPATH on which it stands first."""
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text("".join(BREAKAGES[name] for name in broken))
+    (folder / "sitecustomize.py").write_text(FEWER_TURNS + "".join(BREAKAGES[name] for name in broken))
     before = os.environ.get("PYTHONPATH")
     return os.pathsep.join([str(folder), *([before] if before else [])])
 

@@ -17,7 +17,7 @@ from ray_nodes import children, command_of, ray_nodes, until
 pytest.importorskip("ray")
 pytestmark = pytest.mark.campaign
 
-CASES = 60
+CASES = 40
 SECONDS = ",".join(f"{(n + 1) / 10:g}" for n in range(CASES))
 ARGS = ["run", "--model", "python:fakes.py:slow", "--seconds", SECONDS, "--meters", "latency", "--rounds", "1",
         "--cores", "1", "--threads", "1", "--set", "warmup=0", "--set", "samples=3", "--set", "min_samples=3",
@@ -59,15 +59,15 @@ def test_a_sweep_survives_the_loss_of_a_worker_a_node_and_its_driver(workshop):
             return lambda: driver.poll() is not None or len(records_in(workshop)) >= count
 
         driver = started(workshop, nodes.environ, *args)
-        until(reached(8), 120)
-        os.kill(nodes.bench("node-b"), signal.SIGKILL)
-        until(reached(20), 120)
+        until(reached(6), 120)
+        os.kill(nodes.worker("node-b"), signal.SIGKILL)
+        until(reached(14), 120)
         driver.kill()
         driver.wait()
         before = records_in(workshop)
         until(lambda: not measuring(nodes), 30)
         driver = started(workshop, nodes.environ, *args)
-        until(reached(len(before) + 12), 120)
+        until(reached(len(before) + 8), 120)
         os.kill(nodes.raylet("node-b"), signal.SIGKILL)
         assert driver.wait(180) == 0, (workshop / "stderr.txt").read_text()[-2000:]
         records = records_in(workshop)

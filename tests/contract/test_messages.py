@@ -65,14 +65,7 @@ def flags_in(tree: ast.Module) -> list[str]:
     return [text for text in given if OURS.search(OTHER_PROGRAMS.sub("", text))]
 
 
-NOT_YET_CONVERTED = {
-    "analysis/assumed.py", "core/files.py", "core/naming.py", "plan/build.py", "plan/foreign/speechbrain_profile.py",
-    "plan/overrides.py", "report/absent.py", "report/charts/kinds.py", "report/charts/scaling.py", "report/choose.py",
-    "report/growth.py", "report/methods/paragraph.py", "report/modules.py", "report/operators.py", "report/plot.py",
-    "store/lines.py", "store/merge.py", "store/run_dir.py", "subjects/hub.py", "workloads/manifests/formats.py",
-    "workloads/manifests/write.py", "workloads/shapes/file.py", "workloads/shapes/from_list.py",
-    "workloads/shapes/table.py",
-}  # fmt: skip
+NOT_YET_CONVERTED = {"analysis/assumed.py"}
 
 
 def test_no_error_names_a_flag_where_a_key_would_do():

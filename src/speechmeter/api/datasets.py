@@ -50,7 +50,9 @@ def subsets(
     number = int(channel) if channel.isdecimal() else channel
     if isinstance(number, str) and number != MIX:
         raise InputError(f"must be mix or a number counted from 0, not {channel!r}", key="channel")
-    files = [output if output is None or len(picks) == 1 else _named(output, how) for how in picks]
+    files = [output] * len(picks)
+    if output is not None and len(picks) > 1:  # `set.npy` becomes `set-shortest.npy`, and so on
+        files = [output.with_name(f"{output.stem}-{how}{output.suffix}") for how in picks]
     for named in filter(None, files):
         check_format(named)
         for path in (named, *companions(named)):
@@ -62,11 +64,6 @@ def subsets(
         for how in picks
     ]
     return list(zip(choices, files, strict=True))
-
-
-def _named(output: Path, how: str) -> Path:
-    """`set.npy` as `set-shortest.npy`."""
-    return output.with_name(f"{output.stem}-{how}{output.suffix}")
 
 
 def write_subset(found: Selection, choice: Choice, output: Path) -> list[Path]:

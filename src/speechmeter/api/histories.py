@@ -195,17 +195,15 @@ def _series(groups: Sequence[_Group], name: str, machine: str, min_effect: float
     points = list(_points(groups, metric, notes))
     measured = {point.run for point in points}
     failed = [group for group in groups if group.failure and group.run not in measured]
-    notes += [_failed_note(failed, len({group.run for group in groups}))] if failed else []
+    if failed:
+        count, latest = len({group.run for group in failed}), max(failed, key=lambda group: group.started)
+        runs = counted(len({group.run for group in groups}), "run")
+        notes.append(f"failed: {count} of {runs} of {latest.case.label}, last {latest.run}: {latest.failure}")
     if points:
         failures = [
             Failure(run=group.run, started=group.started, facts=group.facts, reason=group.failure) for group in failed
         ]
         yield series_of(case, metric, machine, points, min_effect, failures)
-
-
-def _failed_note(failed: Sequence[_Group], runs: int) -> str:
-    count, last = len({group.run for group in failed}), max(failed, key=lambda group: group.started)
-    return f"failed: {count} of {counted(runs, 'run')} of {last.case.label}, last {last.run}: {last.failure}"
 
 
 def _points(groups: Sequence[_Group], metric: Metric, notes: list[str]) -> Iterator[Point]:

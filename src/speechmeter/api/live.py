@@ -83,7 +83,7 @@ def measure(
             fix=plugins.nearest(min(unknown), [*_PROTOCOL, "threads"]),
         )
     live = _Live(subject, inputs, audio_seconds)
-    case = _case(live, name or _name(subject), tuple(meters), axes)
+    case = _case(live, name or str(getattr(subject, "__name__", type(subject).__name__)), tuple(meters), axes)
     with _threads(case.axes.threads):
         outcome = measure_here(case, live, live, [plugins.meter(meter) for meter in meters], _WHY)
     return Result(
@@ -118,7 +118,8 @@ class _Live:
         self._audio_s = audio_s
         self._torch = sys.modules.get("torch")
         self.is_module = self._torch is not None and isinstance(call, self._torch.nn.Module)
-        self.tensors = [t for t in _flat(inputs) if self._torch is not None and isinstance(t, self._torch.Tensor)]
+        flat = inputs.values() if isinstance(inputs, dict) else inputs if isinstance(inputs, tuple) else [inputs]
+        self.tensors = [one for one in flat if self._torch is not None and isinstance(one, self._torch.Tensor)]
 
     def installed(self) -> Installed:
         return Installed()
@@ -172,22 +173,12 @@ def _case(live: _Live, name: str, meters: tuple[str, ...], axes: Mapping[str, An
     )
 
 
-def _name(subject: Any) -> str:
-    return str(getattr(subject, "__name__", type(subject).__name__))
-
-
 def _apply(call: Callable[..., Any], inputs: Any) -> Any:
     if isinstance(inputs, dict):
         return call(**inputs)
     if isinstance(inputs, tuple):
         return call(*inputs)
     return call(inputs)
-
-
-def _flat(inputs: Any) -> list[Any]:
-    if isinstance(inputs, dict):
-        return list(inputs.values())
-    return list(inputs) if isinstance(inputs, tuple) else [inputs]
 
 
 @contextmanager

@@ -183,7 +183,7 @@ def _check_machine(case: Case, limits: Limits, run: Path) -> None:
 
 
 def _compared(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
-    """The metrics to compare: those asked for, all of which the record must have, else the usual ones."""
+    """The metrics to compare: those that are named, all of which the record must have, else the usual ones."""
     label = group[0].case.label
     lacking = [name for name in asked if not _has(group, name)]
     if lacking:

@@ -29,9 +29,9 @@ from speechmeter.subjects import known
 State = Literal["passed", "failed", "not checked"]
 _MIB = 2.0**20
 _BY_TURNS = 6
-"""Peaks and their truth cannot be clocked in the same moment: both are taken so often, and the best are compared."""
+"""Peaks and their truth cannot be timed at once: each is measured this many times, and the best are compared."""
 _REPEATS = 2
-"""So often a failed check is made again."""
+"""How often a failed check is repeated."""
 _NO_TORCH = "torch is not installed: pip install 'speechmeter[torch]'"
 
 
@@ -58,7 +58,7 @@ class Finding:
 
     @property
     def state(self) -> State:
-        """A meter that cannot be had here was not checked; one that gave no reading without a reason failed."""
+        """`not checked` if the meter is not available here; `failed` also if it has neither reading nor reason."""
         if self.error is None or self.tolerance is None:
             return "not checked" if self.excuse else "failed"
         return "passed" if abs(self.error) <= self.tolerance else "failed"

@@ -20,7 +20,7 @@ from speechmeter.launch.executors import THIS, all_exact
 from speechmeter.launch.offline import offline
 from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.schedule import Forecast, Sweep, earlier_walls, forecast, pending
-from speechmeter.plan.overrides import Override, from_flag, from_models, from_set
+from speechmeter.plan.source import Override, from_flag, from_models, from_set
 from speechmeter.plan.study import Study, study_from_file, study_from_flags, study_of_run, tour
 from speechmeter.store.run_dir import RunDir, is_free, is_run, new_run
 
@@ -106,7 +106,7 @@ def remarks(study: Study, options: Options) -> list[str]:
 
 
 def changed_data(study: Study, options: Options) -> list[str]:
-    """What a resumed run would measure anew because a list, folder or file is not what it was, in a line each."""
+    """What a resumed run would measure again because a list, folder or file changed, in a line each."""
     if not options.resume or options.output is None or not is_run(options.output):
         return []
     planned = {case.id: case for case in study.cells.cases}
@@ -294,7 +294,7 @@ def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _check_same_interpreters(output: Path, *, two: bool) -> None:
-    """Cases of one interpreter and of two are other cases, whatever the plan says."""
+    """Cases of one interpreter and of two differ, even if the plan is the same."""
     measured = [record for record in RunDir(output).records() if record.status != "skipped"]  # those are of neither
     if measured and not any((VARIANT in record.case.axes) is two for record in measured):
         begun, fix = ("without", "leave it out") if two else ("with", "add it")

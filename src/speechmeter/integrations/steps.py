@@ -1,4 +1,4 @@
-"""What callbacks of training loops share: steps told one by one, by somebody who has no `with` around them."""
+"""What callbacks of training loops share: each step is announced by a call, without a `with` around it."""
 
 from __future__ import annotations
 

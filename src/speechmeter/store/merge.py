@@ -16,9 +16,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.bounded import MIB, read_bytes
-from speechmeter.core.drafts import draft_folder
 from speechmeter.core.errors import RunDirError, StoreError
+from speechmeter.core.files import MIB, draft_folder, read_bytes
 from speechmeter.core.types import Record
 from speechmeter.store.artifacts import artifacts_of, copy_artifacts, own_name
 from speechmeter.store.lines import write_lines
@@ -77,7 +76,12 @@ class Gathered:
             own = [record for record in fresh if record.host == host]
             taken = next((record for record in own if (record.key, name) in self.by_key), None)
             if taken is not None and (host in known or _may_be_one_machine(here, own)):
-                raise _contradiction(taken, self.origins[taken.key, name], run)
+                raise RunDirError(
+                    f"{self.origins[taken.key, name].path} and {run.path} both hold round {taken.round} of "
+                    f"{taken.case.label} ({taken.case.id}) on {host or 'an unnamed host'}, with different content",
+                    where=str(run.path),
+                    fix="leave out one of the two; to compare two runs of one machine, use `speechmeter compare`",
+                )
             apart = taken is not None or (host not in known and _measured_elsewhere(here, own))
             names[host] = self._free(f"{host} ({run.path.resolve().name})") if apart else name
         return names
@@ -127,15 +131,6 @@ def _content(record: Record) -> str:
     """A hash of what was measured: everything but the order within the run and the names of host and lane."""
     data = {key: value for key, value in record.to_json().items() if key not in ("sequence", "host", "lane")}
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
-
-
-def _contradiction(record: Record, first: RunDir, second: RunDir) -> RunDirError:
-    return RunDirError(
-        f"{first.path} and {second.path} both hold round {record.round} of {record.case.label} "
-        f"({record.case.id}) on {record.host or 'an unnamed host'}, with different content",
-        where=str(second.path),
-        fix="leave out one of the two; to compare two runs of one machine, use `speechmeter compare`",
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

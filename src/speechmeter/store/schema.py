@@ -82,10 +82,6 @@ def _number(value: Any) -> bool:
     return type(value) in _NUMBERS and -_LARGEST < value < _LARGEST
 
 
-def _flag(value: Any) -> bool:
-    return type(value) is bool
-
-
 def _texts(value: Any) -> bool:
     return type(value) is list and all(map(_text, value))
 
@@ -107,22 +103,19 @@ def _wholes(value: Any) -> bool:
     return type(value) is list and all(map(_whole, value))
 
 
-def _scalar(value: Any) -> bool:
-    return type(value) in _SCALARS and (type(value) not in _NUMBERS or _number(value))
-
-
 def _mapping(value: Any) -> bool:
     return type(value) is dict
 
 
-def _scalars(value: Any) -> bool:
-    return type(value) is dict and all(map(_scalar, value.values()))
-
-
 def _axes(value: Any) -> bool:
-    if not _scalars(value) or not all(value.get(name) is None or _number(value[name]) for name in _COUNTED):
+    if type(value) is not dict or not _SCALARS.issuperset(map(type, value.values())):
         return False
-    return all(type(one) is not int or -(2**63) <= one < 2**63 for one in value.values())
+    if not all(value.get(name) is None or _number(value[name]) for name in _COUNTED):
+        return False
+    return all(
+        (type(one) is not float or _number(one)) and (type(one) is not int or -(2**63) <= one < 2**63)
+        for one in value.values()
+    )
 
 
 def _parts(value: Any) -> bool:
@@ -189,7 +182,7 @@ _MEASUREMENT: Mapping[str, Kind] = {
     "unavailable": _maybe(_text),
 }  # fmt: skip
 _NOTES: Mapping[Note, Kind] = {
-    Note.TEXT: _text, Note.TEXTS: _texts, Note.TEXT_EACH: _texts, Note.FLAG: _flag,
+    Note.TEXT: _text, Note.TEXTS: _texts, Note.TEXT_EACH: _texts, Note.FLAG: lambda value: type(value) is bool,
     Note.WHOLE: _whole, Note.WHOLE_EACH: _wholes, Note.NUMBER: _number, Note.NUMBER_OR_NONE: _maybe(_number),
     Note.NUMBERS: lambda value: _number(value) or _numbers(value), Note.NUMBER_EACH: _numbers,
     Note.MAPPING: _mapping, Note.ROWS: _rows, Note.PARTS_EACH: _parts, Note.LABELS_EACH: _labels,

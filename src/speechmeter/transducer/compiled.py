@@ -36,7 +36,7 @@ ONE, NONE = np.float32(1), np.float32(0)
 
 
 def _jit(**options: Any) -> Callable[[Function], Function]:
-    """Compile on first use and keep the result on disk, where there is a place to keep it."""
+    """Compile on first use and keep the result on disk, where numba may write."""
 
     def compiled(function: Function) -> Function:
         try:

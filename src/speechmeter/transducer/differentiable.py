@@ -1,4 +1,4 @@
-"""The two places where the lattice meets torch's differentiation: losses of rows, and losses of cells."""
+"""The two functions that join the lattice to torch's differentiation: losses of rows, and losses of cells."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class LossOfRows(torch.autograd.Function):  # type: ignore[misc]
         if not ctx.needs_input_grad[0]:
             return losses_of(engine.log_likelihood(blank, emit, rows.sizes), options)
         likelihood, *uses = engine.posteriors(blank, emit, rows.sizes)
-        if rows.places is not None:
-            uses = [use.gather(2, rows.places) for use in uses]
+        if rows.state_of is not None:
+            uses = [use.gather(2, rows.state_of) for use in uses]
         if options.fastemit:
             uses[1] = uses[1] * (1.0 + options.fastemit)
         ctx.save_for_backward(logits, *uses)
@@ -99,8 +99,8 @@ def delay(emit: torch.Tensor, sizes: Sizes, options: Options) -> None:
 
 
 def _spread(cells: torch.Tensor, rows: Rows) -> torch.Tensor:
-    """Return the cells at their places in the whole lattice, -inf elsewhere."""
-    if rows.places is None:
+    """Return the cells at their states in the whole lattice, -inf elsewhere."""
+    if rows.state_of is None:
         return cells
     whole = cells.new_full((*cells.shape[:2], rows.sizes.padded_labels + 1), -torch.inf)
-    return whole.scatter_(2, rows.places, cells)
+    return whole.scatter_(2, rows.state_of, cells)

@@ -64,9 +64,9 @@ def take_states(predictor: torch.Tensor, starts: torch.Tensor, states: int = 5) 
     """
     check_scores("predictor", predictor, ("B", "U + 1", "C"))
     width = range_width(states, predictor.shape[1])
-    places = places_of(starts, width, predictor.shape[1])
+    kept = states_of(starts, width, predictor.shape[1])
     utterance = torch.arange(len(predictor), device=predictor.device).view(-1, 1, 1)
-    return predictor[utterance, places]
+    return predictor[utterance, kept]
 
 
 def pruned_rnnt_loss(
@@ -114,7 +114,7 @@ def pruned_rnnt_loss(
         width=width,
         blank=check_blank(blank, vocabulary),
         normalise=fused_log_softmax,
-        places=places_of(starts.to(logits.device), width, padded_labels + 1),
+        state_of=states_of(starts.to(logits.device), width, padded_labels + 1),
     )
     kind = kind_of_losses(reduction, logits)
     options = Options(clamp=float(clamp), fastemit=fastemit, delay_penalty=delay_penalty, kind=kind)
@@ -129,7 +129,7 @@ def range_width(states: int, all_states: int) -> int:
     return min(states, all_states)
 
 
-def places_of(starts: torch.Tensor, width: int, all_states: int) -> torch.Tensor:
+def states_of(starts: torch.Tensor, width: int, all_states: int) -> torch.Tensor:
     """Return the states of each range, (B, T, S); starts in the padding are brought inside."""
     offsets = torch.arange(width, device=starts.device)
     return starts.to(torch.int64).clamp(0, all_states - width).unsqueeze(-1) + offsets

@@ -31,7 +31,7 @@ Cells = tuple[torch.Tensor, torch.Tensor]
 class Rows:
     """Which rows are real, what each can emit, and how they are read.
 
-    `width` is the rows of a frame, padding included. `places` (B, T, width) says which state of the lattice a row
+    `width` is the rows of a frame, padding included. `state_of` (B, T, width) says which state of the lattice a row
     stands for; None where row s stands for state s. `packed` rows are the real ones alone, one after another, (N, V).
     """
 
@@ -40,14 +40,14 @@ class Rows:
     width: int
     blank: int
     normalise: bool
-    places: torch.Tensor | None = None
+    state_of: torch.Tensor | None = None
     packed: bool = False
 
     @cached_property
     def labels(self) -> torch.Tensor:
         """The label that each row's cell can emit, int64 of shape (B, T, width); -1 for none."""
         labels = next_labels(self.targets, self.sizes).unsqueeze(1).expand(-1, self.sizes.padded_frames, -1)
-        return labels if self.places is None else labels.gather(2, self.places)
+        return labels if self.state_of is None else labels.gather(2, self.state_of)
 
     @cached_property
     def starts(self) -> torch.Tensor:

@@ -92,57 +92,55 @@ def read_batches(choice: Choice, *, batch: int, batch_s: float | None = None, so
     """All usable items of a choice, batched. Each item is read once here, so that lengths are true, and again when its
     batch is asked for, unless it was kept.
     """
-    store = _Store(_KEPT_BYTES)
-    selection = select(choice, keep=lambda index, data: store.put(("item", index), data, data.nbytes))
+    kept: dict[int, Any] = {}
+    room = _KEPT_BYTES
+
+    def keep(index: int, data: Any) -> None:
+        nonlocal room
+        if data.nbytes <= room:
+            kept[index] = data
+            room -= data.nbytes
+
+    selection = select(choice, keep=keep)
     groups = grouped([item.seconds for item in selection.items], batch=batch, batch_s=batch_s, sort=sort)
-    return _ReadBatches(selection, groups, choice.taste, store)
-
-
-class _Store:
-    """Arrays and batches by name, up to a number of bytes.
-
-    The first ones stay: passes go round, so an eviction would remove what is wanted next.
-    """
-
-    def __init__(self, most_bytes: int) -> None:
-        self._left = most_bytes
-        self._kept: dict[Any, tuple[Any, int]] = {}
-
-    def put(self, name: Any, value: Any, size: int) -> None:
-        if size <= self._left and name not in self._kept:
-            self._kept[name] = (value, size)
-            self._left -= size
-
-    def get(self, name: Any) -> Any:
-        return self._kept.get(name, (None, 0))[0]
-
-    def drop(self, name: Any) -> None:
-        self._left += self._kept.pop(name, (None, 0))[1]
+    return _ReadBatches(selection, groups, choice.taste, kept, room)
 
 
 class _ReadBatches(Batches):
-    """Batches whose sound is read when they are asked for, and kept where there is room."""
+    """Batches whose sound is read when they are asked for, and kept where there is room.
 
-    def __init__(self, selection: Selection, groups: Sequence[tuple[int, ...]], taste: Taste, store: _Store) -> None:
+    What was kept first stays: passes go round, so an eviction would remove what is wanted next.
+    """
+
+    def __init__(
+        self,
+        selection: Selection,
+        groups: Sequence[tuple[int, ...]],
+        taste: Taste,
+        kept_items: dict[int, Any],
+        room: int,
+    ) -> None:
         self.left_out, self.notes = selection.left_out, selection.notes
-        self._items, self._groups, self._taste, self._store = selection.items, groups, taste, store
+        self._items, self._groups, self._taste = selection.items, groups, taste
+        self._kept_items, self._room = kept_items, room
+        self._kept: dict[int, Batch] = {}
 
     def __len__(self) -> int:
         return len(self._groups)
 
     def one(self, index: int) -> Batch:
         """The batch, kept from before or read now."""
-        kept: Batch | None = self._store.get(("batch", index))
-        if kept is not None:
-            return kept
-        group = self._groups[index]
-        arrays = [self._store.get(("item", item)) for item in group]
-        batch = self._batch(
-            index, [self._read(item) if array is None else array for item, array in zip(group, arrays, strict=True)]
-        )
-        for item in group:
-            self._store.drop(("item", item))
-        self._store.put(("batch", index), batch, batch.data.nbytes)
+        if index in self._kept:
+            return self._kept[index]
+        arrays = []
+        for item in self._groups[index]:  # from here on the batch is kept in place of its items
+            array = self._kept_items.pop(item, None)
+            self._room += 0 if array is None else array.nbytes
+            arrays.append(self._read(item) if array is None else array)
+        batch = self._batch(index, arrays)
+        if batch.data.nbytes <= self._room:
+            self._kept[index] = batch
+            self._room -= batch.data.nbytes
         return batch
 
     def outlines(self) -> Iterator[Batch]:

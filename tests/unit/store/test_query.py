@@ -143,14 +143,14 @@ def test_a_run_without_records_is_empty(tmp_path):
         ("run[!9]", "run1"), ("it's [odd] *", "it's o x"), ("run\\1", "run1"), ("key=value", "run1"), ("~", "run1"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("table", ["records", "measurements", "estimates", "environments"])
-def test_the_name_of_a_folder_is_no_pattern_and_no_column(tmp_path, name, other, table):
+def test_the_name_of_a_folder_is_no_pattern_and_no_column(tmp_path, name, other):
     write(tmp_path / other, measured(1.0, [0.1], name="of another run"))
     path = write(tmp_path / name, measured(1.0, [0.2], name="own"))
     (tmp_path / name / "nested").mkdir()
-    assert query([path], f"SELECT DISTINCT run FROM {table}").rows == ((name,),)
-    if table != "environments":
-        assert query([path], f"SELECT DISTINCT subject FROM {table}").rows == (("own",),)
+    for table in TABLES:
+        assert query([path], f"SELECT DISTINCT run FROM {table}").rows == ((name,),)
+        if table != "environments":
+            assert query([path], f"SELECT DISTINCT subject FROM {table}").rows == (("own",),)
     with (path / "records.jsonl").open("a") as file:
         file.write('{"torn"')
     assert query([path], "SELECT DISTINCT subject FROM records").rows == (("own",),)
@@ -316,7 +316,7 @@ def test_an_export_holds_what_the_query_gives(run, tmp_path, suffix):
 def test_an_export_keeps_what_stands_there_and_leaves_nothing_half_written(run, tmp_path):
     output = tmp_path / "x.csv"
     output.write_text("mine")
-    with pytest.raises(InputError, match="--force"):
+    with pytest.raises(InputError, match="`force`"):
         export([run], "SELECT * FROM records", output)
     with pytest.raises(InputError):
         export([run], "SELECT nothing FROM records", output, force=True)

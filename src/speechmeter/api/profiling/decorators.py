@@ -119,7 +119,7 @@ class _Addition:
         self.changes = changes
 
     def __call__(self, decorated: Any) -> Any:
-        """Decorate: tell the `profile` inside, or leave word for the one outside."""
+        """Decorate: change the `profile` inside, or leave the change for the one outside to find."""
         taking: Taking | None = getattr(decorated, wrapped.TAKING, None)
         if taking is not None:
             taking.options = replace(taking.options, **self.changes)

@@ -16,7 +16,7 @@ Phase = Literal["wait", "warmup", "active", "done"]
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Which steps are recorded: `skip_first` steps pass, then so many times `wait` steps pass, `warmup` steps run
+    """Which steps are recorded. `skip_first` steps pass; then, `repeat` times, `wait` steps pass, `warmup` steps run
     under a profiler whose findings are dropped, and `active` steps are recorded.
 
     The first step is not recorded by default: it pays for what happens once.
@@ -110,7 +110,7 @@ class Options:
 
 PLAIN = Options()
 ANALYST = Options(memory=True, python_stacks=True, flops=True, schedule=Schedule(warmup=2))
-"""Everything. The second step counts FLOPs, so that the first can stand in where no other ran."""
+"""Everything. The second step counts FLOPs, so that the first can be used if no other ran."""
 OPTIMISER = Options(memory=True)
 """Memory and modules."""
 
@@ -172,7 +172,7 @@ def options_from(base: Options, given: Mapping[str, Any]) -> Options:
 
 
 def export_from(found: Mapping[str, Any]) -> Export:
-    """The files that are asked for by words of `export`."""
+    """The files to write, from options of `export`."""
     chosen = {word: found[word] for word in EXPORT_WORDS if word in found}
     return Export(**{**chosen, "folder": Path(chosen["folder"]) if "folder" in chosen else None})
 

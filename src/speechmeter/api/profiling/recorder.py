@@ -101,7 +101,7 @@ class Recorder:
             self._running = self._open.enter_context(_Running(self.options, self.roots, cold=cold, cuda=self._on_gpu))
 
     def _take_turn(self, until: ExitStack) -> bool:
-        """Whether no other profiler is running. Torch sees one of its own thread alone; a second one is fatal."""
+        """Whether no other profiler is running. Torch sees only those of this thread; a second one is fatal."""
         if torch.autograd._profiler_enabled() or not _one_at_a_time.acquire(blocking=False):
             self.refused[self._kind] = "another profiler was running, and torch has one at a time"
             return False

@@ -66,7 +66,14 @@ class Speechmeter:
         named = case_name(self._test, self._settings.root)
         run: Run | None = None
         try:
-            _check_arguments(name, plan)
+            if not isinstance(name, str | None):
+                raise InputError(
+                    f"a name must be a text, not {name!r}", where="argument 'name'", fix="such as name='encoder'"
+                )
+            for key in plan:
+                if key in _REFUSED:
+                    reason, fix = _REFUSED[key]
+                    raise InputError(reason, where=f"argument {key!r}", fix=fix)
             named = case_name(self._test, self._settings.root, name)
             asked = asked_by(self._test.node.iter_markers(MARK))
             run = self._measured(subject, self._unique(named), asked, plan)
@@ -114,16 +121,6 @@ class Speechmeter:
             pytest.skip("; ".join(lines))
 
 
-def _check_arguments(name: Any, plan: Mapping[str, Any]) -> None:
-    """Raise InputError for a name that is not a text, and for keys of a plan that make no sense in a test."""
-    if not isinstance(name, str | None):
-        raise InputError(f"a name must be a text, not {name!r}", where="argument 'name'", fix="such as name='encoder'")
-    for key in plan:
-        if key in _REFUSED:
-            reason, fix = _REFUSED[key]
-            raise InputError(reason, where=f"argument {key!r}", fix=fix)
-
-
 @contextmanager
 def turn() -> Iterator[None]:
     """Wait for the measurements of other workers and sessions of this user. The lock ends with the process."""
@@ -139,7 +136,7 @@ def turn() -> Iterator[None]:
 
 @contextmanager
 def working_in(folder: Path) -> Iterator[None]:
-    """The working directory while it lasts: paths in records then start at the same place in every session."""
+    """Change the working directory, so that paths in records have the same start in every session."""
     before = Path.cwd()
     os.chdir(folder)
     try:

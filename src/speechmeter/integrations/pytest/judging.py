@@ -32,7 +32,7 @@ _NO_BASELINE = (
 
 
 Judge = Callable[[Path, Settings, Asked], Iterator["Finding"]]
-"""From a run, the settings and what is asked for to the findings."""
+"""Makes findings of a run, the settings and what the marker asks for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +225,7 @@ def _others(side: Selection) -> float:
 
 
 def _baseline(part: Path, new: Selection, settings: Settings) -> Selection:
-    """The rounds of this very subject on the other side. Raises SpeechmeterError where there are none."""
+    """The rounds of the same subject in the baseline. Raises SpeechmeterError where there are none."""
     if settings.baseline_python:
         return select(f"{part}@{VARIANT}={BASELINE}")
     if settings.baseline is None:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.drafts import draft_folder
 from speechmeter.core.errors import RunDirError, SpeechmeterError
+from speechmeter.core.files import draft_folder
 from speechmeter.core.types import Record
 from speechmeter.integrations.pytest.settings import Settings
 from speechmeter.store.lines import write_lines
@@ -76,7 +76,7 @@ def _write(baseline: RunDir, records: Iterable[Record], environments: Iterable[M
     """Environments first: those of old records are among them, so that the folder is whole at any moment."""
     try:
         baseline.path.mkdir(parents=True, exist_ok=True)
-        for skipped in baseline.skipped:  # what is written anew is without them
+        for skipped in baseline.skipped:  # the new file is written without them
             shutil.copyfile(skipped.path, skipped.path.with_name(f"{skipped.path.name}.damaged"))
         with draft_folder(baseline.path) as folder:
             draft = RunDir(folder)

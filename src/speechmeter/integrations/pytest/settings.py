@@ -68,9 +68,11 @@ def read_settings(config: pytest.Config) -> Settings:
     if update and (baseline is None or python):
         fix = "leave out --speechmeter-baseline-python" if python else "name it with --speechmeter-baseline RUN"
         raise pytest.UsageError(f"--speechmeter-update-baseline: there is no run to update; {fix}")
+    # others may begin in the same second, so the folder has a name of its own; it is made with the first record
+    store, name = _path(config, "store") or config.rootpath, f"{datetime.now():%Y%m%d-%H%M%S}-pytest-{uuid4().hex[:8]}"
     settings = Settings(
         root=config.rootpath,
-        run=Path(getattr(config, "workerinput", {}).get(_RUN) or _new_run(config)),
+        run=Path(getattr(config, "workerinput", {}).get(_RUN) or store / name),
         baseline=baseline,
         baseline_python=python,
         update_baseline=update,
@@ -95,9 +97,3 @@ def _path(config: pytest.Config, name: str) -> Path | None:
     if given:
         return config.invocation_params.dir / str(given)
     return config.rootpath / str(stored) if stored else None
-
-
-def _new_run(config: pytest.Config) -> Path:
-    """A folder of this session alone, since others may begin in the same second. It is made with the first record."""
-    store = _path(config, "store") or config.rootpath
-    return store / f"{datetime.now():%Y%m%d-%H%M%S}-pytest-{uuid4().hex[:8]}"

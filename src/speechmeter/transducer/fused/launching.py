@@ -16,7 +16,7 @@ from triton.runtime import driver
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 SPECIALISED = ("size", "vocabulary")
-"""The numbers that kernels are compiled for; all others stand in their `do_not_specialize`."""
+"""The numbers that kernels are compiled for; all others are in their `do_not_specialize`."""
 FIRST = "first"
 LARGEST_INT32 = 2**31 - 1
 _ALIGNMENT = 16
@@ -46,14 +46,14 @@ class Launch:
 
     def _launch(self, first: int) -> None:
         compiled = _compiled.get(self._key)
-        place = _signatures[id(self._kernel)].first
+        index = _signatures[id(self._kernel)].first
         if compiled is None:
             names = self._kernel.arg_names
-            arguments = {name: self._arguments[name] for name in names} | ({} if place is None else {FIRST: first})
+            arguments = {name: self._arguments[name] for name in names} | ({} if index is None else {FIRST: first})
             _compiled[self._key] = self._kernel[self._grid](**arguments, **self._options)
             return
-        if place is not None:
-            self._values[place] = first
+        if index is not None:
+            self._values[index] = first
         stream = driver.active.get_current_stream(self._device)
         compiled.run(*self._grid, stream, compiled.function, compiled.packed_metadata, *_NO_HOOKS, *self._values)
 
@@ -68,7 +68,7 @@ class _Signature:
         fixed = [name for name in names if name.isupper() or name in SPECIALISED]
         numbers = [name for name in names if name not in {*tensors, *self._descriptors, *fixed}]
         self._all, self._tensors, self._fixed, self._numbers = map(_getter, (names, tensors, fixed, numbers))
-        self._places = [names.index(name) for name in tensors]
+        self._indices = [names.index(name) for name in tensors]
         self.first = names.index(FIRST) if FIRST in names else None
         _signatures[id(kernel)] = self
 
@@ -86,8 +86,8 @@ class _Signature:
         for name in self._descriptors:
             kinds += arguments[name].base.dtype, *arguments[name].block_shape
         values = list(self._all(arguments))
-        for place, address in zip(self._places, addresses, strict=True):
-            values[place] = address
+        for index, address in zip(self._indices, addresses, strict=True):
+            values[index] = address
         return tensors[0].get_device(), kinds, values
 
 

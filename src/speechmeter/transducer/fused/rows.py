@@ -206,6 +206,6 @@ def _labels(rows: Rows) -> tuple[torch.Tensor, bool]:
 
     Beyond the labels of an utterance nothing is read.
     """
-    if rows.places is not None:
+    if rows.state_of is not None:
         return rows.labels.contiguous(), True
     return rows.targets.to(rows.sizes.labels_there.device).contiguous(), False

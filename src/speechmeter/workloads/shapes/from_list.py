@@ -58,7 +58,7 @@ def from_list(
         why = left_out.line() if left_out.count else "it lists nothing"
         uncounted = refused.first and all(item.reason == _NO_TOKENS for item in refused.first)
         fix = "use `tokens: words` or `tokens: characters`" if uncounted else "correct the list"
-        raise InputError(f"{str(path)!r} gives no shapes: {why}", where="shapes", fix=fix)
+        raise InputError(f"{str(path)!r} gives no shapes: {why}", key="shapes", fix=fix)
     return Listed(shapes=Shapes(rows=np.array(rows, dtype=np.int32), frames=RAW, origin=path.name), left_out=left_out)
 
 

@@ -9,11 +9,7 @@ from speechmeter.core.traces import SUFFIX, Trace, nested  # noqa: E402
 from speechmeter.meters.recording.profiler import recorded  # noqa: E402
 from speechmeter.meters.recording.recording import Needs  # noqa: E402
 from speechmeter.meters.recording.trace import joined, shortened, tidied  # noqa: E402
-from speechmeter.meters.trace import (  # noqa: E402
-    stacks,
-    stacks_text,
-    write_files,
-)
+from speechmeter.meters.trace import stacks, stacks_text, write_files  # noqa: E402
 
 
 def record(steps, roots, **needs):
