@@ -16,8 +16,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from speechmeter.core.drafts import draft_folder
 from speechmeter.core.errors import CannotGoOnError, InputError
+from speechmeter.core.files import draft_folder
 from speechmeter.core.machine import available_cores, kib_field
 from speechmeter.launch.cluster import Answer, Lane, Lost, Node
 from speechmeter.launch.node import Worker, survey

@@ -15,9 +15,8 @@ from speechmeter.core.axes import CORE_AXES, Axis, Option
 from speechmeter.core.errors import InputError, Origin, PlanError, SubjectError
 from speechmeter.core.quality import IMPORT, QUALITY, normaliser_id
 from speechmeter.plan.finding import searching
-from speechmeter.plan.messages import explain
 from speechmeter.plan.outside_scores import check_quality
-from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry
+from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry, explain
 from speechmeter.plan.shorthand import CASCADE, STAGES, spelt_out
 from speechmeter.plan.source import KeyPath, Source
 
@@ -87,7 +86,7 @@ def stages_of(entry: ModelEntry) -> list[ModelEntry]:
         return [ModelEntry.model_validate(stage) for stage in (entry.model_extra or {}).get(STAGES, ())]
     except (ValidationError, TypeError) as error:
         raise PlanError(
-            f"{entry.name!r} has stages that are none", fix="give each stage of a cascade a name and a load, both text"
+            f"{entry.name!r} has invalid stages", fix="give each stage a `name` and a `load`, both text"
         ) from error
 
 
@@ -182,9 +181,9 @@ def _check_options(
 def _check_schedule(plan: Plan, source: Source) -> None:
     if plan.repeats is not None and plan.schedule is not None:
         raise PlanError(
-            "repeats and schedule exclude each other",
+            "`repeats` and `schedule` cannot be combined",
             where=source.origin(("repeats",)),
-            fix="keep one of them",
+            fix="keep one of the two",
         )
     if plan.min_rounds > plan.max_rounds:
         raise PlanError(
@@ -221,9 +220,9 @@ def _refuse_axis_of_another(key: str, declared: Mapping[str, Axis], where: Origi
     if owners:
         own = [name for name in declared if name not in {axis.name for axis in CORE_AXES}]
         raise PlanError(
-            f"{key} is an axis of {' and '.join(f'`{name}:`' for name in owners)}, which this plan does not feed",
+            f"{key} is an axis of {' and '.join(f'`{name}:`' for name in owners)}, which this plan does not use",
             where=where,
-            fix=f"leave it out; what is fed here has {', '.join(own) or 'no axes of its own'}",
+            fix=f"leave it out; the workload of this plan has {', '.join(own) or 'no axes'}",
         )
 
 
@@ -235,11 +234,11 @@ def _sweep(axis: Axis, value: Any, source: Source) -> tuple[Any, ...]:
         if (wrong := axis.check(item)) is not None:
             raise PlanError(wrong, where=where, fix=axis.help)
         if item in checked:
-            raise PlanError(f"{axis.name}: {item!r} stands twice", where=where, fix="remove one of them")
+            raise PlanError(f"{axis.name}: {item!r} appears twice", where=where, fix="remove one of them")
         checked.append(float(item) if axis.kind is float and item is not None else item)
     if not checked:
         raise PlanError(
-            f"{axis.name}: an empty sweep measures nothing",
+            f"{axis.name}: an empty list measures nothing",
             where=source.origin((axis.name,)),
             fix="list a value",
         )

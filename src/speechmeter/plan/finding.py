@@ -61,7 +61,7 @@ def _check_alone(plan: Plan, target: Target, source: Source) -> None:
         raise PlanError(
             "triangle leaves out cells of a grid, and a search has none",
             where=source.origin(("triangle",)),
-            fix="keep one of them",
+            fix="keep one of the two",
         )
 
 
@@ -93,6 +93,6 @@ def _check_nothing_of_it(plan: Plan, source: Source) -> Plan:
     for key in ("find_most", "find_within"):
         if getattr(plan, key) is not None:
             raise PlanError(
-                f"{key} is about a search, and nothing is searched", where=source.origin((key,)), fix="add `find`"
+                f"{key} applies to a search only, and this plan has none", where=source.origin((key,)), fix="add `find`"
             )
     return plan

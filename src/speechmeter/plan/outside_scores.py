@@ -7,8 +7,7 @@ from pathlib import Path
 
 from speechmeter.core import plugins
 from speechmeter.core.errors import PlanError
-from speechmeter.core.quality import IMPORT, QUALITY
-from speechmeter.core.score_file import ScoreRow, read_scores, score_for
+from speechmeter.core.quality import IMPORT, QUALITY, ScoreRow, read_scores, score_for
 from speechmeter.core.types import Case
 from speechmeter.plan.schema import Plan
 from speechmeter.plan.source import Source
@@ -24,21 +23,21 @@ def check_quality(plan: Plan, source: Source) -> None:
         return
     where = source.origin((QUALITY, IMPORT)) or source.origin((QUALITY,))
     if asked.normaliser is not None or asked.scores is not None:
-        raise PlanError("imported scores were normalised elsewhere", where=where, fix="keep `import` alone")
+        raise PlanError("scores that are imported were normalised elsewhere", where=where, fix="keep `import` alone")
     rows = read_scores(Path(asked.import_))
     columns = sorted({name for row in rows for name in row.axes})
     known = [*plan.axes, _WORKLOAD]
     for name in columns:
         if name not in known:
             raise PlanError(
-                f"{asked.import_}: column {name!r} is no axis", where=where, fix=plugins.nearest(name, known)
+                f"{asked.import_}: column {name!r} is not an axis", where=where, fix=plugins.nearest(name, known)
             )
     models = [entry.name for entry in plan.models]
     if not any(row.model in models for row in rows):
         raise PlanError(
             f"{asked.import_} has no row for any model of the plan",
             where=where,
-            fix=f"call its rows as the plan does: {', '.join(models)}",
+            fix=f"use the names of the plan: {', '.join(models)}",
         )
 
 
@@ -57,7 +56,7 @@ def unused_scores(plan: Plan, cases: Sequence[Case]) -> tuple[str, ...]:
     if not unused:
         return ()
     named = "; ".join(_described(row) for row in unused[:_NAMED]) + ("; …" if len(unused) > _NAMED else "")
-    return (f"{path}: {len(unused)} of {len(rows)} rows are about no cell of the plan: {named}",)
+    return (f"{path}: {len(unused)} of {len(rows)} rows match no case of the plan: {named}",)
 
 
 def _described(row: ScoreRow) -> str:

@@ -15,12 +15,12 @@ from speechmeter.core.quality import FIRST_VERSION, IMPORT, NORMALISERS, QUALITY
 from speechmeter.core.types import Case
 from speechmeter.plan.build import build_plan
 from speechmeter.plan.expand import Cells, expand
-from speechmeter.plan.foreign.recognise import read_plan
+from speechmeter.plan.foreign import fairseq_benchmark, speechbrain_profile
+from speechmeter.plan.foreign.draft import Translation
 from speechmeter.plan.outside_scores import unused_scores
-from speechmeter.plan.overrides import Override, apply, from_python
 from speechmeter.plan.schema import Plan
 from speechmeter.plan.shorthand import spelt_out
-from speechmeter.plan.source import Source, parse_plan, read_text
+from speechmeter.plan.source import Override, Source, apply, from_python, parse_plan, read_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ def study_from_file(path: Path, overrides: Sequence[Override] = (), *, trust: bo
         return _study(apply(found.source, found.overrides), trust=trust, name=path.stem, notes=found.notes)
     except OSError as error:  # a name that is too long for a file, a folder that may not be looked into
         raise PlanError(
-            f"a file that it names cannot be looked for: {error.strerror}", where=str(path), fix="check its paths"
+            f"a file named in the plan cannot be checked: {error.strerror}", where=str(path), fix="check its paths"
         ) from error
 
 
@@ -96,3 +96,30 @@ def _study(source: Source, *, trust: bool, name: str | None = None, notes: tuple
     plan = build_plan(source, trust=trust)
     cells = expand(plan)
     return Study(plan=plan, cells=cells, source=spelt_out(source), notes=(*notes, *unused_scores(plan, cells.cases)))
+
+
+_OURS = frozenset({"models", "cascades"})
+
+
+def read_plan(path: Path, overrides: Sequence[Override] = ()) -> Translation:
+    """The keys of a plan file, in our words. Raises PlanError for what is neither ours nor understood."""
+    text = read_text(path)
+    keys = _top_keys(text)
+    if not keys & _OURS:
+        if keys & speechbrain_profile.KEYS:
+            return speechbrain_profile.translate(text, path, overrides)
+        if keys & fairseq_benchmark.KEYS:
+            return fairseq_benchmark.translate(text, path, overrides)
+    source = parse_plan(text, str(path), base=path.parent)
+    return Translation(source=source, overrides=tuple(overrides))
+
+
+def _top_keys(text: str) -> frozenset[str]:
+    """The outermost keys; none of a text that is broken, for its reader to refuse. Tags are not followed."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return frozenset()
+    if not isinstance(node, yaml.MappingNode):
+        return frozenset()
+    return frozenset(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))

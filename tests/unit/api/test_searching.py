@@ -26,8 +26,8 @@ REFUSED = {
     "no such axis": ({"find": "max-frames"}, "the axis max_frames, which `audio:` does not have; use max-batch or max"),
     "several starts": ({"find": "max-batch", "batch": [1, 2]}, "batch is searched, and 2 values stand there"),
     "a cap below the start": ({"find": "max-batch", "batch": 8, "find_most": 4}, "less than the 8 that the search"),
-    "a cap alone": ({"find_most": 4}, "find_most is about a search, and nothing is searched; add `find`"),
-    "a share alone": ({"find_within": "1%"}, "find_within is about a search, and nothing is searched"),
+    "a cap alone": ({"find_most": 4}, "find_most applies to a search only, and this plan has none; add `find`"),
+    "a share alone": ({"find_within": "1%"}, "find_within applies to a search only, and this plan has none"),
     "a margin of all": ({"find": "max-batch", "find_margin": "100%"}, "find_margin takes a share from 0 to below 1"),
     "a start above the usual cap": (
         {"find": "max-batch", "batch": 100_000},

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from speechmeter.core import bounded, memory_timeline, power_log, score_file, traces, utterances
-from speechmeter.core.bounded import opened, read_bytes, read_text
+from speechmeter.core import files, memory_timeline, power_log, quality, traces, utterances
 from speechmeter.core.errors import InputError, SensorError
+from speechmeter.core.files import opened, read_bytes, read_text
 
 
 def bomb(path, size=4 * 2**20, sign=b" "):
@@ -37,7 +37,7 @@ def test_plain_and_packed_files_are_read(tmp_path):
 def test_a_file_with_more_than_the_limit_is_refused(tmp_path, taken):
     (tmp_path / "plain").write_bytes(b"x" * 101)
     for path in (tmp_path / "plain", bomb(tmp_path / "packed")):
-        with pytest.raises(InputError, match="this holds more than 100 bytes; split it"):
+        with pytest.raises(InputError, match="the file is larger than 100 bytes; split it"):
             read_bytes(path, 100)
     assert sum(taken) <= 2 * 2**16
 
@@ -46,7 +46,7 @@ def test_what_does_not_say_its_size_is_read_to_the_limit():
     end, start = os.pipe()
     os.write(start, b"x" * 60_000)
     try:
-        with pytest.raises(InputError, match="more than 100 bytes"):
+        with pytest.raises(InputError, match="larger than 100 bytes"):
             read_bytes(Path(f"/dev/fd/{end}"), 100)
     finally:
         os.close(start)
@@ -54,7 +54,7 @@ def test_what_does_not_say_its_size_is_read_to_the_limit():
 
 
 def test_a_file_that_unpacks_to_many_times_its_size_is_refused(tmp_path, monkeypatch, taken):
-    monkeypatch.setattr(bounded, "_FROM_BYTES", 2**18)
+    monkeypatch.setattr(files, "_FROM_BYTES", 2**18)
     with pytest.raises(InputError, match="over 200 times its size"):
         read_bytes(bomb(tmp_path / "x"), 2**30)
     assert sum(taken) < 2**20
@@ -68,7 +68,7 @@ def test_a_file_that_unpacks_to_many_times_its_size_is_refused(tmp_path, monkeyp
 )
 def test_a_damaged_packed_file_is_refused(tmp_path, damage):
     (tmp_path / "x").write_bytes(damage(gzip.compress(bytes(range(256)) * 99)))
-    with pytest.raises(InputError, match="the gzipped file cannot be read to its end"):
+    with pytest.raises(InputError, match="the gzipped file is truncated or damaged"):
         read_bytes(tmp_path / "x", 2**20)
 
 
@@ -77,7 +77,7 @@ READERS = {
     "trace": (traces, "LARGEST_FILE", traces.read_trace, InputError),
     "timeline": (memory_timeline, "LARGEST_FILE", memory_timeline.read_timeline, InputError),
     "power log": (power_log, "LARGEST_LOG", power_log.read_log, SensorError),
-    "scores": (score_file, "LARGEST_FILE", score_file.read_scores, InputError),
+    "scores": (quality, "LARGEST_FILE", quality.read_scores, InputError),
 }
 
 
@@ -88,7 +88,7 @@ def test_every_reader_of_a_whole_file_has_a_limit(tmp_path, monkeypatch, kind, p
     monkeypatch.setattr(module, limit, 10_000)
     path = tmp_path / "x.json.gz"
     path.write_bytes(gzip.compress(b"[" * 10_001) if packed else b"[" * 10_001)
-    with pytest.raises(error, match="more than 10000 bytes"):
+    with pytest.raises(error, match="larger than 10000 bytes"):
         read(path)
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from speechmeter.core.drafts import draft_folder, whole_file
+from speechmeter.core.files import draft_folder, whole_file
 
 
 def test_the_file_is_there_when_all_is_written(tmp_path):
@@ -55,7 +55,7 @@ def kill_within(kind, folder):
     code = f"""
 import os
 from pathlib import Path
-from speechmeter.core.drafts import draft_folder, whole_file
+from speechmeter.core.files import draft_folder, whole_file
 with {"whole_file(Path('x'))" if kind == "file" else "draft_folder(Path('.'))"} as draft:
     if {kind != "file"}:
         (draft / "records.jsonl").write_text("half")

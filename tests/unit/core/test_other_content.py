@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from speechmeter.core.other_content import other_content
+from speechmeter.core.batches import other_content
 
 
 def test_sound_differs_in_every_sum_that_a_cache_may_go_by():

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from speechmeter.core.errors import Origin
-from speechmeter.plan.overrides import Override
-from speechmeter.plan.source import KeyPath, Source
+from speechmeter.plan.source import KeyPath, Override, Source
 
 
 @dataclass(frozen=True, kw_only=True)
