@@ -38,7 +38,7 @@ def test_the_stored_plan_gives_the_same_cases(tmp_path):
         (
             "cascades:\n  - {name: a, stages: [{name: x, load: log-mel}, {name: y, load: nothing}]}\n",
             ":2: ",
-            "there is no subject 'nothing'",
+            "there is no model 'nothing'",
         ),
         (
             "cascades:\n  - {name: a, stages: [{name: x, load: log-mel, beam: 2}, {name: y, load: log-mel}]}\n",
