@@ -237,5 +237,5 @@ FRAGMENTED = (
 def test_an_edge_made_by_fragmentation_is_told_with_what_lay_unused(free, unused, told):
     reason = FRAGMENTED.format(free=free, unused=unused)
     (table,) = tables([*trial(4), *trial(5, status="oom", reason=reason)], None)
-    said = "all: batch 5 had enough memory, but not in one piece: torch held 2.5 GiB that nothing used"
-    assert [note.partition(";")[0] for note in table.notes if "one piece" in note] == ([said] if told else [])
+    said = "all: at batch 5 there was enough memory, but not in one piece: torch held 2.5 GiB that nothing used"
+    assert [note.partition(". ")[0] for note in table.notes if "one piece" in note] == ([said] if told else [])
