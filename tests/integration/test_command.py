@@ -9,13 +9,13 @@ import pytest
 PLAN = "models: [python:fakes.py:nothing]\nseconds: [1, 2, 5, 8, 32]\nbatch: [1, 4, 8]\ntriangle: true\n"
 
 BAD = {
-    "missing file": (["run", "absent.yaml"], "absent.yaml: there is no such plan file"),
+    "missing file": (["run", "absent.yaml"], "absent.yaml: the plan file does not exist"),
     "a directory": (["run", "."], ".: this is a directory"),
     "unknown key": (["run", "--model", "log-mel", "--set", "tread=1"], "--set tread: unknown key 'tread'"),
     "negative": (["run", "--model", "log-mel", "--seconds", "-1"], "--seconds: seconds must be greater than 0"),
     "not a number": (["run", "--model", "log-mel", "--seconds", "NaN"], "--seconds: seconds takes a number"),
     "nan": (["run", "--model", "log-mel", "--seconds", ".nan"], "--seconds: seconds must be finite"),
-    "empty": (["run", "--model", "log-mel", "--seconds", ""], "--seconds: seconds: an empty sweep"),
+    "empty": (["run", "--model", "log-mel", "--seconds", ""], "--seconds: seconds: an empty list"),
     "no such file": (["run", "--model", "python:absent.py:make"], "--model: there is no file 'absent.py'"),
     "no such factory": (["run", "--model", "python:fakes.py:nothin"], "did you mean 'nothing'?"),
     "no such module": (["run", "--model", "python:not.a.module:make"], "--model: there is no module 'not.a.module'"),

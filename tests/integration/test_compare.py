@@ -55,7 +55,7 @@ def test_one_round_cannot_tell(spin, cli):
     done = cli("compare", "a", "b")
     assert done.returncode == 3
     assert "CANNOT TELL" in done.stdout
-    assert "1 round has no spread between processes" in done.stdout
+    assert "1 round has no interval" in done.stdout
 
 
 def test_two_runs_are_compared_unpaired_and_parameters_exactly(spin, cli):

@@ -15,7 +15,7 @@ from speechmeter.core.outputs import Keep
 from speechmeter.core.protocols import ORDINARY
 from speechmeter.engine.measure import measure
 from speechmeter.launch.preflight import preflight
-from speechmeter.plan.overrides import from_set
+from speechmeter.plan.source import from_set
 from speechmeter.plan.study import study_from_file
 
 EXAMPLES = Path(__file__).parents[2] / "examples/seeds/fairseq-s2st"

@@ -41,7 +41,7 @@ def test_a_recipe_with_a_local_model_lists_its_cases(cli, workshop, profile):
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("tiny · cpu") == 15
     assert done.stdout.count("left out: outside the triangle") == 5
-    assert "profile.yaml:10: 'seed' has no counterpart" in done.stderr
+    assert "profile.yaml:10: 'seed' has no equivalent" in done.stderr
     assert not (workshop / "pwned").exists()
 
 
@@ -49,7 +49,7 @@ def test_a_recipe_runs_with_another_model(cli, workshop, profile):
     done = cli("run", "profile.yaml", "--model", "python:fakes.py:nothing", "--seconds", "1", "--batch", "1,2",
                "--no-triangle", "--meters", "latency", "--quick", "-o", "run")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "speechmeter: profile.yaml:1: 'home' has no counterpart" in done.stderr
+    assert "speechmeter: profile.yaml:1: 'home' has no equivalent" in done.stderr
     stored = (workshop / "run/plan.yaml").read_text()
     assert "# profile.yaml:1: 'home'" in stored
     assert "trace: true" in stored
@@ -65,6 +65,6 @@ def test_a_stage_that_stands_twice_stops_the_command(cli, workshop):
     done = cli("run", "three.yaml", "--dry-run")
     assert done.returncode == 2
     assert done.stderr.strip() == (
-        "speechmeter: three.yaml:4: stage2 stands twice, on lines 3 and 4: the first would never run; "
+        "speechmeter: three.yaml:4: stage2 appears twice, on lines 3 and 4: the first would be ignored; "
         "name the one on line 4 stage3"
     )

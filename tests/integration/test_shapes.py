@@ -65,7 +65,7 @@ def test_a_list_becomes_a_shape_file_and_what_is_left_out_is_said(cli, workshop)
 
     taken = cli("shapes", "set.jsonl", "--tokens", "words", "-o", "shapes.tsv")
     assert (taken.returncode, taken.stdout) == (2, "")
-    assert "shapes.tsv is there already; add --force" in taken.stderr
+    assert "shapes.tsv already exists; add --force" in taken.stderr
     assert (workshop / "shapes.tsv").read_text() == text
 
 

@@ -88,8 +88,8 @@ def check_latency_comes_from_another_process(runs):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("diff", "nowhere.json", "fakes.py"), "no trace can be read here"),
-        (("diff", "fakes.py", "fakes.py"), "this is no trace"),
+        (("diff", "nowhere.json", "fakes.py"), "the trace cannot be read"),
+        (("diff", "fakes.py", "fakes.py"), "this is not a trace"),
         (("diff", ".", "fakes.py"), "no trace in this folder"),
         (("merge", "fakes.py", "-o", "a.json.gz"), "nothing to merge"),
         (("merge", "fakes.py", "fakes.py", "-o", "a.json"), ".json.gz"),

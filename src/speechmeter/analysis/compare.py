@@ -11,12 +11,15 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import fmean, median
 from typing import Literal
 
 from speechmeter.analysis import quality
 from speechmeter.analysis.derived import round_value
 from speechmeter.analysis.difference import Difference, Variance, independent, paired
 from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.intervals import t_quantile
 from speechmeter.analysis.means import linearised_logs
 from speechmeter.analysis.warnings import failed_rounds, in_words, kind_of
 from speechmeter.core.metrics import Metric
@@ -30,6 +33,8 @@ _SIDE_BY_SIDE = 8
 """Two measurements of one round are paired when at most this many turns of their lane apart: what is further apart may
 have seen another state of the machine."""
 _MOST_ROUNDS = 1000
+_FEWEST_RUNS = 5
+"""Fewer runs say nothing about their spread."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +78,24 @@ class Between:
 
     spread: Variance | None = None
     source: str = ""
+
+
+def between_runs(figures: Sequence[Estimate]) -> Between:
+    """What two runs of one case differ by, beyond what their rounds show, from its figures in earlier runs by time.
+
+    Unknown with fewer than five runs.
+    """
+    if len(figures) < _FEWEST_RUNS:
+        return Between()
+    steps = [abs(math.log(b.value / a.value)) for a, b in pairwise(figures)]
+    # the median of neighbouring runs, as a normal distribution has it: few changes of the code do not disturb it
+    one = 1.4826 * median(steps) / math.sqrt(2)
+    inside = [
+        0.0 if figure.half_width is None or figure.rounds < 2 else figure.half_width / t_quantile(figure.rounds - 1)
+        for figure in figures
+    ]
+    beyond = max(0.0, one**2 - fmean(error**2 for error in inside))
+    return Between(spread=Variance(value=2 * beyond, degrees=max(1.0, len(steps) / 2)))
 
 
 def verdict(
@@ -144,7 +167,7 @@ def _by_rounds(
     ]
     base_logs, new_logs = (_logs(metric, values) for values in figures)
     if base_logs is None or new_logs is None:
-        return replace(blank, ratio=None, reason="a round of 0 or less has no ratio")
+        return replace(blank, ratio=None, reason="a round with a figure of 0 or less has no ratio")
     # the rounds of each first stage, from which the number of all rounds was chosen
     pilots = [next((r.pilot.rounds for r in side if r.pilot is not None), None) for side in (base, new)]
     if is_paired:
@@ -152,7 +175,7 @@ def _by_rounds(
     else:
         logs = independent(base_logs, new_logs, (pilots[0], pilots[1]))
     if logs is None:
-        reason = f"{blank.rounds} round has no spread between processes; run more rounds"
+        reason = "1 round has no interval; run more rounds"
         return replace(blank, paired=is_paired, reason=reason)
     if between is not None and not is_paired:
         logs = replace(logs, offset=between.spread, allowance=math.log1p(ALLOWANCE) if between.spread is None else 0.0)
@@ -236,7 +259,7 @@ def _rounds_to_settle(logs: Difference, edge: float) -> int | None:
 
 
 def _with_failures(found: Verdict, base: Sequence[Record], new: Sequence[Record]) -> Verdict:
-    """A kind of failure that BASE never had is a regression; of one that both had, nothing can be told."""
+    """A kind of failure that BASE never had is a regression; where both had it, the verdict is CANNOT TELL."""
     before, now = failed_rounds(base), failed_rounds(new)
     if not now:
         note = f"BASE: {in_words(base)}" if before else ""
@@ -245,7 +268,9 @@ def _with_failures(found: Verdict, base: Sequence[Record], new: Sequence[Record]
         last = next(record.reason for record in reversed(new) if kind_of(record) in fresh)
         reason = f"{in_words(new)}; never in BASE: {', '.join(fresh)}: {last}"
         return replace(found, word="FAILED", regression=True, reason=reason, difference=None, tails=None)
-    reason = f"both sides failed alike, find out why first: NEW: {in_words(new)}; BASE: {in_words(base)}"
+    reason = (
+        f"both sides failed in the same way, so nothing can be compared: NEW: {in_words(new)}; BASE: {in_words(base)}"
+    )
     return replace(found, word="CANNOT TELL", regression=False, reason=reason, difference=None, tails=None)
 
 

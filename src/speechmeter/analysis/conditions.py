@@ -16,6 +16,12 @@ from speechmeter.core.types import BATCHES, CONTENT_HASHES, Case, Record
 
 MIN_EFFECT = 0.05
 """What a difference between machines or inputs must exceed to be called one."""
+SAME_CODE_FIX = "install the project in both environments (pip install .), and start from another folder"
+"""The way out where two interpreters load the same."""
+NOISE = "noise"
+RATIO = "of inputs"
+"""The statistic of a ratio between two inputs."""
+_OF_THE_MACHINE = ("device", "threads", "cores")
 CODE_FACTS = ("git", "packages", "python", "code")
 """Facts that two environments may differ in when their code is what is compared; they are named beside the verdict."""
 
@@ -43,10 +49,6 @@ def batch_differences(base: Sequence[Record], new: Sequence[Record]) -> list[str
     )
     differ = old is not None and fresh is not None and old != fresh
     return [f"measured batches: {old} in BASE, {fresh} in NEW"] if differ else []
-
-
-SAME_CODE_FIX = "install the project in both environments (pip install .), and start from another folder"
-"""The way out where two interpreters load the same."""
 
 
 def same_code(base: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -84,9 +86,6 @@ def _changes(name: str, old: Any, fresh: Any, sides: tuple[str, str]) -> list[st
     return [] if old == fresh else [f"{name}: {old!r} {sides[0]}, {fresh!r} {sides[1]}"]
 
 
-_OF_THE_MACHINE = ("device", "threads", "cores")
-
-
 @dataclass(frozen=True, kw_only=True)
 class SharedCell:
     """One cell by machine: the rounds of its case on each, in the order of the machines."""
@@ -110,7 +109,12 @@ def shared_cells(machines: Mapping[str, Sequence[Sequence[Record]]]) -> list[Sha
     cells: dict[str, list[tuple[str, Sequence[Record]]]] = {}
     for name, groups in machines.items():
         for group in groups:
-            cells.setdefault(_key_without_machine(group[0].case), []).append((name, group))
+            case = group[0].case
+            axes = {axis: value for axis, value in case.axes.items() if axis not in _OF_THE_MACHINE}
+            subject = [case.subject.plugin, case.subject.name, dict(case.subject.options)]
+            workload = [case.workload.plugin, case.workload.name, dict(case.workload.options)]
+            key = json.dumps([subject, workload, axes, case.protocol.to_json()], sort_keys=True)
+            cells.setdefault(key, []).append((name, group))
     return [
         SharedCell(case=next(iter(rounds.values()))[0].case, rounds=rounds)
         for cell in cells.values()
@@ -130,18 +134,6 @@ def _one_each(cell: Sequence[tuple[str, Sequence[Record]]]) -> list[dict[str, Se
     return list(apart.values())
 
 
-def _key_without_machine(case: Case) -> str:
-    axes = {name: value for name, value in case.axes.items() if name not in _OF_THE_MACHINE}
-    subject = [case.subject.plugin, case.subject.name, dict(case.subject.options)]
-    workload = [case.workload.plugin, case.workload.name, dict(case.workload.options)]
-    return json.dumps([subject, workload, axes, case.protocol.to_json()], sort_keys=True)
-
-
-NOISE = "noise"
-RATIO = "of inputs"
-"""The statistic of a ratio between two inputs."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Pair:
     """The rounds of one case on noise, and of the same on real audio, which is called `name`."""
@@ -159,35 +151,21 @@ class Pair:
         if found.ratio is None:
             return found, None
         samples = min(side.samples_per_round for side in (found.base, found.new) if side is not None)
-        ratio = Estimate(
-            metric=metrics.REAL_OVER_NOISE,
-            value=found.ratio,
-            low=found.low,
-            high=found.high,
-            rounds=found.rounds,
-            samples_per_round=samples,
-            statistic=RATIO,
-        )
-        return found, ratio
+        return found, Estimate(
+            metric=metrics.REAL_OVER_NOISE, value=found.ratio, low=found.low, high=found.high, rounds=found.rounds,
+            samples_per_round=samples, statistic=RATIO,
+        )  # fmt: skip
 
 
 def pairs(groups: Iterable[Sequence[Record]]) -> Iterator[Pair]:
     """Every case on real audio that was also measured on noise, in the order of the cases."""
-    cases = list(groups)
-    on_noise = {_key_without_content(group[0].case): group for group in cases if _is_noise(group[0].case)}
-    for group in cases:
+    audio = [group for group in groups if group[0].case.workload.plugin == "audio"]
+    on_noise = {_key_without_content(g[0].case): g for g in audio if g[0].case.workload.source == NOISE}
+    for group in audio:
         case = group[0].case
-        partner = (
-            on_noise.get(_key_without_content(case))
-            if case.workload.plugin == "audio" and not _is_noise(case)
-            else None
-        )
-        if partner is not None:
+        partner = on_noise.get(_key_without_content(case))
+        if partner is not None and case.workload.source != NOISE:
             yield Pair(noise=partner, real=group, name=case.workload.name)
-
-
-def _is_noise(case: Case) -> bool:
-    return case.workload.plugin == "audio" and case.workload.source == NOISE
 
 
 def _key_without_content(case: Case) -> str:

@@ -80,38 +80,27 @@ def _estimate(records: Sequence[Record], metric: Metric, scope: str, statistic: 
     if metric.combined == "mean":
         return mean_of_calls(records, metric, scope)
     if metric.combined == "ratio":
-        return _ratio(records, metric, scope)
+        ratios = ratio_rounds(records, metric, scope)
+        value = ratio_of_means(ratios)
+        return None if value is None else _made(metric, value, ratio_bounds(ratios), [r.calls for r in ratios], "ratio")
     if is_divided(records, metric, scope):
         return _divided(records, metric, scope)
     found = [pair for record in records if (pair := round_value(record, metric, scope, records)) is not None]
     if not found:
         return None
     values = [value for value, _ in found]
-    value, low, high = over_rounds(values, exact=metric.exact)
-    if metric in _PILOTED and scope == "total" and (bounds := _after_pilot(records, values)) is not None:
-        low, high = bounds
-    return Estimate(
-        metric=metric,
-        value=value,
-        low=low,
-        high=high,
-        rounds=len(values),
-        samples_per_round=min(count for _, count in found),
-    )
+    value, *bounds = over_rounds(values, exact=metric.exact)
+    pilot = next((record.pilot for record in records if record.pilot is not None), None)
+    if pilot is not None and metric in _PILOTED and scope == "total" and min(values) > 0:
+        # Stein's interval: a first stage chose the number of rounds by its spread, and later rounds must not change it
+        centre = fmean(map(math.log, values))
+        half = t_quantile(pilot.degrees) * pilot.sd / math.sqrt(len(values))
+        bounds = [bounded_exp(centre - half), bounded_exp(centre + half)]
+    return _made(metric, value, bounds, [count for _, count in found])
 
 
 _PILOTED = (metrics.LATENCY, metrics.RTF, metrics.THROUGHPUT, metrics.LATENCY_PER_TOKEN)
 """Figures that vary as the latency does, by whose spread the number of rounds may have been chosen."""
-
-
-def _after_pilot(records: Sequence[Record], values: Sequence[float]) -> tuple[float, float] | None:
-    """Stein's interval, where a first stage chose the number of rounds: its spread, whatever came after it."""
-    pilot = next((record.pilot for record in records if record.pilot is not None), None)
-    if pilot is None or min(values) <= 0:
-        return None
-    centre = fmean(map(math.log, values))
-    half = t_quantile(pilot.degrees) * pilot.sd / math.sqrt(len(values))
-    return bounded_exp(centre - half), bounded_exp(centre + half)
 
 
 def _inverse(figure: Estimate | None, metric: Metric) -> Estimate | None:
@@ -128,13 +117,7 @@ def mean_of_calls(records: Sequence[Record], metric: Metric, scope: str) -> Esti
     """The mean over the calls of each round, and over rounds; of parts that add up in a call, it adds up too."""
     rounds = round_means(records, metric, scope)
     values = [one.value for one in rounds]
-    return _over([one.calls for one in rounds], metric, fmean(values), mean_bounds(values), "mean") if rounds else None
-
-
-def _ratio(records: Sequence[Record], metric: Metric, scope: str) -> Estimate | None:
-    rounds = ratio_rounds(records, metric, scope)
-    value = ratio_of_means(rounds)
-    return None if value is None else _over([r.calls for r in rounds], metric, value, ratio_bounds(rounds), "ratio")
+    return _made(metric, fmean(values), mean_bounds(values), [one.calls for one in rounds], "mean") if rounds else None
 
 
 def _divided(records: Sequence[Record], metric: Metric, scope: str) -> Estimate | None:
@@ -148,47 +131,32 @@ def _divided(records: Sequence[Record], metric: Metric, scope: str) -> Estimate 
     centre, low, high = over_rounds(own, exact=False)
     value = whole.value * share
     scale = value / centre if centre else 1.0
-    return replace(
-        whole, value=value, low=None if low is None else low * scale, high=None if high is None else high * scale
-    )
+    low, high = (None if bound is None else bound * scale for bound in (low, high))
+    return replace(whole, value=value, low=low, high=high)
 
 
-def _over(calls: Sequence[int], metric: Metric, value: float, bounds: Bounds, statistic: str) -> Estimate:
+def _made(
+    metric: Metric, value: float, bounds: Sequence[float | None], samples: Sequence[int], statistic: str = "geomean"
+) -> Estimate:
+    """`samples` are how many are behind each round."""
     return Estimate(
-        metric=metric,
-        value=value,
-        low=bounds[0],
-        high=bounds[1],
-        rounds=len(calls),
-        samples_per_round=min(calls),
-        statistic=statistic,
-    )
+        metric=metric, value=value, low=bounds[0], high=bounds[1], rounds=len(samples),
+        samples_per_round=min(samples), statistic=statistic,
+    )  # fmt: skip
 
 
 def _score(records: Sequence[Record], metric: Metric) -> Estimate | None:
     """A score over utterances with its bootstrap interval, or one that was imported with the interval it came with."""
     outside = scores.imported(records, metric)
     if outside is not None:
-        low, high = outside.notes.get("low"), outside.notes.get("high")
-        return Estimate(
-            metric=metric,
-            value=outside.values[0],
-            low=low,
-            high=high,
-            rounds=1,
-            samples_per_round=0,
-            statistic=IMPORTED,
-        )
+        return _made(metric, outside.values[0], (outside.notes.get("low"), outside.notes.get("high")), [0], IMPORTED)
     rows = scores.score_rows(records, metric)
     value = scores.score_of(rows, metric)
     if value is None:
         return None
     speakers = scores.speakers_of(records)
-    low, high = scores.score_interval(rows, metric.id, speakers) or (None, None)
     kind, _ = scores.interval_kind(rows, metric.id, speakers)
-    return Estimate(
-        metric=metric, value=value, low=low, high=high, rounds=1, samples_per_round=len(rows), statistic=kind
-    )
+    return _made(metric, value, scores.score_interval(rows, metric.id, speakers) or (None, None), [len(rows)], kind)
 
 
 def samples_needed(statistic: str) -> int:
@@ -205,7 +173,7 @@ def _pooled(records: Sequence[Record], metric: Metric, scope: str, statistic: st
     values = sorted(value for round_ in rounds for value in round_)
     if len(values) < samples_needed(statistic):
         return None
-    low = high = None
+    bounds: Bounds = None, None
     if statistic.startswith("p"):
         value = values[min(len(values) - 1, math.ceil(int(statistic[1:]) / 100 * len(values)) - 1)]
     elif statistic == "max":
@@ -213,16 +181,8 @@ def _pooled(records: Sequence[Record], metric: Metric, scope: str, statistic: st
     else:
         spread = stdev(values)
         value = fmean(values) + (3 * spread if statistic == "mean+3sd" else 0)
-        low, high = (value - spread, value + spread) if statistic == "mean-sd" else (None, None)
-    return Estimate(
-        metric=metric,
-        value=value,
-        low=low,
-        high=high,
-        rounds=len(rounds),
-        samples_per_round=min(map(len, rounds)),
-        statistic=statistic,
-    )
+        bounds = (value - spread, value + spread) if statistic == "mean-sd" else bounds
+    return _made(metric, value, bounds, [*map(len, rounds)], statistic)
 
 
 def real_time(figure: Estimate) -> Verdict:

@@ -3,7 +3,7 @@
 Sixty cells at 95 % are three false alarms. So a cell is a regression only after Holm's correction over all cells and
 metrics, one-sided, with variances that the cells of a metric steady together. The geometric mean of
 the cells of a metric is one more test. Nothing got worse where no test says so and the interval of that mean is within
-the smallest effect; otherwise it cannot be told.
+the smallest effect; otherwise the verdict is CANNOT TELL.
 """
 
 from __future__ import annotations

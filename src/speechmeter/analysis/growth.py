@@ -294,28 +294,20 @@ def _between(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _slope(metric: Metric, line: Line, slope: float, half: float | None) -> Slope:
+    low, high = (None, None) if half is None else (slope - half, slope + half)
     return Slope(
-        metric=metric,
-        value=slope,
-        low=None if half is None else slope - half,
-        high=None if half is None else slope + half,
-        rounds=min(point.rounds for point in line.points),
+        metric=metric, value=slope, low=low, high=high, rounds=min(point.rounds for point in line.points),
         samples_per_round=len(line.points),
-    )
+    )  # fmt: skip
 
 
 def _figure(
     metric: Metric, line: Line, value: float, low: float | None, high: float | None, statistic: str
 ) -> Estimate:
     return Estimate(
-        metric=metric,
-        value=value,
-        low=low,
-        high=high,
-        rounds=min(point.rounds for point in line.points),
-        samples_per_round=len(line.points),
-        statistic=statistic,
-    )
+        metric=metric, value=value, low=low, high=high, rounds=min(point.rounds for point in line.points),
+        samples_per_round=len(line.points), statistic=statistic,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

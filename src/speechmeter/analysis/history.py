@@ -34,6 +34,14 @@ _FEW = 5.0
 """By how much the noise is widened for few differences: by this share of it, divided by their number."""
 _NORMAL = 1.4826
 """From the median of absolute deviations to the standard deviation of a normal distribution."""
+_LEAST_NOISE = 0.002
+"""Nothing that is timed repeats more closely from run to run."""
+_COUNTED_NOISE = 1e-9
+_FEWEST_COUNTED = 2
+"""Values that a series of counts needs: any change of a count is a shift."""
+_GIT = "git"
+_MACHINE = ("host", "cpu", "cores", "gpu")
+"""Facts by which two environments are two machines. Whatever else changed is named beside the shift it came with."""
 
 
 def noise_of(values: Sequence[float], floor: float) -> float:
@@ -59,7 +67,23 @@ def price_of(count: int) -> float:
 
 def level_starts(values: Sequence[float], noise: float) -> list[int]:
     """Where levels begin, 0 first."""
-    return [0] if len(values) < FEWEST else _partition(values, noise, price_of(len(values)))
+    count, price = len(values), price_of(max(1, len(values)))
+    if count < FEWEST:
+        return [0]
+    # dynamic programming over the end of the last level: n² / 2 costs, which is little for the runs of a project
+    best = [-price] + [math.inf] * count
+    start_of = [0] * (count + 1)
+    costs = _costs([value / noise for value in values], _BOUND * price)
+    for end in range(LEAST, count + 1):
+        for start in range(end - LEAST + 1):
+            total = best[start] + costs[start][end] + price
+            if total < best[end]:
+                best[end], start_of[end] = total, start
+    starts, end = [], count
+    while end > 0:
+        end = start_of[end]
+        starts.append(end)
+    return starts[::-1]
 
 
 def changes(values: Sequence[float], least_step: float) -> list[int]:
@@ -68,7 +92,7 @@ def changes(values: Sequence[float], least_step: float) -> list[int]:
 
 
 def settled(values: Sequence[float], starts: Sequence[int], noise: float) -> list[bool]:
-    """Whether each value belongs to the level it stands in; a wild run does not.
+    """Whether each value belongs to its level; a wild run does not.
 
     Where the median lies far from every value, all of them are the level: it is never left without one.
     """
@@ -95,24 +119,6 @@ def _cut(values: Sequence[float], starts: Sequence[int]) -> list[Sequence[float]
     return [values[start:end] for start, end in zip(starts, [*starts[1:], len(values)], strict=True)]
 
 
-def _partition(values: Sequence[float], noise: float, price: float) -> list[int]:
-    """Dynamic programming over the end of the last level; n² / 2 costs, which is little for runs of a project."""
-    count = len(values)
-    best = [-price] + [math.inf] * count
-    start_of = [0] * (count + 1)
-    costs = _costs([value / noise for value in values], _BOUND * price)
-    for end in range(LEAST, count + 1):
-        for start in range(end - LEAST + 1):
-            total = best[start] + costs[start][end] + price
-            if total < best[end]:
-                best[end], start_of[end] = total, start
-    starts, end = [], count
-    while end > 0:
-        end = start_of[end]
-        starts.append(end)
-    return starts[::-1]
-
-
 def _costs(values: Sequence[float], bound: float) -> list[list[float]]:
     """What a level from `start` up to `end` costs, by start and end."""
     import numpy as np
@@ -129,16 +135,6 @@ def _costs(values: Sequence[float], bound: float) -> list[list[float]]:
             line[end] = float(np.minimum((known[start:end] - middle) ** 2, bound).sum())
         table.append(line)
     return table
-
-
-_LEAST_NOISE = 0.002
-"""Nothing that is timed repeats more closely from run to run."""
-_COUNTED_NOISE = 1e-9
-_FEWEST_COUNTED = 2
-"""Of what is counted, so that any change is one."""
-_GIT = "git"
-_MACHINE = ("host", "cpu", "cores", "gpu")
-"""Facts by which two environments are two machines. Whatever else changed is named beside the shift it came with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +215,7 @@ class Series:
 
     @property
     def regressed(self) -> bool:
-        """Whether the newest run failed or the newest shift is for the worse: what was mended since does not count."""
+        """Whether the newest run failed or the newest shift is for the worse; earlier shifts do not count."""
         last = self.levels[-1].shift
         return bool(self.failing) or (last is not None and last.regression)
 
@@ -227,7 +223,7 @@ class Series:
 def series_of(
     case: Case, metric: Metric, machine: str, points: Sequence[Point], min_effect: float, failed: Sequence[Failure] = ()
 ) -> Series:
-    """Levels of a case's figures. Shifts of `min_effect` or less are none; of what is counted, any is one.
+    """Levels of a case's figures. Changes of `min_effect` or less are no shifts; of a count, any change is one.
 
     The figures must be above 0. Raises ValueError without any point.
     """
@@ -252,8 +248,9 @@ def _levels(
     before: list[float] = []
     for start, end in zip(starts, [*starts[1:], len(logs)], strict=True):
         kept = list(itertools.compress(logs[start:end], counted[start:end]))
+        value, low, high = over_rounds([math.exp(log) for log in kept], exact=metric.exact)  # each run is a round
         yield Level(
-            figure=_level_figure(metric, kept),
+            figure=Estimate(metric=metric, value=value, low=low, high=high, rounds=len(kept), samples_per_round=1),
             points=tuple(points[start:end]),
             wild=end - start - len(kept),
             shift=_shift(metric, before, kept, points[start - 1], points[start]) if start else None,
@@ -302,9 +299,3 @@ def _shift(metric: Metric, old: Sequence[float], new: Sequence[float], before: P
         before=before,
         changed=(*machine, *code),
     )
-
-
-def _level_figure(metric: Metric, logs: Sequence[float]) -> Estimate:
-    """The level with its interval, as a figure is made of rounds; here each run is one."""
-    value, low, high = over_rounds([math.exp(value) for value in logs], exact=metric.exact)
-    return Estimate(metric=metric, value=value, low=low, high=high, rounds=len(logs), samples_per_round=1)

@@ -1,4 +1,4 @@
-"""A figure held against a limit: within it, beyond it, or not to be told from its interval."""
+"""A figure against a limit: within it, beyond it, or undecided because the interval crosses it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def limit_named(key: str, value: Any, *, where: str) -> Limit:
     choices = _UNITS.get(own, {"": 1.0})
     if unit not in choices:
         ways = ", ".join(f"{side}_{name}_{word}" for word in choices) if own in _UNITS else f"{side}_{name}"
-        raise InputError(f"{key} is in no unit of {name}", where=where, fix=f"write {ways}")
+        raise InputError(f"{key} has a unit that {name} is not measured in", where=where, fix=f"write {ways}")
     return Limit(key=key, name=name, value=float(value) * choices[unit], is_most=side == "max")
 
 

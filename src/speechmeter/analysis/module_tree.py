@@ -19,7 +19,7 @@ from speechmeter.core.scope import (
     WITHIN,
     Scope,
 )
-from speechmeter.core.types import Record
+from speechmeter.core.types import Measurement, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,18 +62,16 @@ def folded(classes: Mapping[str, str]) -> dict[str, str]:
         if last.isdigit():
             children.setdefault(above, {})[last] = kind
     lists = {above for above, inside in children.items() if len(inside) > 1 and len(set(inside.values())) == 1}
-    return {path: _pattern(path, lists) for path in classes}
-
-
-def _pattern(path: str, lists: set[str]) -> str:
-    parts = path.split(".")
-    return ".".join(
-        "*" if part.isdigit() and ".".join(parts[:place]) in lists else part for place, part in enumerate(parts)
-    )
+    found = {}
+    for path in classes:
+        parts = path.split(".")
+        repeated = [part.isdigit() and ".".join(parts[:depth]) in lists for depth, part in enumerate(parts)]
+        found[path] = ".".join("*" if is_one else part for is_one, part in zip(repeated, parts, strict=True))
+    return found
 
 
 def tree(records: Sequence[Record], wanted: str | None = None) -> list[Line]:
-    """Modules in the order they run, each before those inside it, then labels, stages and what nobody was given.
+    """Modules in the order they run, each before those inside it, then labels, stages and the rest.
 
     A line for everything that any round has. `wanted` is a pattern, in which `*` is anything: only the lines that fit
     it, and always `unattributed`.
@@ -86,10 +84,24 @@ def tree(records: Sequence[Record], wanted: str | None = None) -> list[Line]:
     kinds: dict[str, str] = {}
     for path, pattern in patterns.items():
         kinds.setdefault(pattern, classes[path])
-    lines = [_line(pattern, kinds) for pattern in _in_order(kinds)]
+    lines = []
+    for pattern in _in_order(kinds):
+        above = [outer for outer in _outer(pattern)[:-1] if outer in kinds]
+        name = pattern.removeprefix(f"{above[-1]}.") if above else pattern
+        lines.append(
+            Line(
+                name=name, scope=Scope.of(WITHIN, pattern), depth=len(above), kind=kinds[pattern],
+                pattern=pattern, above=tuple(above),
+            )
+        )  # fmt: skip
     held = holds_all(measured)
     lines += [Line(name=name, scope=Scope.of(WITHIN, name) if name in held else name) for name in _others(measured)]
     return [line for line in lines if wanted is None or line.scope == UNATTRIBUTED or line.fits(wanted)]
+
+
+def _timed(records: Sequence[Record]) -> list[tuple[Scope, Measurement]]:
+    metric = time_metric(records)
+    return [(Scope.parse(m.scope), m) for record in records for m in record.measurements if m.metric == metric.id]
 
 
 def _measured(records: Sequence[Record]) -> list[Record]:
@@ -100,11 +112,11 @@ def _measured(records: Sequence[Record]) -> list[Record]:
 
 
 def _in_order(patterns: Mapping[str, str]) -> list[str]:
-    """A module stands before those inside it, which stand in the order they ran first."""
+    """A module comes before those inside it, which come in the order they ran first."""
     ran: dict[str, int] = {}
-    for place, pattern in enumerate(patterns):
-        for outer in _outer(pattern):  # a list of modules is not called itself: it stands where the first of them does
-            ran.setdefault(outer, place)
+    for index, pattern in enumerate(patterns):
+        for outer in _outer(pattern):  # a list of modules is not called itself: it comes where the first of them does
+            ran.setdefault(outer, index)
     return sorted(patterns, key=lambda pattern: [ran[outer] for outer in _outer(pattern)])
 
 
@@ -113,31 +125,14 @@ def _outer(path: str) -> list[str]:
     return [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
-def _line(pattern: str, kinds: Mapping[str, str]) -> Line:
-    above = [outer for outer in _outer(pattern)[:-1] if outer in kinds]
-    name = pattern.removeprefix(f"{above[-1]}.") if above else pattern
-    return Line(
-        name=name,
-        scope=Scope.of(WITHIN, pattern),
-        depth=len(above),
-        kind=kinds[pattern],
-        pattern=pattern,
-        above=tuple(above),
-    )
-
-
 def holds_all(records: Sequence[Record]) -> set[str]:
     """Labels of which every record says what they hold; of those of earlier versions only their own time is known."""
-    metric = time_metric(records)
-    timed = (m for record in records for m in record.measurements if m.metric == metric.id)
-    rows = [m for m in timed if Scope.parse(m.scope).kind == LABEL]
+    rows = [m for scope, m in _timed(records) if scope.kind == LABEL]
     return {m.scope for m in rows} - {m.scope for m in rows if LABELS not in m.notes}
 
 
 def _others(records: Sequence[Record]) -> list[Scope]:
-    metric = time_metric(records)
-    timed = (m for record in records for m in record.measurements if m.metric == metric.id)
-    scopes = dict.fromkeys(Scope.parse(m.scope) for m in timed)
+    scopes = dict.fromkeys(scope for scope, _ in _timed(records))
     return [*(scope for scope in scopes if scope.kind in (LABEL, STAGE)), Scope.parse(UNATTRIBUTED)]
 
 

@@ -10,7 +10,7 @@ one direction of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from speechmeter.core import metrics
@@ -44,7 +44,7 @@ _INCLUSIVE: dict[str, Callable[[Sequence[float]], float]] = {
 }
 """Metrics whose rows hold what is inside a module already, and how those of repeated layers go together."""
 _LARGEST = 1e100
-"""No time that anybody published comes near."""
+"""Far above any published time; larger values are mistakes."""
 _NANOSECOND = 1e-9
 """Times of a record are rounded to this."""
 _TIMES = (metrics.TIME_GPU, metrics.TIME_MODULE)
@@ -67,7 +67,7 @@ def is_made(record: Record, metric: Metric, scope: str) -> bool:
 
 
 def time_metric(records: Sequence[Record]) -> Metric:
-    """What the time of modules is told in: the GPU's where it was measured, else the CPU's."""
+    """The metric of the time of modules: the GPU's where it was measured, else the CPU's."""
     held = {m.metric for record in records for m in record.measurements if _is_module(m) and m.values}
     return next((metric for metric in _TIMES if metric.id in held), metrics.TIME_MODULE)
 
@@ -76,7 +76,13 @@ def find(record: Record, metric: Metric, scope: str) -> Measurement | None:
     """The measurement of a made scope, one value a call; None where no row belongs to it."""
     asked = Scope.parse(scope)
     if metric.id in _INCLUSIVE:
-        return _inclusive(record, metric, asked.all_directions)
+        pattern = asked.all_directions.path
+        inside = [
+            m.values[0]
+            for m in record.measurements
+            if m.metric == metric.id and m.values and _is_module(m) and fits_pattern(Scope.parse(m.scope).path, pattern)
+        ]
+        return Measurement.of(metric, [_INCLUSIVE[metric.id](inside)], scope=scope) if inside else None
     rows = list(_belonging(record, metric, asked.all_directions, asked.direction))
     if not rows:
         return next((m for m in record.measurements if m.metric == metric.id and m.unavailable), None)
@@ -95,15 +101,6 @@ def calls(record: Record, scope: str) -> float | None:
     rows = [m for m in timed if "calls" in m.notes and fits(Scope.parse(m.scope), "", ())]
     entered = [float(m.notes["calls"]) for m in rows]
     return sum(entered) if entered else None
-
-
-def _inclusive(record: Record, metric: Metric, scope: Scope) -> Measurement | None:
-    values = [
-        m.values[0]
-        for m in record.measurements
-        if m.metric == metric.id and m.values and _is_module(m) and fits_pattern(Scope.parse(m.scope).path, scope.path)
-    ]
-    return Measurement.of(metric, [_INCLUSIVE[metric.id](values)], scope=scope) if values else None
 
 
 def _rows(record: Record, metric: Metric) -> Iterator[Measurement]:
@@ -129,7 +126,8 @@ def _belonging(record: Record, metric: Metric, scope: Scope, direction: str) -> 
             continue
         for module, labels, apart in parts:
             if fits(row, module, labels):
-                yield apart.get(direction, ()) if direction else _summed(apart)
+                ways = [apart[way] for way in DIRECTIONS if way in apart]
+                yield apart.get(direction, ()) if direction else [sum(call) for call in zip(*ways, strict=True)]
 
 
 Apart = Mapping[str, Sequence[float]]
@@ -147,21 +145,12 @@ def _parts(row: Measurement) -> list[tuple[str, Sequence[str], Apart]]:
     inside: Mapping[str, Apart] = row.notes.get("inside", {})
     if not inside:
         return [("", (), row.notes)]
-    rest = _without(row.notes, inside.values())
-    return [*((path, (), apart) for path, apart in inside.items()), *([("", (), rest)] if rest else [])]
-
-
-def _without(whole: Mapping[str, Any], parts: Iterable[Apart]) -> Apart:
-    """What is left of the values of each direction; nothing where it is only what rounding left."""
-    left = {way: list(whole[way]) for way in DIRECTIONS if way in whole}
-    for part in parts:
+    left = {way: list(row.notes[way]) for way in DIRECTIONS if way in row.notes}
+    for part in inside.values():
         for way in left.keys() & part.keys():
             left[way] = [value - own for value, own in zip(left[way], part[way], strict=True)]
-    return {way: values for way, values in left.items() if max(values) >= _NANOSECOND}
-
-
-def _summed(apart: Mapping[str, Any]) -> list[float]:
-    return [sum(values) for values in zip(*(apart[way] for way in DIRECTIONS if way in apart), strict=True)]
+    rest = {way: values for way, values in left.items() if max(values) >= _NANOSECOND}  # not only what rounding left
+    return [*((path, (), apart) for path, apart in inside.items()), *([("", (), rest)] if rest else [])]
 
 
 def _fitting(record: Record, scope: Scope) -> Fits:

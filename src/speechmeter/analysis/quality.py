@@ -9,15 +9,16 @@ from typing import Literal
 
 from speechmeter.analysis import scores
 from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.intervals import NORMAL_975
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.quality import UTTERANCES
 from speechmeter.core.types import Record
 
 Order = Literal["better", "worse", "same", "not resolvable"]
-"""How a first figure stands to a second, as far as their intervals tell."""
+"""How a first figure compares with a second, by their intervals."""
 
-_NORMAL_975, _NO_WIDTH = 1.959963984540054, 1e-12
+_NO_WIDTH = 1e-12
 DIFFERENCES: dict[str, Metric] = {
     metrics.WER.id: metrics.WER_DIFFERENCE,
     metrics.CER.id: metrics.CER_DIFFERENCE,
@@ -62,36 +63,32 @@ def paired_difference(first: Sequence[Record], second: Sequence[Record], metric:
     ours, theirs = _by_utterance(first, metric), _by_utterance(second, metric)
     shared = [name for name in ours if name in theirs]
     if not ours or not theirs:
-        return _no_difference(f"{metric.title} is not known of both")
+        return _no_difference(f"one side has no {metric.title}")
     if not shared:
-        return _no_difference("they share no utterance")
+        return _no_difference("they have no utterance in common")
     if _sizes(first, metric, shared) != _sizes(second, metric, shared):
         return _no_difference("their references differ, or were normalised differently")
     rows = tuple(ours[name] for name in shared), tuple(theirs[name] for name in shared)
     values = [scores.score_of(side, metric) for side in rows]
     if values[0] is None or values[1] is None:
-        return _no_difference("the shared references hold no words")
+        return _no_difference("the references of the utterances in common are empty")
     speakers = dict(zip(ours, scores.speakers_of(first), strict=False))
     interval = scores.difference_interval(*rows, metric.id, [speakers.get(name, "") for name in shared])
     low, high = interval or (None, None)
     made = Estimate(
-        metric=DIFFERENCES[metric.id],
-        value=values[0] - values[1],
-        low=low,
-        high=high,
-        rounds=1,
-        samples_per_round=len(shared),
-        statistic="difference",
-    )
+        metric=DIFFERENCES[metric.id], value=values[0] - values[1], low=low, high=high, rounds=1,
+        samples_per_round=len(shared), statistic="difference",
+    )  # fmt: skip
     if rows[0] == rows[1]:
         return Difference(estimate=made, order="same")
     if low is None or high is None:
-        return Difference(estimate=made, order="not resolvable", reason=_too_few(len(shared), metric))
+        reason = f"an interval needs {scores.least_units(metric.id)} utterances, {len(shared)} are here"
+        return Difference(estimate=made, order="not resolvable", reason=reason)
     return Difference(estimate=made, order=_order(low, high, 0.0, 0.0, metric))
 
 
 def standings(systems: Sequence[System], score: Metric) -> list[Standing | None]:
-    """Where each system stands among the others in score and cost; None for one that lacks either.
+    """Whether each system is on the front of score and cost; None for one that lacks either.
 
     A system is off the front when another is better in one and better or the same in the other; on it when it is
     better than each other one in score or in cost, or the same in both; else it cannot be resolved.
@@ -120,7 +117,7 @@ def _standing(one: System, systems: Sequence[System], score: Metric) -> Standing
 
 
 def _unresolved(one: System, other: System, score: Metric) -> list[str]:
-    """Why neither score nor cost tells two systems apart, in a few words each."""
+    """Why neither score nor cost decides between two systems, in a few words each."""
     assert one.cost is not None and other.cost is not None
     found = []
     paired = paired_difference(one.records, other.records, score)
@@ -165,10 +162,6 @@ def _order(low: float, high: float, other_low: float, other_high: float, metric:
     return "better" if (low > other_high) is (metric.direction == "higher") else "worse"
 
 
-def _too_few(utterances: int, metric: Metric) -> str:
-    return f"an interval needs {scores.least_units(metric.id)} utterances, {utterances} are here"
-
-
 def _no_difference(reason: str) -> Difference:
     return Difference(estimate=None, order="not resolvable", reason=reason)
 
@@ -192,18 +185,10 @@ def _names(records: Sequence[Record]) -> list[tuple[str, int]]:
 
 
 def _sizes(records: Sequence[Record], metric: Metric, shared: Sequence[tuple[str, int]]) -> list[tuple[float, ...]]:
-    """What the references alone give to the counts: it must be the same on both sides."""
-    places = _REFERENCE_PLACES[metric.id]
+    """What the references alone give to the counts: it must be the same on both sides. chrF has no such count."""
+    columns = () if metric.id == metrics.CHRF.id else (1,)
     rows = _by_utterance(records, metric)
-    return [tuple(rows[name][place] for place in places) for name in shared]
-
-
-_REFERENCE_PLACES: dict[str, tuple[int, ...]] = {
-    metrics.WER.id: (1,),
-    metrics.CER.id: (1,),
-    metrics.BLEU.id: (1,),
-    metrics.CHRF.id: (),
-}
+    return [tuple(rows[name][column] for column in columns) for name in shared]
 
 
 def tails(change: Estimate) -> tuple[float, float]:
@@ -213,7 +198,7 @@ def tails(change: Estimate) -> tuple[float, float]:
     if change.low is None or change.high is None:
         return 1.0, 1.0
     below, above = (max(side, _NO_WIDTH) for side in (change.value - change.low, change.high - change.value))
-    return float(ndtr(-_NORMAL_975 * change.value / below)), float(ndtr(_NORMAL_975 * change.value / above))
+    return float(ndtr(-NORMAL_975 * change.value / below)), float(ndtr(NORMAL_975 * change.value / above))
 
 
 def best_score(groups: Sequence[Sequence[Record]]) -> Metric | None:

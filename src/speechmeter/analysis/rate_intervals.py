@@ -88,7 +88,7 @@ def share_interval(count: int, total: int) -> tuple[float, float]:
 
 
 def _betting(rates: Any, words: Any, least: float) -> tuple[float, float]:
-    """The rates against which nobody could have won 1 / 0.05 times the stake, betting on units as they come.
+    """The rates against which no bettor could have won 1 / 0.05 times the stake, betting on units as they come.
 
     On each unit a share of the capital is bet that the rate is higher, and in a second game that it is lower, before
     the unit is seen. If the assumed rate were true, no strategy would gain on average.
@@ -98,11 +98,12 @@ def _betting(rates: Any, words: Any, least: float) -> tuple[float, float]:
     scale = 1.0 - least
     seen = (rates - least) / scale  # between 0 and 1
     weights = words / words.max()
-    assumed = _grid()
+    half = np.geomspace(1e-6, 0.5, 300)  # rates to be tried, closer together near 0 and 1
+    assumed = np.concatenate([half, (1 - half)[::-1][1:]])
     capital = np.full((_ORDERS, len(assumed)), -math.inf)
     for order in range(_ORDERS):
-        places = np.random.default_rng([_SEED, order]).permutation(len(seen))
-        capital[order] = _played(seen[places], weights[places], assumed)
+        shuffled = np.random.default_rng([_SEED, order]).permutation(len(seen))
+        capital[order] = _played(seen[shuffled], weights[shuffled], assumed)
     mean = np.logaddexp.reduce(capital, axis=0) - math.log(_ORDERS)
     possible = np.flatnonzero(mean < math.log(1 / _LEVEL))
     if not len(possible):
@@ -110,14 +111,6 @@ def _betting(rates: Any, words: Any, least: float) -> tuple[float, float]:
     low, high = possible[0], possible[-1]
     ends = assumed[low - 1] if low else 0.0, assumed[high + 1] if high + 1 < len(assumed) else 1.0
     return float(ends[0] * scale + least), float(ends[1] * scale + least)
-
-
-def _grid() -> Any:
-    """Rates to be tried, closer together near 0 and 1."""
-    import numpy as np
-
-    half = np.geomspace(1e-6, 0.5, 300)
-    return np.concatenate([half, (1 - half)[::-1][1:]])
 
 
 def _played(seen: Any, weights: Any, assumed: Any) -> Any:

@@ -78,6 +78,13 @@ def operator_calls(record: Record, scope: str) -> float | None:
     return None if row is None or "calls" not in row.notes else float(row.notes["calls"])
 
 
+def recomputed_share(backward: Measurement | None) -> float | None:
+    """The share of a backward pass's arithmetic that repeats forward work; None where nothing is repeated."""
+    if backward is None or not any(backward.notes.get("recompute", ())):
+        return None
+    return float(sum(backward.notes["recompute"]) / sum(backward.values))
+
+
 def costliest_operators(records: Sequence[Record], most: int) -> list[Scope]:
     """The costliest operators in one module that every round has, the costliest first."""
     rounds = [found for record in records if (found := dict(_operators_in_modules(record)))]

@@ -37,7 +37,7 @@ Formula = Callable[[Any], Any]
 class ScoreRule:
     """What a score is made from: `counts` are columns side by side, or one metric with `width` values an utterance.
 
-    With `per_utterance` a column of ones stands beside them: the sum is divided by the number of utterances.
+    With `per_utterance` a column of ones is added: the sum is divided by the number of utterances.
     """
 
     counts: tuple[Metric, ...]
@@ -130,7 +130,7 @@ def difference_interval(
     if len(first) != len(second):
         raise ValueError("a paired difference needs the same utterances on both sides")
     if RULES[metric_id].width > 1:
-        return _bootstrap_difference(first, second, metric_id)
+        return _bootstrap(first, metric_id, second)
     units = tuple((one[0] - other[0], one[1]) for one, other in zip(first, second, strict=True))
     ends = rate_intervals.rate_interval(rate_intervals.by_speaker(units, speakers), signed=True)
     return None if ends is None else (100 * ends[0], 100 * ends[1])
@@ -141,13 +141,18 @@ def _units(rows: Rows) -> tuple[rate_intervals.Unit, ...]:
 
 
 @lru_cache(maxsize=512)
-def _bootstrap(rows: Rows, metric_id: str) -> tuple[float, float] | None:
-    return _percentiles(_resampled(rows, metric_id))
+def _bootstrap(rows: Rows, metric_id: str, other: Rows | None = None) -> tuple[float, float] | None:
+    """The middle 95 % of the resampled scores; with `other`, of their difference from its scores."""
+    import numpy as np
 
-
-@lru_cache(maxsize=512)
-def _bootstrap_difference(first: Rows, second: Rows, metric_id: str) -> tuple[float, float] | None:
-    return _percentiles(_resampled(first, metric_id) - _resampled(second, metric_id))
+    scores = _resampled(rows, metric_id)
+    if other is not None:
+        scores = scores - _resampled(other, metric_id)
+    known = scores[~np.isnan(scores)]
+    if not len(known):
+        return None
+    low, high = np.percentile(known, [2.5, 97.5])
+    return float(low), float(high)
 
 
 def _resampled(rows: Rows, metric_id: str) -> Any:
@@ -163,16 +168,6 @@ def _resampled(rows: Rows, metric_id: str) -> Any:
         picked = draw.integers(0, size, size=(min(step, RESAMPLES - start), size))
         scores.append(formula(np.stack([column[picked].sum(axis=1) for column in counts.T], axis=-1)))
     return np.concatenate(scores) if scores else np.array([])
-
-
-def _percentiles(scores: Any) -> tuple[float, float] | None:
-    import numpy as np
-
-    known = scores[~np.isnan(scores)]
-    if not len(known):
-        return None
-    low, high = np.percentile(known, [2.5, 97.5])
-    return float(low), float(high)
 
 
 def _rate(sums: Any) -> Any:
@@ -204,7 +199,7 @@ def _chrf(sums: Any) -> Any:
     import numpy as np
 
     grams = sums.reshape(*sums.shape[:-1], _CHRF_ORDERS, 3)
-    output, reference, match = (grams[..., place] for place in range(3))
+    output, reference, match = (grams[..., column] for column in range(3))
     both = (output > 0) & (reference > 0)
     orders = np.maximum(both.sum(axis=-1), 1)
     with np.errstate(divide="ignore", invalid="ignore"):

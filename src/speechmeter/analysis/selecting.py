@@ -64,40 +64,25 @@ def fits(record: Record, filters: Filters) -> bool:
 def nothing_fits(text: str, filters: Filters, records: Sequence[Record]) -> InputError:
     """What to raise where a selection is empty: the first filter that leaves nothing, and what there is instead."""
     if not records:
-        return InputError("this holds no records", where=text, fix="choose a run that was measured")
+        return InputError("there are no records", where=text, fix="choose a run that was measured")
     keys = {key for record in records for key in _labels(record)}
     for key in filters:
         if key not in keys:
             return InputError(f"there is no key {key!r}", where=text, fix=nearest(key, sorted(keys)))
-    *before, (key, value) = _in_vain(list(filters.items()), records)
+    beginnings = (list(filters.items())[:count] for count in range(1, len(filters) + 1))
+    *before, (key, value) = next(some for some in beginnings if not any(fits(record, dict(some)) for record in records))
     among = " and ".join(f"{key} {value}" for key, value in before)
     left = [record for record in records if fits(record, dict(before))]
+    # what there is instead, numbers before words
+    found = [labels[key] for record in left if key in (labels := _labels(record))]
+    found.sort(key=lambda one: (False, one, str(one)) if isinstance(one, int | float) else (True, 0, str(one)))
+    shown = list(dict.fromkeys(str(one).removesuffix(".0") if isinstance(one, float) else str(one) for one in found))
+    fix = f"there {'are' if len(shown) > 1 else 'is only'} {', '.join(shown)}"
     return InputError(
-        f"no record{f' of {among}' if among else ''} has {key} {value}", where=text, fix=_there_are(key, left)
+        f"no record{f' of {among}' if among else ''} has {key} {value}",
+        where=text,
+        fix=fix if shown else f"leave {key} out: they do not have it",
     )
-
-
-def _in_vain(filters: Sequence[tuple[str, Any]], records: Sequence[Record]) -> Sequence[tuple[str, Any]]:
-    """The shortest beginning of the filters that no record fits."""
-    beginnings = (filters[:count] for count in range(1, len(filters) + 1))
-    return next(some for some in beginnings if not any(fits(record, dict(some)) for record in records))
-
-
-def _there_are(key: str, records: Sequence[Record]) -> str:
-    found = [labels[key] for record in records if key in (labels := _labels(record))]
-    shown = list(dict.fromkeys(_shown(value) for value in sorted(found, key=_order)))
-    if not shown:
-        return f"leave {key} out: they have none"
-    return f"there {'are' if len(shown) > 1 else 'is only'} {', '.join(shown)}"
-
-
-def _shown(value: Any) -> str:
-    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
-
-
-def _order(value: Any) -> tuple[bool, float, str]:
-    number = isinstance(value, int | float)
-    return not number, value if number else 0, str(value)
 
 
 def _labels(record: Record) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How many rounds a case needs: a first stage tells its spread, and from that their number is chosen once.
+"""How many rounds a case needs: a first stage gives its spread, and from that their number is chosen once.
 
 Looking again after every round and stopping when the interval is narrow gives intervals that are too narrow: it stops
 where the spread came out small by chance. So there are two stages, as Stein (1945) has them. The first has `least`
@@ -51,7 +51,8 @@ def choose(cases: Mapping[str, Sequence[Record]], rounds: Rounds) -> dict[str, C
     A case that says what was chosen for it keeps that. One that failed in every round of its first stage is not tried
     any more, one that is not timed needs no further round, and one with a single figure goes on: it has no spread.
     """
-    known = {case: pilot for case, records in cases.items() if (pilot := _stored(records)) is not None}
+    stored = {case: next((r.pilot for r in records if r.pilot is not None), None) for case, records in cases.items()}
+    known = {case: pilot for case, pilot in stored.items() if pilot is not None}
     fresh = {
         case: variance_
         for case, records in cases.items()
@@ -59,16 +60,16 @@ def choose(cases: Mapping[str, Sequence[Record]], rounds: Rounds) -> dict[str, C
     }
     for case, steadied in zip(fresh, moderated(list(fresh.values())), strict=True):
         known[case] = Pilot(rounds=rounds.least, sd=math.sqrt(steadied.value), degrees=steadied.degrees)
-    found = {case: Chosen(rounds=_needed(pilot, rounds), pilot=pilot) for case, pilot in known.items()}
+    found = {}
+    for case, pilot in known.items():
+        # as many as the precision needs with this spread, within what is allowed, and one after the first stage
+        needed = math.ceil((t_quantile(pilot.degrees) * pilot.sd / math.log1p(rounds.precision)) ** 2)
+        found[case] = Chosen(rounds=min(rounds.most, max(pilot.rounds + 1, needed)), pilot=pilot)
     for case, records in cases.items():
         if case not in found and _first_stage(records, rounds) == rounds.least:
             single = any(round_value(record, metrics.LATENCY, "total", records) for record in records)
             found[case] = Chosen(rounds=rounds.most if single else rounds.least)
     return found
-
-
-def _stored(records: Sequence[Record]) -> Pilot | None:
-    return next((record.pilot for record in records if record.pilot is not None), None)
 
 
 def _first_stage(records: Sequence[Record], rounds: Rounds) -> int:
@@ -84,9 +85,3 @@ def _spread(records: Sequence[Record], rounds: Rounds) -> Variance | None:
     if len(found) < 2 or min(found) <= 0:
         return None
     return Variance(value=variance(map(math.log, found)), degrees=len(found) - 1)
-
-
-def _needed(pilot: Pilot, rounds: Rounds) -> int:
-    """As many rounds as the precision needs with this spread, within what is allowed; one after the first stage."""
-    needed = math.ceil((t_quantile(pilot.degrees) * pilot.sd / math.log1p(rounds.precision)) ** 2)
-    return min(rounds.most, max(pilot.rounds + 1, needed))

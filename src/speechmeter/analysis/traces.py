@@ -84,17 +84,14 @@ def trace_diff(
     one, other = _Read(first), _Read(second)
     floor_s = LEAST_SHARE * max(one.step_s, other.step_s)
     found = [_change(key, one, other) for key in dict.fromkeys([*one.tallies, *other.tallies])]
-    kept = [c for c in found if c.what != "time" or (_works(c) and _slower(c, floor_s, min_effect))]
+    kept = [
+        c
+        for c in found
+        if c.what != "time"
+        or (c.kind in ("operator", "kernel") and abs(c.more_s) >= max(floor_s, min_effect * max(c.own_s)))
+    ]
     kept.sort(key=lambda c: (_ORDER[c.what], c.kind != "label", -abs(c.more_s)))
     return TraceDiff(changes=tuple(kept), steps=(one.steps, other.steps), step_s=(one.step_s, other.step_s))
-
-
-def _works(change: Change) -> bool:
-    return change.kind in ("operator", "kernel")
-
-
-def _slower(change: Change, floor_s: float, min_effect: float) -> bool:
-    return abs(change.more_s) >= max(floor_s, min_effect * max(change.own_s))
 
 
 class _Read:
@@ -106,7 +103,8 @@ class _Read:
         self.tallies = tallies(slices)
         marks = [one for one in slices if one.name.startswith(STEP) and one.category == ANNOTATION]
         self.steps = max(1, len(marks))
-        self.step_s = _seconds(marks or slices) / self.steps
+        outer_us = sum(one.duration_us for one in marks or slices if one.parent is None)
+        self.step_s = outer_us * _MICROSECOND / self.steps
 
 
 def tallies(slices: Iterable[Slice]) -> dict[tuple[Kind, str], Tally]:
@@ -125,10 +123,6 @@ def _range_kind(one: Slice) -> Kind | None:
     if one.name.startswith(STEP) or _CALL in args:
         return None
     return "module" if args.get(MODULE) == one.name else "label"
-
-
-def _seconds(slices: Sequence[Slice]) -> float:
-    return sum(one.duration_us for one in slices if one.parent is None) * _MICROSECOND
 
 
 def _change(key: tuple[Kind, str], one: _Read, other: _Read) -> Change:

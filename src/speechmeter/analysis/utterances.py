@@ -41,27 +41,20 @@ def over_utterances(records: Sequence[Record], metric: Metric, scope: str = "tot
         "p95": values[ceil(0.95 * len(values)) - 1],
         MAXIMUM: values[-1],
     }
-    return {MEAN: whole, **{name: _bare(whole, name, value) for name, value in others.items()}}
-
-
-def _bare(whole: Estimate, statistic: str, value: float) -> Estimate | None:
-    needed = samples_needed(statistic) if statistic != MAXIMUM else 1
-    if whole.samples_per_round < needed:
-        return None
-    return replace(whole, value=value, low=None, high=None, statistic=statistic)
+    found: dict[str, Estimate | None] = {MEAN: whole}
+    for name, value in others.items():
+        enough = len(values) >= (samples_needed(name) if name != MAXIMUM else 1)
+        found[name] = replace(whole, value=value, low=None, high=None, statistic=name) if enough else None
+    return found
 
 
 def _rounds(records: Sequence[Record], metric: Metric, scope: str) -> list[list[float]]:
     """A row a round, a figure an utterance; empty unless each had a call of its own."""
-    if not _one_a_call(records):
+    items = _first(records, metrics.ITEMS)
+    if len(items) < 2 or set(items) != {1.0}:
         return []
     rows = [row for record in records if (row := _of_round(record, metric, scope, records))]
     return rows if len({len(row) for row in rows}) == 1 else []
-
-
-def _one_a_call(records: Sequence[Record]) -> bool:
-    items = _first(records, metrics.ITEMS)
-    return len(items) > 1 and set(items) == {1.0}
 
 
 def _of_round(record: Record, metric: Metric, scope: str, others: Sequence[Record]) -> list[float]:

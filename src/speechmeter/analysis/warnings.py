@@ -18,7 +18,7 @@ from speechmeter.core import metrics
 from speechmeter.core.types import FAILED, Measurement, Record, batch_of_each, by_batch
 
 _NAMED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)\b|SIG[A-Z]+\b")
-"""What tells one error or crash from another: the exception's name, or the signal's."""
+"""What distinguishes one error or crash from another: the name of the exception or the signal."""
 
 
 def kind_of(record: Record) -> str:
@@ -58,9 +58,9 @@ _WORDS: dict[Kind, str] = {
     "slow start": "the first samples are slower than the rest: warm-up was too short; raise warmup",
     "drift": "samples drift from the first to the last: clock or temperature change; add rounds, steady the machine",
     "bimodal": "samples fall into two groups: two states of the machine (clock, cores, memory); pin cores, add rounds",
-    "autocorrelation": "neighbouring samples are alike: fewer independent samples than it looks; rely on rounds",
-    "outliers": "a few samples are far above the rest: another program or the system cut in; close what else runs",
-    "spread": "samples spread widely: the machine is noisy or the work varies; close what else runs, add rounds",
+    "autocorrelation": "neighbouring samples are alike: they are worth fewer independent samples; rely on rounds",
+    "outliers": "a few samples are far above the rest: another program interfered; close other programs",
+    "spread": "samples spread widely: the machine is noisy or the work varies; close other programs, add rounds",
 }
 
 
@@ -107,7 +107,7 @@ def _shares(measurement: Measurement) -> list[float]:
     if min(map(len, own)) < 2 or min(measurement.values) <= 0:
         return []
     middles = [median(values) for values in own]
-    return [value / middles[place] for place, value in zip(batch_of_each(measurement), measurement.values, strict=True)]
+    return [value / middles[batch] for batch, value in zip(batch_of_each(measurement), measurement.values, strict=True)]
 
 
 def _shape(logs: Sequence[float]) -> Kind | None:
@@ -120,10 +120,10 @@ def _shape(logs: Sequence[float]) -> Kind | None:
 
 
 def _common_trend(rounds: Sequence[Sequence[float]]) -> Literal["slow start", "drift"] | None:
-    """A trend that short rounds share: every sample as a share of its round's median, ordered by place in the round."""
+    """A trend that short rounds share: samples as shares of their round's median, by their position in the round."""
     shares = [[math.log(value / median(values)) for value in values] for values in rounds]
     longest = max(map(len, shares), default=0)
-    together = [values[place] for place in range(longest) for values in shares if place < len(values)]
+    together = [values[index] for index in range(longest) for values in shares if index < len(values)]
     return _trend(together) if len(together) >= _LEAST_SAMPLES and longest >= 5 else None
 
 

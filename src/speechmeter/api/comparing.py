@@ -25,8 +25,8 @@ from speechmeter.analysis.metric_names import compared_metrics
 from speechmeter.analysis.selecting import MODEL, by_case, parse
 from speechmeter.analysis.selecting import select as select_records
 from speechmeter.api.earlier_runs import EarlierRuns
-from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError, command_line
+from speechmeter.core.files import MIB, read_text
 from speechmeter.core.hosts import HOST, hosts_apart
 from speechmeter.core.types import LEFT_OUT, VARIANT, Case, Record
 from speechmeter.store.run_dir import RunDir, unfinished

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, median
 
-from speechmeter.analysis.compare import Between
-from speechmeter.analysis.difference import Variance
-from speechmeter.analysis.estimate import Estimate, estimate
-from speechmeter.analysis.intervals import t_quantile
+from speechmeter.analysis.compare import Between, between_runs
+from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.selecting import by_case
 from speechmeter.core.errors import SkippedLinesWarning, SpeechmeterError
 from speechmeter.core.metrics import Metric
@@ -21,14 +16,10 @@ from speechmeter.core.types import Case, Record
 from speechmeter.report.numbers import counted
 from speechmeter.store.run_dir import RunDir, is_run
 
-_FEWEST = 5
-"""Fewer runs say nothing about their spread."""
 _MOST = 30
 """The newest runs that are read."""
 _LARGEST_BYTES = 20 * 2**20
 """A larger run would take too long to read."""
-_NORMAL = 1.4826
-"""From the median of absolute deviations to the standard deviation of a normal distribution."""
 
 
 class EarlierRuns:
@@ -48,18 +39,15 @@ class EarlierRuns:
     def spread(self, base: Sequence[Record], metric: Metric, scope: str) -> Between:
         """The variance of what two runs of this case differ by, beyond what their rounds show; None if unknown."""
         same = [
-            found
+            figure
             for group in self._read().get(_key(base[0].case), [])
-            if group[0].host == base[0].host and (found := estimate(group, metric, scope)) is not None
+            if group[0].host == base[0].host and (figure := estimate(group, metric, scope)) is not None
         ]
         figures = [figure for figure in same if figure.value > 0]
-        if len(figures) < _FEWEST:
-            return Between()
-        self._used = max(self._used, len(figures))
-        steps = [abs(math.log(b.value / a.value)) for a, b in itertools.pairwise(figures)]
-        one = _NORMAL * median(steps) / math.sqrt(2)  # neighbouring runs: few changes of the code do not disturb it
-        beyond = max(0.0, one**2 - fmean(map(_within, figures)))
-        return Between(spread=Variance(value=2 * beyond, degrees=max(1.0, len(steps) / 2)))
+        found = between_runs(figures)
+        if found.spread is not None:
+            self._used = max(self._used, len(figures))
+        return found
 
     def _read(self) -> dict[str, list[list[Record]]]:
         """The rounds of every case in every run, the oldest run first; copies in merged runs count once."""
@@ -100,10 +88,3 @@ def _key(case: Case) -> str:
 def _content(record: Record) -> object:
     """What a copy of a record has in common with it."""
     return record.case.id, record.round, record.started, record.wall_s, tuple(m.values for m in record.measurements)
-
-
-def _within(figure: Estimate) -> float:
-    """The variance of a run's figure that its own rounds show, on a logarithmic scale."""
-    if figure.half_width is None or figure.rounds < 2:
-        return 0.0
-    return (figure.half_width / t_quantile(figure.rounds - 1)) ** 2

@@ -20,7 +20,7 @@ from speechmeter.launch.executors import THIS, all_exact
 from speechmeter.launch.offline import offline
 from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.schedule import Forecast, Sweep, earlier_walls, forecast, pending
-from speechmeter.plan.overrides import Override, from_flag, from_models, from_set
+from speechmeter.plan.source import Override, from_flag, from_models, from_set
 from speechmeter.plan.study import Study, study_from_file, study_from_flags, study_of_run, tour
 from speechmeter.store.run_dir import RunDir, is_free, is_run, new_run
 

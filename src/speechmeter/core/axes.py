@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 BOUNDARIES = ("model", "+decode", "+features", "+copy", "+load")
-"""What stands inside the clock, from the narrowest to the widest; each includes those before it."""
+"""What the clock includes, from the narrowest to the widest; each includes those before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ CORE_AXES: tuple[Axis, ...] = (
     Axis(name="compile", kind=bool, default=False, help="torch.compile the model"),
     Axis(name="deterministic", kind=bool, default=False, help="deterministic algorithms only"),
     Axis(name="tf32", kind=bool, default=False, help="TF32 matrix units for float32 on CUDA"),
-    Axis(name="boundary", kind=str, default="+features", help="what stands inside the clock", choices=BOUNDARIES),
+    Axis(name="boundary", kind=str, default="+features", help="what the clock includes", choices=BOUNDARIES),
 )  # fmt: skip
 
 
@@ -166,7 +166,7 @@ class Axes(Mapping[str, Any]):
 
     @property
     def boundary(self) -> str:
-        """What stands inside the clock: one of `BOUNDARIES`."""
+        """What the clock includes: one of `BOUNDARIES`."""
         return str(self._values.get("boundary", ""))
 
     @property
@@ -217,7 +217,7 @@ def axis_names(axes: Iterable[Axis]) -> list[str]:
 
 
 def inside_boundary(stage_name: str, boundary: str) -> bool:
-    """Whether a stage of this name stands inside the clock. Stages the boundary does not name always do."""
+    """Whether the clock includes a stage of this name. It always includes stages that no boundary names."""
     widening = [part.lstrip("+") for part in BOUNDARIES]
     if stage_name not in widening:
         return True

@@ -52,9 +52,8 @@ def check_enough(case: Case, items: int) -> None:
     """Raise InputError for a trial whose batch is more than all there is to feed: a smaller one would be fed unseen."""
     batch = case.axes.batch
     if target_of(case) is not None and batch is not None and batch > items:
-        raise InputError(
-            f"{items} items make no batch of {batch}", where=case.workload.name, fix=f"search from at most {items} on"
-        )
+        reason = f"{items} items cannot fill a batch of {batch}"
+        raise InputError(reason, where=case.workload.name, fix=f"start the search at {items} or less")
 
 
 def at(case: Case, target: Target, steps: int) -> Case:

@@ -1,4 +1,4 @@
-"""Records of several machines, told apart: the machine becomes an axis, so that no figure mixes two of them."""
+"""Records of several machines, kept apart: the machine becomes an axis, so that no figure mixes two of them."""
 
 from __future__ import annotations
 

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError
-from speechmeter.core.files import write_whole
+from speechmeter.core.files import MIB, read_text, write_whole
 
 FILE = "memory.json"
 """Its name in the folder of a case's artifacts."""
@@ -74,15 +73,15 @@ def write_timeline(path: Path, timeline: MemoryTimeline) -> None:
 
 
 def read_timeline(path: Path) -> MemoryTimeline:
-    """Read it. Raises InputError when it is not there or is none of this format."""
+    """Read it. Raises InputError when it is missing or has another format."""
     try:
         data = json.loads(read_text(path, LARGEST_FILE))
         if data["format"] != FORMAT:
-            raise InputError(f"its format is {data['format']}, known is {FORMAT}", where=str(path), fix="update")
+            raise InputError(f"the format is {data['format']}, known is {FORMAT}", where=str(path), fix="update")
         return MemoryTimeline.from_json(data)
     except OSError as error:
         raise InputError(
             f"cannot be read: {error.strerror}", where=str(path), fix="run with the meter `timeline`"
         ) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"this is no timeline of memory: {error}", where=str(path), fix="run it again") from error
+        raise InputError(f"this is not a memory timeline: {error}", where=str(path), fix="run it again") from error

@@ -36,7 +36,8 @@ def _load(group: str, name: str) -> Any:
         show = command_line("show", "RUN", metric=name)
         raise PlanError(f"{name!r} is a metric, not a meter", fix=f"use `meters: {_meter_of(metric)}`, then {show}")
     if point is None:
-        raise PlanError(f"there is no {kind} {name!r}", fix=nearest(name, names(group)))
+        word = "model" if group == SUBJECTS else kind
+        raise PlanError(f"there is no {word} {name!r}", fix=nearest(name, names(group)))
     try:
         return point.load()()
     except InputError:

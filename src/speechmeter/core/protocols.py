@@ -44,7 +44,7 @@ class Prepared:
     `notes` are facts a reader must know (random weights, a pinned length). `data_dependent` says that the cost of a
     call depends on what it hears, so that figures on noise mislead. What the last stage puts out is kept where it is
     text (a str for each item), token ids (a list for each item) or `Speech`. `found` is what preparing has already
-    measured, for the meter that tells of it.
+    measured, for the meter that reports it.
     """
 
     stages: tuple[Stage, ...]
@@ -60,7 +60,7 @@ class Prepared:
 class Collected:
     """Which of the calls made by `Session.collect` are samples (the others were warm-up), and why it stopped.
 
-    `places` has for each sample the place of its batch in `Session.batches`; it is empty where they come in turn.
+    `places` has for each sample the index of its batch in `Session.batches`; it is empty where they come in turn.
     """
 
     kept: tuple[bool, ...]
@@ -223,7 +223,7 @@ class Session(Protocol):
         ...
 
     def progress(self, what: str) -> None:
-        """Tell whoever watches what is under way."""
+        """Report progress to whoever watches."""
         ...
 
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.bounded import MIB, read_bytes
 from speechmeter.core.errors import InputError
-from speechmeter.core.files import write_whole
+from speechmeter.core.files import MIB, read_bytes, write_whole
 
 SUFFIX = ".pt.trace.json.gz"
 """What TensorBoard's PyTorch plug-in looks for; Chrome and Perfetto open it as well."""
@@ -40,7 +39,7 @@ _GONE: Event = {}
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """Events, and everything that stands beside them in the file."""
+    """Events, and everything else in the file."""
 
     events: Sequence[Event]
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -116,7 +115,7 @@ def lane_of(event: Event) -> tuple[Any, Any]:
 
 
 def read_trace(path: Path) -> Trace:
-    """A trace from a file. Raises InputError when it is not there or is none."""
+    """A trace from a file. Raises InputError when it is missing or not a trace."""
     return _read(path, lambda text: None)
 
 
@@ -169,14 +168,16 @@ def _read(path: Path, chosen: Callable[[str], Keep | None]) -> Trace:
         data = json.loads(text, strict=False, object_hook=hook)  # torch may write a name that is no text
     except OSError as error:
         raise InputError(
-            f"no trace can be read here: {error.strerror or error}", where=str(path), fix="name a trace"
+            f"the trace cannot be read: {error.strerror or error}", where=str(path), fix="name a trace"
         ) from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"this is no trace: {error}", where=str(path), fix="name a .json or .json.gz trace") from error
+        raise InputError(
+            f"this is not a trace: {error}", where=str(path), fix="name a .json or .json.gz trace"
+        ) from error
     events = data if isinstance(data, list) else data.get("traceEvents") if isinstance(data, dict) else None
     events = [event for event in events if event is not _GONE] if isinstance(events, list) else events
     if not isinstance(events, list) or not all(_is_event(event) for event in events):
-        raise InputError("this JSON is no trace", where=str(path), fix="name a file in the Trace Event format")
+        raise InputError("this JSON file is not a trace", where=str(path), fix="name a file in the Trace Event format")
     facts = {key: value for key, value in data.items() if key != "traceEvents"} if isinstance(data, dict) else {}
     return Trace(events=events, facts=facts)
 

@@ -21,7 +21,7 @@ Status = Literal["ok", "skipped", "oom", "timeout", "crashed", "error", "unavail
 FAILED: frozenset[str] = frozenset({"oom", "timeout", "crashed", "error"})
 """Statuses of cases that were tried and did not finish."""
 LEFT_OUT: frozenset[str] = frozenset({"skipped", "unavailable"})
-"""Statuses of cases that were not tried: no machine stands behind such a record, only what wrote the run."""
+"""Statuses of cases that were not tried: no machine measured such a record, it comes from whatever wrote the run."""
 
 BATCHES = "batches"
 """The note of a measurement whose values are those of several batches by turns: how many."""

@@ -10,9 +10,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from speechmeter.core.bounded import MIB, opened
 from speechmeter.core.errors import InputError
-from speechmeter.core.files import write_whole
+from speechmeter.core.files import MIB, opened, write_whole
 
 UTTERANCES_FILE = "utterances.jsonl"
 FIELDS = ("audio_filepath", "duration", "time", "text", "pred_text")
@@ -53,7 +52,7 @@ class UtteranceFile:
 
 
 def write_utterances(path: Path, utterances: Iterable[Utterance]) -> None:
-    """Write the file and the folder it stands in."""
+    """Write the file, and its folder where that is missing."""
     lines = [json.dumps(one.to_json(), ensure_ascii=False) for one in utterances]
     write_whole(path, "".join(f"{line}\n" for line in lines).encode(errors="replace"))
 
@@ -72,7 +71,7 @@ def read_utterances(path: Path) -> UtteranceFile:
                 try:
                     one = _utterance(line)
                     if one.name in found:
-                        raise ValueError(f"audio_filepath {one.name!r} stands for the second time")
+                        raise ValueError(f"audio_filepath {one.name!r} appears for the second time")
                     found[one.name] = one
                 except ValueError as error:
                     if len(bad) < _NAMED:
@@ -85,9 +84,7 @@ def read_utterances(path: Path) -> UtteranceFile:
         raise InputError(f"this cannot be read: {error}", where=str(path), fix="name a JSON-lines file") from error
     if not found:
         reason = bad[0].removeprefix(f"{path}:") if bad else "no line"
-        raise InputError(
-            f"no utterance can be used ({reason})", where=str(path), fix=f"each line needs {', '.join(FIELDS)}"
-        )
+        raise InputError(f"no line can be used ({reason})", where=str(path), fix=f"each line needs {', '.join(FIELDS)}")
     more = [f"{path}: {others} more lines that cannot be used"] if others else []
     return UtteranceFile(utterances=tuple(found.values()), bad_lines=(*bad, *more))
 

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from speechmeter.core import metrics
-from speechmeter.core.other_content import other_content
+from speechmeter.core.batches import other_content
 from speechmeter.core.types import Case, Measurement
 from speechmeter.engine.session import LOAD, LoadedSession
 from speechmeter.meters.latency import StageClock
@@ -93,7 +93,7 @@ def cache_warning(session: LoadedSession, found: Sequence[Measurement]) -> list[
         return []
     return [
         f"answers come from a cache: an input that was seen before takes {usual_ns / 1e6:.3g} ms, a new one "
-        f"{min(new_ns) / 1e6:.3g} ms; the figures are those of the cache: switch it off"
+        f"{min(new_ns) / 1e6:.3g} ms; the figures are those of the cache; switch it off"
     ]
 
 

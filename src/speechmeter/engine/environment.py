@@ -29,16 +29,8 @@ from speechmeter.core.machine import (
 from speechmeter.core.types import VARIANT, Case, Environment
 
 _PACKAGES = (
-    "speechmeter",
-    "torch",
-    "transformers",
-    "numpy",
-    "scipy",
-    "soundfile",
-    "soxr",
-    "triton",
-    "onnxruntime",
-)
+    "speechmeter", "torch", "transformers", "numpy", "scipy", "soundfile", "soxr", "triton", "onnxruntime",
+)  # fmt: skip
 _CUDA_ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 """Settings of torch's allocator, by their newer and older name: they decide what fits."""
 _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
@@ -46,11 +38,8 @@ _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 
 def capture(case: Case) -> Environment:
     """The environment of this process while it measures `case`."""
-    return Environment(facts=_facts(case), state=_state())
-
-
-def _facts(case: Case) -> dict[str, Any]:
-    return {
+    torch, clock = sys.modules.get("torch"), proc_fields("/proc/cpuinfo").get("cpu MHz")
+    facts = {
         "host": host_name(),
         "system": platform.platform(),
         "python": platform.python_version(),
@@ -59,30 +48,22 @@ def _facts(case: Case) -> dict[str, Any]:
         "cores_total": os.cpu_count(),
         "governor": read_text(_GOVERNOR) or "unknown",
         "memory_bytes": kib_field("/proc/meminfo", "MemTotal"),
-        "threads": _threads(case),
+        "threads": {
+            "asked": case.axes.threads,
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
+            "torch": torch.get_num_threads() if torch is not None else None,
+        },
         "allocator": allocator(),
         "packages": _packages(),
         **({"code": loaded_code()} if VARIANT in case.axes else {}),
         **_cuda_facts(case.device),
     }
-
-
-def _state() -> dict[str, Any]:
-    clock = proc_fields("/proc/cpuinfo").get("cpu MHz")
-    return {
+    state = {
         "load_1min": os.getloadavg()[0],
         "memory_available_bytes": kib_field("/proc/meminfo", "MemAvailable"),
         "cpu_mhz": float(clock) if clock else None,
     }
-
-
-def _threads(case: Case) -> dict[str, Any]:
-    torch = sys.modules.get("torch")
-    return {
-        "asked": case.axes.threads,
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS"),
-        "torch": torch.get_num_threads() if torch is not None else None,
-    }
+    return Environment(facts=facts, state=state)
 
 
 def _packages() -> dict[str, str]:
@@ -116,19 +97,22 @@ _COMPUTING = ("speechmeter.transducer", "speechmeter.subjects")
 """Parts of this package that are measured; the rest of it measures, and may be another version on the other side."""
 _MAIN = "__main__"
 _LARGE_BYTES = 16 * 2**20
-"""A library above this is told by its size: one of half a gigabyte would take longer to read than to measure."""
+"""A library above this is recorded by its size: one of half a gigabyte would take longer to read than to measure."""
 
 
 def loaded_code() -> dict[str, Any]:
     """What was imported beyond the standard library: a digest of all files, where the modules came from, versions.
 
-    `modules` are those outside installed packages, each with `working folder` or `elsewhere`. Paths are not told.
+    `modules` are those outside installed packages, each with `working folder` or `elsewhere`. Paths are not recorded.
     """
     files = dict(_files())
     outside = {name.partition(".")[0]: path for name, path in files.items() if not _is_installed(path)}
     return {
         "digest": _digest(files),
-        "modules": {name: _origin(path) for name, path in sorted(outside.items())},
+        "modules": {
+            name: "working folder" if path.is_relative_to(Path.cwd()) else "elsewhere"
+            for name, path in sorted(outside.items())
+        },
         "versions": _versions({name.partition(".")[0] for name in files}),
     }
 
@@ -150,10 +134,6 @@ def _files() -> Iterator[tuple[str, Path]]:
 
 def _is_installed(path: Path) -> bool:
     return any(part in ("site-packages", "dist-packages") for part in path.parts)
-
-
-def _origin(path: Path) -> str:
-    return "working folder" if path.is_relative_to(Path.cwd()) else "elsewhere"
 
 
 def _digest(files: dict[str, Path]) -> str:

@@ -34,13 +34,13 @@ def classify(error: BaseException) -> tuple[Status, str]:
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError) or _says_out_of_memory(error, text):
         return "oom", _shorten(text or "out of memory", _MEMORY_LENGTH)
-    if _lost_the_device(error, text):
-        return "crashed", _shorten(f"the device is lost to this process: {text} ({_place(error)})")
+    if isinstance(error, RuntimeError) and "cuda" in text.lower() and any(sign in text.lower() for sign in _LOST):
+        return "crashed", _shorten(f"the device is lost to this process: {text} ({_line(error)})")
     if isinstance(error, SystemExit):
         return "error", f"the model ended the interpreter: SystemExit({error.code!r})"
-    if isinstance(error, SpeechmeterError):  # made for a reader: neither class nor place adds to it
+    if isinstance(error, SpeechmeterError):  # made for a reader: neither class nor line adds to it
         return "error", _shorten(text)
-    return "error", _shorten(f"{type(error).__name__}: {text} ({_place(error)})")
+    return "error", _shorten(f"{type(error).__name__}: {text} ({_line(error)})")
 
 
 def _says_out_of_memory(error: BaseException, text: str) -> bool:
@@ -51,12 +51,7 @@ def _says_out_of_memory(error: BaseException, text: str) -> bool:
     return isinstance(error, RuntimeError | OSError) and any(sign in text.lower() for sign in _OUT_OF_MEMORY)
 
 
-def _lost_the_device(error: BaseException, text: str) -> bool:
-    said = text.lower()
-    return isinstance(error, RuntimeError) and "cuda" in said and any(sign in said for sign in _LOST)
-
-
-def _place(error: BaseException) -> str:
+def _line(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return "no traceback"

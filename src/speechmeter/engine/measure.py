@@ -23,7 +23,7 @@ from speechmeter.engine.outputs import write_outputs, write_timed_utterances
 from speechmeter.engine.phases import MAIN, in_order, processes_of
 from speechmeter.engine.session import LOAD, LoadedSession, Progress, open_session
 
-_PROFILED_BEFORE = "a profiler ran in this process before, and may have slowed what was timed: time in a new process"
+_PROFILED_BEFORE = "a profiler ran in this process before, and may have slowed what was timed; measure in a new process"
 _OF_THE_SUBJECT = (metrics.LATENCY, metrics.MEMORY_CPU_TOTAL)
 """A meter that reads one of these does nothing but call the subject: if it fails, the subject did."""
 

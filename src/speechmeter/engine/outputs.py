@@ -39,7 +39,7 @@ def write_outputs(folder: Path, outputs: Iterable[tuple[Batch, Output]], *, spee
 def write_timed_utterances(folder: Path, outputs: Sequence[tuple[Batch, Output]], latency: Measurement | None) -> None:
     """`utterances.jsonl`, where every call held one utterance of audio with a reference, was timed, and put out text.
 
-    `latency` tells which of them each of its values is of; the time of an utterance is the median of its own.
+    `latency` says which call each of its values is of; the time of an utterance is the median of its own.
     """
     if latency is None or len(latency.values) < len(outputs) or not any(output.is_text for _, output in outputs):
         return
@@ -110,7 +110,7 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         yield from ((f"[{key!r}]", part) for key, part in value.items())
     elif isinstance(value, list | tuple | set | frozenset):
-        yield from ((f"[{place}]", part) for place, part in enumerate(value))
+        yield from ((f"[{index}]", part) for index, part in enumerate(value))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield from ((f".{field.name}", getattr(value, field.name, None)) for field in dataclasses.fields(value))
     elif type(value).__module__.partition(".")[0] not in _NO_RESULTS and type(getattr(value, "__dict__", None)) is dict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,23 +23,32 @@ class OfflineError(OSError):
 
 
 @contextmanager
-def offline(wanted: bool) -> Iterator[None]:
-    """Inside, and if wanted, nothing that is started from here uses the network."""
-    if not wanted:
-        yield
-        return
-    before = {name: os.environ.get(name) for name in VARIABLES}
-    os.environ.update(dict.fromkeys(VARIABLES, "1"))
-    allow = refuse_network()
+def environ_set(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process, for the processes that are started meanwhile."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        allow()
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def offline(wanted: bool) -> Iterator[None]:
+    """Inside, and if wanted, nothing that is started from here uses the network."""
+    if not wanted:
+        yield
+        return
+    with environ_set(dict.fromkeys(VARIABLES, "1")):
+        allow = refuse_network()
+        try:
+            yield
+        finally:
+            allow()
 
 
 def is_offline() -> bool:

@@ -16,11 +16,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from speechmeter.core.drafts import draft_folder
 from speechmeter.core.errors import CannotGoOnError, InputError
+from speechmeter.core.files import draft_folder
 from speechmeter.core.machine import available_cores, kib_field
 from speechmeter.launch.cluster import Answer, Lane, Lost, Node
 from speechmeter.launch.node import Worker, survey
+from speechmeter.launch.offline import environ_set
 from speechmeter.launch.ray_head import HeadCheck, check_answers, other_head, own_head
 
 _LONGEST_FOLDER = 27
@@ -58,7 +59,7 @@ def opened(address: str | None) -> Iterator[RayCluster]:
     if address is not None:
         check_answers(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
     try:
-        with _environ({} if address else {**_OWN, "RAY_AUTH_TOKEN": secrets.token_hex(32)}):
+        with environ_set({} if address else {**_OWN, "RAY_AUTH_TOKEN": secrets.token_hex(32)}):
             yield from _cluster(address)
     finally:
         _read_environ_again()
@@ -258,18 +259,3 @@ def _first_line(error: BaseException) -> str:
     if not lines:
         return type(error).__name__
     return (lines[-1] if "Traceback" in str(error) else lines[0])[:300]
-
-
-@contextmanager
-def _environ(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of this process, for the processes that are started meanwhile."""
-    before = {key: os.environ.get(key) for key in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            if value is None:
-                os.environ.pop(key, None)
-            else:
-                os.environ[key] = value

@@ -44,7 +44,7 @@ class ModulesMeter(Meter):
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch, and modules that can be told apart."""
-        return torch_missing() or (_COMPILED if case.axes.get("compile") else None)
+        return torch_missing() or (_COMPILED if case.axes.compile else None)
 
     def needs(self, session: Session) -> Needs:
         """A few calls with a range around every module."""

@@ -34,7 +34,7 @@ class PeaksMeter(Meter):
         """Every try is kept; the fastest is the peak, so it is the first value."""
         import torch
 
-        device, dtype = session.case.device, getattr(torch, str(session.case.axes["dtype"]), torch.float32)
+        device, dtype = session.case.device, getattr(torch, session.case.axes.dtype, torch.float32)
         with torch.inference_mode():
             side, arithmetic = _arithmetic(torch, str(device), dtype, session.sync)
             copied, bandwidth = _bandwidth(torch, device, session.sync)

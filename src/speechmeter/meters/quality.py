@@ -15,8 +15,16 @@ from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.outputs import Output
 from speechmeter.core.protocols import Meter, Session
-from speechmeter.core.quality import IMPORTED, QUALITY, SPEAKERS, UTTERANCES, quality_of
-from speechmeter.core.score_file import ScoreRow, read_scores, score_for
+from speechmeter.core.quality import (
+    IMPORTED,
+    QUALITY,
+    SPEAKERS,
+    UTTERANCES,
+    ScoreRow,
+    quality_of,
+    read_scores,
+    score_for,
+)
 from speechmeter.core.types import Batch, Case, Measurement
 from speechmeter.meters.normalise import normaliser
 

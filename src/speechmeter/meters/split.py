@@ -27,7 +27,7 @@ Seconds = dict[str, float]
 
 
 class SplitMeter(Meter):
-    """Seconds of a call by the first kind of work that was under way, and how long CPU and GPU were busy."""
+    """Seconds of a call by the first kind of work that was running, and how long CPU and GPU were busy."""
 
     name = "split"
     metrics = (metrics.TIME_SPLIT, metrics.TIME_BUSY)
@@ -35,7 +35,7 @@ class SplitMeter(Meter):
 
     def unavailable(self, case: Case) -> str | None:
         """Needs torch. On a CPU there are operators and the rest; the profiler sees no compiled code there."""
-        if case.axes.get("compile") and not case.device.is_cuda:
+        if case.axes.compile and not case.device.is_cuda:
             return torch_missing() or "compiled code on a CPU runs outside of operators: the profiler does not see it"
         return torch_missing()
 
@@ -84,7 +84,7 @@ def kinds_of(events: Events) -> dict[str, list[Span]]:
 
 
 def split_span(whole: Span, kinds: Kinds) -> Seconds:
-    """Seconds in which each kind is the first that is under way, in their order; the rest is idle."""
+    """Seconds in which each kind is the first that is running, in their order; the rest is idle."""
     found: Seconds = {}
     taken: list[Span] = []
     before = 0
@@ -107,6 +107,6 @@ def busy_span(whole: Span, kinds: Kinds) -> Seconds:
 
 
 def _inside(whole: Span, spans: Sequence[Span]) -> list[Span]:
-    """Those of spans in order and apart that are under way at some time of another."""
+    """Those of some spans, which do not overlap and are in order, that overlap another one."""
     first = max(0, bisect_left(spans, (whole[0], 0)) - 1)
     return [span for span in spans[first : bisect_left(spans, (whole[1], 0))] if span[1] > whole[0]]

@@ -136,34 +136,31 @@ def _leaves(tensor: Any) -> Iterator[Any]:
 
 def _part(tensor: Any) -> Part:
     size_bytes = int(tensor.numel()) * int(tensor.element_size())
-    storage = _storage(tensor)
+    key, storage = _storage(tensor)
     return Part(
         dtype=_dtype_name(tensor.dtype),
         size_bytes=size_bytes,
-        storage=_storage_key(tensor),
+        storage=key,
         storage_bytes=size_bytes if storage is None else int(storage.nbytes()),
     )
 
 
 def _region(tensor: Any) -> Hashable:
     """Which elements of which storage: equal for a tensor and its transpose, unlike for two slices of one storage."""
-    if _storage(tensor) is None:
-        return _storage_key(tensor)
+    key, storage = _storage(tensor)
+    if storage is None:
+        return key
     steps = sorted(zip(map(int, tensor.shape), map(int, tensor.stride()), strict=True))
-    return _storage_key(tensor), int(tensor.storage_offset()), tuple(steps)
+    return key, int(tensor.storage_offset()), tuple(steps)
 
 
-def _storage_key(tensor: Any) -> Hashable:
-    """The storage's own identity; `data_ptr` is 0 for fake and meta tensors."""
-    storage = _storage(tensor)
-    return ("object", id(tensor)) if storage is None else ("storage", storage._cdata)
-
-
-def _storage(tensor: Any) -> Any:
+def _storage(tensor: Any) -> tuple[Hashable, Any]:
+    """The storage and its own identity; `data_ptr` is 0 for fake and meta tensors."""
     try:
-        return tensor.untyped_storage()
+        storage = tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):  # sparse and opaque tensors have none
-        return None
+        return ("object", id(tensor)), None
+    return ("storage", storage._cdata), storage
 
 
 def _dtype_name(dtype: Any) -> str:

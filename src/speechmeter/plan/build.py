@@ -13,11 +13,9 @@ from pydantic import ValidationError
 from speechmeter.core import plugins
 from speechmeter.core.axes import CORE_AXES, Axis, Option
 from speechmeter.core.errors import InputError, Origin, PlanError, SubjectError
-from speechmeter.core.quality import IMPORT, QUALITY, normaliser_id
+from speechmeter.core.quality import IMPORT, QUALITY, normaliser_id, read_scores
 from speechmeter.plan.finding import searching
-from speechmeter.plan.messages import explain
-from speechmeter.plan.outside_scores import check_quality
-from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry
+from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry, explain
 from speechmeter.plan.shorthand import CASCADE, STAGES, spelt_out
 from speechmeter.plan.source import KeyPath, Source
 
@@ -48,7 +46,7 @@ def build_plan(source: Source, *, trust: bool = False) -> Plan:
     axes = _sweeps(swept, declared, source)
     plan = body.model_copy(update={"axes": axes, **_rebased(body, source), "meters": _meters(body)})
     plan = searching(plan, declared, source)
-    check_quality(plan, source)
+    _check_scores(plan, source)
     return _pinned(plan)
 
 
@@ -87,7 +85,7 @@ def stages_of(entry: ModelEntry) -> list[ModelEntry]:
         return [ModelEntry.model_validate(stage) for stage in (entry.model_extra or {}).get(STAGES, ())]
     except (ValidationError, TypeError) as error:
         raise PlanError(
-            f"{entry.name!r} has stages that are none", fix="give each stage of a cascade a name and a load, both text"
+            f"{entry.name!r} has invalid stages", fix="give each stage a `name` and a `load`, both text"
         ) from error
 
 
@@ -140,7 +138,7 @@ def _check_plugin(load: str, source: Source, path: KeyPath) -> None:
     plugin = {".py": "python", ".onnx": "onnx"}.get(Path(named).suffix, "transformers" if "/" in named else None)
     if plugin is not None:
         raise PlanError(
-            f"{load!r} does not say which plug-in loads it",
+            f"{load!r} needs the name of the plug-in that loads it",
             where=source.origin(path),
             fix=f"write {plugin}:{load}{'' if ':' in load or plugin != 'python' else ':FACTORY'}",
         )
@@ -182,9 +180,9 @@ def _check_options(
 def _check_schedule(plan: Plan, source: Source) -> None:
     if plan.repeats is not None and plan.schedule is not None:
         raise PlanError(
-            "repeats and schedule exclude each other",
+            "`repeats` and `schedule` cannot be combined",
             where=source.origin(("repeats",)),
-            fix="keep one of them",
+            fix="keep one of the two",
         )
     if plan.min_rounds > plan.max_rounds:
         raise PlanError(
@@ -213,7 +211,7 @@ def _sweeps(swept: Mapping[str, Any], declared: Mapping[str, Axis], source: Sour
 
 
 def _refuse_axis_of_another(key: str, declared: Mapping[str, Axis], where: Origin | None) -> None:
-    """Raise PlanError for an axis that only other workloads have: its name is right, and what is fed has none."""
+    """Raise PlanError for an axis that only other workloads have."""
     owners = []
     for name in plugins.names(plugins.WORKLOADS):
         with contextlib.suppress(InputError):  # a broken plug-in is not what this is about
@@ -221,9 +219,9 @@ def _refuse_axis_of_another(key: str, declared: Mapping[str, Axis], where: Origi
     if owners:
         own = [name for name in declared if name not in {axis.name for axis in CORE_AXES}]
         raise PlanError(
-            f"{key} is an axis of {' and '.join(f'`{name}:`' for name in owners)}, which this plan does not feed",
+            f"{key} is an axis of {' and '.join(f'`{name}:`' for name in owners)}, which this plan does not use",
             where=where,
-            fix=f"leave it out; what is fed here has {', '.join(own) or 'no axes of its own'}",
+            fix=f"leave it out; the workload of this plan has {', '.join(own) or 'no axes'}",
         )
 
 
@@ -235,11 +233,11 @@ def _sweep(axis: Axis, value: Any, source: Source) -> tuple[Any, ...]:
         if (wrong := axis.check(item)) is not None:
             raise PlanError(wrong, where=where, fix=axis.help)
         if item in checked:
-            raise PlanError(f"{axis.name}: {item!r} stands twice", where=where, fix="remove one of them")
+            raise PlanError(f"{axis.name}: {item!r} appears twice", where=where, fix="remove one of them")
         checked.append(float(item) if axis.kind is float and item is not None else item)
     if not checked:
         raise PlanError(
-            f"{axis.name}: an empty sweep measures nothing",
+            f"{axis.name}: an empty list measures nothing",
             where=source.origin((axis.name,)),
             fix="list a value",
         )
@@ -301,3 +299,28 @@ def _rebase_load(load: str, base: Path) -> str:
 def _rebase(path: str, base: Path) -> str:
     moved = base / path
     return os.path.relpath(moved) if path and not Path(path).is_absolute() and moved.exists() else path
+
+
+def _check_scores(plan: Plan, source: Source) -> None:
+    """The file must be sound and about models and axes of this plan; with it nothing is left to be scored here."""
+    asked = plan.quality
+    if asked is None or asked.import_ is None:
+        return
+    where = source.origin((QUALITY, IMPORT)) or source.origin((QUALITY,))
+    if asked.normaliser is not None or asked.scores is not None:
+        raise PlanError("scores that are imported were normalised elsewhere", where=where, fix="keep `import` alone")
+    rows = read_scores(Path(asked.import_))
+    columns = sorted({name for row in rows for name in row.axes})
+    known = [*plan.axes, "workload"]
+    for name in columns:
+        if name not in known:
+            raise PlanError(
+                f"{asked.import_}: column {name!r} is not an axis", where=where, fix=plugins.nearest(name, known)
+            )
+    models = [entry.name for entry in plan.models]
+    if not any(row.model in models for row in rows):
+        raise PlanError(
+            f"{asked.import_} has no row for any model of the plan",
+            where=where,
+            fix=f"use the names of the plan: {', '.join(models)}",
+        )

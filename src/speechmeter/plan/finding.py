@@ -14,7 +14,7 @@ from speechmeter.plan.source import Source
 _ONE_CALL = {"shapes": {"steps": 1}}
 """Options with which a workload makes one batch; a trial is one call."""
 _RIVALS = {"batch": ("max_frames", "batch_seconds")}
-"""Axes that say in another way what an axis says: none of them may be given where that one is searched."""
+"""Axes that set the same thing as a searched axis in another way, so they cannot be given with the search."""
 
 
 def searching(plan: Plan, declared: dict[str, Axis], source: Source) -> Plan:
@@ -42,26 +42,26 @@ def searching(plan: Plan, declared: dict[str, Axis], source: Source) -> Plan:
 
 
 def _check_alone(plan: Plan, target: Target, source: Source) -> None:
-    """Raise PlanError for what stands beside a search and contradicts it."""
+    """Raise PlanError for keys that cannot be combined with a search."""
     given = len(plan.axes[target.axis])
     if given > 1:
         raise PlanError(
-            f"{target.axis} is searched, and {given} values stand there",
+            f"`find` searches {target.axis}, so it takes one value to start from, not {given}",
             where=source.origin((target.axis,)),
-            fix="keep the one to start from, or none",
+            fix="give one value, or none",
         )
     for rival in _RIVALS.get(target.axis, ()):
         if any(value is not None for value in plan.axes.get(rival, ())):
             raise PlanError(
-                f"{target.axis} is searched, and {rival} says what a batch holds",
+                f"`find` searches {target.axis}, so {rival} cannot be set",
                 where=source.origin((rival,)),
                 fix=f"drop {rival}",
             )
     if plan.triangle:
         raise PlanError(
-            "triangle leaves out cells of a grid, and a search has none",
+            "`triangle` leaves out cells of a grid, and a search has no grid",
             where=source.origin(("triangle",)),
-            fix="keep one of them",
+            fix="keep one of the two",
         )
 
 
@@ -93,6 +93,6 @@ def _check_nothing_of_it(plan: Plan, source: Source) -> Plan:
     for key in ("find_most", "find_within"):
         if getattr(plan, key) is not None:
             raise PlanError(
-                f"{key} is about a search, and nothing is searched", where=source.origin((key,)), fix="add `find`"
+                f"{key} applies to a search only, and this plan has none", where=source.origin((key,)), fix="add `find`"
             )
     return plan

@@ -113,9 +113,9 @@ def _workload(key: str, data: dict[str, Any], origins: dict[KeyPath, Origin], so
         options = {_WORD_FOR[key]: options}
     where = source.origin((key,))
     if "workload" in data:
-        raise PlanError(f"{key} and workload exclude each other", where=where, fix="keep one of them")
+        raise PlanError(f"{key} and workload cannot be combined", where=where, fix="keep one of the two")
     if data.get("audio") is not None:
-        raise PlanError(f"{key} and audio exclude each other", where=where, fix="keep one of them")
+        raise PlanError(f"{key} and audio cannot be combined", where=where, fix="keep one of the two")
     if not isinstance(options, Mapping):
         raise PlanError(f"{key} takes a mapping of its options", where=where, fix=_EXAMPLES[key])
     data["workload"] = {"name": key, **options}

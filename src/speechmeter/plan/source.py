@@ -1,8 +1,9 @@
-"""Reading a plan's YAML safely, with the line of every key kept for messages."""
+"""The keys of a plan and where each was given: a YAML file, read safely, and flags or Python arguments laid over it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import yaml
 
 from speechmeter.core.errors import Origin, PlanError
+from speechmeter.core.plugins import split_name
 
 LARGEST_PLAN_BYTES = 1_000_000
 MOST_VALUES = 100_000
@@ -61,7 +63,7 @@ def parse_plan(
         raise PlanError(f"not valid YAML: {error}", where=name, fix="check its indentation and quotes") from error
     if not isinstance(data, dict):
         found = "nothing" if data is None else f"a {type(data).__name__}"
-        raise PlanError(f"a plan is a mapping of keys, this is {found}", where=name, fix="start with `models:`")
+        raise PlanError(f"a plan must be a mapping of keys, not {found}", where=name, fix="start with `models:`")
     return Source(data=data, origins=origins, base=base)
 
 
@@ -71,19 +73,19 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             raw = file.read(LARGEST_PLAN_BYTES + 1)
     except FileNotFoundError:
-        raise PlanError("there is no such plan file", where=str(path), fix="check the path") from None
+        raise PlanError("the plan file does not exist", where=str(path), fix="check the path") from None
     except IsADirectoryError:
         raise PlanError("this is a directory, not a plan file", where=str(path), fix="name a YAML file") from None
     except OSError as error:
         raise PlanError(f"cannot be read: {error.strerror}", where=str(path), fix="check permissions") from error
     if len(raw) > LARGEST_PLAN_BYTES:
-        raise PlanError("too large for a plan (over 1 MB)", where=str(path), fix="name a YAML plan")
+        raise PlanError("the file is too large for a plan (over 1 MB)", where=str(path), fix="name a YAML plan")
     try:
         text = raw.decode()
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise PlanError("this is a binary file, not a plan", where=str(path), fix="name a YAML text file")
+        raise PlanError("this is a binary file, not a text file", where=str(path), fix="name a YAML text file")
     return text
 
 
@@ -119,8 +121,82 @@ def _walk_mapping(
         if not isinstance(key, yaml.ScalarNode):
             raise PlanError("a key must be a plain word", where=where, fix="check the brackets before the colon")
         if key.value in seen:
-            raise PlanError(f"the key {key.value!r} stands twice", where=where, fix="keep one of them")
+            raise PlanError(f"the key {key.value!r} appears twice", where=where, fix="keep one of the two")
         seen.add(key.value)
         below = (*path, key.value)
         _walk(child, below, name, origins, above)
         origins[below] = Origin(where=where)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Override:
+    """One key given outside the plan file; `path` is the key, part by part."""
+
+    path: tuple[str, ...]
+    value: Any
+
+    @property
+    def key(self) -> str:
+        """The key as a plan's reader writes it: `limits.time_s`."""
+        return ".".join(self.path)
+
+
+def from_models(texts: Iterable[str]) -> Override:
+    """`log-mel`, `mine=python:mine.py:make`: the models of a plan, with names where they are given."""
+    named = [split_name(text) for text in texts]
+    return Override(path=("models",), value=[load if name is None else {"name": name, "load": load}
+                                             for name, load in named])  # fmt: skip
+
+
+def from_flag(key: str, text: str) -> Override:
+    """`1,2` for `seconds` → [1, 2]."""
+    return Override(path=(key,), value=_list(text, key))
+
+
+def from_set(text: str) -> Override:
+    """`limits.time_s=60`: the value is YAML; a comma makes a list, unless it is in quotes."""
+    key, equals, value = text.partition("=")
+    key = key.strip()
+    if not equals or not key:
+        raise PlanError(f"{text!r} is not key=value", key="set", fix="for example `limits.time_s: 60`")
+    plain = _yaml(value, key)
+    if isinstance(plain, str) and "," in plain and not value.lstrip().startswith(("'", '"')):
+        plain = _list(value, key)
+    return Override(path=tuple(key.split(".")), value=plain)
+
+
+def apply(source: Source, overrides: Iterable[Override]) -> Source:
+    """The source with every override laid over it, in order."""
+    data = copy.deepcopy(dict(source.data))
+    origins = dict(source.origins)
+    for override in overrides:
+        *parents, last = path = override.path
+        inner = data
+        for key in parents:
+            inner = inner.setdefault(key, {})
+            if not isinstance(inner, dict):
+                raise PlanError(
+                    f"{key!r} is not a mapping, so it has no keys", key=override.key, fix=f"set {key} as a whole"
+                )
+        inner[last] = override.value
+        origins = {known: origin for known, origin in origins.items() if known[: len(path)] != path}
+        origins[path] = Origin(key=override.key)
+    return Source(data=data, origins=origins, base=source.base)
+
+
+def from_python(data: Mapping[str, Any]) -> Source:
+    """A plan given as keyword arguments or a dict."""
+    return Source(data=dict(data), origins={(key,): Origin(key=str(key)) for key in data})
+
+
+def _list(text: str, key: str) -> Any:
+    stripped = text.strip()
+    return _yaml(stripped if stripped.startswith("[") else f"[{stripped}]", key)
+
+
+def _yaml(text: str, key: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        problem = getattr(error, "problem", None) or "not valid YAML"
+        raise PlanError(f"cannot read {text!r}: {problem}", key=key, fix="for example 1,2,5") from error

@@ -11,21 +11,20 @@ from typing import Any
 import yaml
 
 from speechmeter.core.errors import Origin, PlanError
-from speechmeter.core.quality import FIRST_VERSION, IMPORT, NORMALISERS, QUALITY
+from speechmeter.core.quality import FIRST_VERSION, IMPORT, NORMALISERS, QUALITY, ScoreRow, read_scores, score_for
 from speechmeter.core.types import Case
 from speechmeter.plan.build import build_plan
 from speechmeter.plan.expand import Cells, expand
-from speechmeter.plan.foreign.recognise import read_plan
-from speechmeter.plan.outside_scores import unused_scores
-from speechmeter.plan.overrides import Override, apply, from_python
+from speechmeter.plan.foreign import fairseq_benchmark, speechbrain_profile
+from speechmeter.plan.foreign.draft import Translation
 from speechmeter.plan.schema import Plan
 from speechmeter.plan.shorthand import spelt_out
-from speechmeter.plan.source import Source, parse_plan, read_text
+from speechmeter.plan.source import Override, Source, apply, from_python, parse_plan, read_text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A validated plan, its cells, and where each key stands. `notes` say what of its files is of no use here."""
+    """A validated plan, its cells, and where each key was given. `notes` name the parts of its files that go unused."""
 
     plan: Plan
     cells: Cells
@@ -56,7 +55,7 @@ def study_from_file(path: Path, overrides: Sequence[Override] = (), *, trust: bo
         return _study(apply(found.source, found.overrides), trust=trust, name=path.stem, notes=found.notes)
     except OSError as error:  # a name that is too long for a file, a folder that may not be looked into
         raise PlanError(
-            f"a file that it names cannot be looked for: {error.strerror}", where=str(path), fix="check its paths"
+            f"a file named in the plan cannot be checked: {error.strerror}", where=str(path), fix="check its paths"
         ) from error
 
 
@@ -95,4 +94,55 @@ def _study(source: Source, *, trust: bool, name: str | None = None, notes: tuple
         source = Source(data={**source.data, "name": name}, origins=source.origins, base=source.base)
     plan = build_plan(source, trust=trust)
     cells = expand(plan)
-    return Study(plan=plan, cells=cells, source=spelt_out(source), notes=(*notes, *unused_scores(plan, cells.cases)))
+    return Study(plan=plan, cells=cells, source=spelt_out(source), notes=(*notes, *_unused_scores(plan, cells.cases)))
+
+
+_NAMED = 3
+"""Rows of scores that are named where no case is theirs."""
+_OURS = frozenset({"models", "cascades"})
+
+
+def read_plan(path: Path, overrides: Sequence[Override] = ()) -> Translation:
+    """The keys of a plan file, in our words. Raises PlanError for what is neither ours nor understood."""
+    text = read_text(path)
+    keys = _top_keys(text)
+    if not keys & _OURS:
+        if keys & speechbrain_profile.KEYS:
+            return speechbrain_profile.translate(text, path, overrides)
+        if keys & fairseq_benchmark.KEYS:
+            return fairseq_benchmark.translate(text, path, overrides)
+    source = parse_plan(text, str(path), base=path.parent)
+    return Translation(source=source, overrides=tuple(overrides))
+
+
+def _top_keys(text: str) -> frozenset[str]:
+    """The outermost keys; none of a text that is broken, for its reader to refuse. Tags are not followed."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return frozenset()
+    if not isinstance(node, yaml.MappingNode):
+        return frozenset()
+    return frozenset(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+
+
+def _unused_scores(plan: Plan, cases: Sequence[Case]) -> tuple[str, ...]:
+    """A line for the rows of the plan's file that are about none of its cells; nothing where all are used."""
+    path = plan.quality.import_ if plan.quality is not None else None
+    if path is None:
+        return ()
+    rows = read_scores(Path(path))
+    used = {
+        id(row)
+        for case in cases
+        if (row := score_for(rows, case.subject.name, {**case.axes, "workload": case.workload.name})) is not None
+    }
+    unused = [row for row in rows if id(row) not in used]
+    if not unused:
+        return ()
+    named = "; ".join(_described(row) for row in unused[:_NAMED]) + ("; …" if len(unused) > _NAMED else "")
+    return (f"{path}: {len(unused)} of {len(rows)} rows match no case of the plan: {named}",)
+
+
+def _described(row: ScoreRow) -> str:
+    return ", ".join([row.model, *(f"{name} {value}" for name, value in row.axes.items())])

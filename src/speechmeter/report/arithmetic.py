@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from speechmeter.analysis.readings import costliest_operators
+from speechmeter.analysis.readings import costliest_operators, recomputed_share
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
@@ -75,8 +75,8 @@ def _how_counted(found: Measurement, backward: Measurement | None) -> list[str]:
     texts += [notes["another input"]] if "another input" in notes else []
     if backward is not None and backward.notes.get("attention"):
         texts.append(f"attention backward: {', '.join(backward.notes['attention'])}")
-    if backward is not None and any(backward.notes.get("recompute", ())):
-        again = sum(backward.notes["recompute"]) / sum(backward.values)
+    again = recomputed_share(backward)
+    if again is not None:
         texts.append(f"{again:.0%} of the backward pass repeats forward work")
     return texts
 

@@ -18,7 +18,9 @@ _HEADINGS = ("metric", "BASE", "NEW", "NEW / BASE", "95 % interval", "verdict", 
 
 def comparison_table(family: Family, notes: Sequence[str], min_effect: str) -> Table:
     """One row a cell and metric, and one for the mean of each metric."""
-    rows = [(_label(v), _texts(v)) for v in family.verdicts] + [(_mean_label(m), _mean_texts(m)) for m in family.means]
+    # a module has no label: it is listed below the call that it is part of
+    rows = [(v.case.label if v.scope in (TOTAL, EVERYTHING) else "", _texts(v)) for v in family.verdicts]
+    rows += [(_mean_label(mean), _mean_texts(mean)) for mean in family.means]
     return Table(
         title=f"NEW against BASE, smallest effect that counts {min_effect}",
         metric=None,
@@ -44,22 +46,24 @@ def _outcome(family: Family) -> list[str]:
     corrected = sum(v.corrected for v in family.verdicts)
     if corrected:
         found.append(
-            f"not after correction: {counted(corrected, 'cell')} would be a change alone, but not among "
-            f"{len(family.verdicts)} compared at once"
+            f"not after correction: {counted(corrected, 'cell')} would be a change if compared alone, but not among "
+            f"{len(family.verdicts)} comparisons at once"
         )
     gone = sum(v.word == "MISSING" for v in family.verdicts)
     if gone:
-        found.append(f"{counted(gone, 'comparison')} missing from NEW; --allow-missing accepts that")
+        found.append(f"{counted(gone, 'comparison')} of BASE missing from NEW; use --allow-missing to accept that")
     return found
 
 
-def _label(v: Verdict) -> str:
-    """The case; nothing for a module, which stands below the call it is part of."""
-    return v.case.label if v.scope in (TOTAL, EVERYTHING) else ""
-
-
 def _texts(v: Verdict) -> list[str]:
-    interval = f"{v.low:.3f} to {v.high:.3f}" if v.low is not None and v.high is not None else "–"
+    interval, how = "–", ""
+    if v.low is not None and v.high is not None:
+        interval = f"{v.low:.3f} to {v.high:.3f}"
+        if v.rounds:
+            how = counted(v.rounds, "adjacent pair") if v.paired else f"unpaired, {counted(v.rounds, 'round')}"
+    noticed = ""
+    if v.shown is not None and v.word == "CANNOT TELL":
+        noticed = f"a change of {v.shown:.0%} or more would have been noticed"
     return [
         _what(v),
         figure(v.base) if v.base else "–",
@@ -67,28 +71,15 @@ def _texts(v: Verdict) -> list[str]:
         f"{v.ratio:.3f}" if v.ratio is not None else "–",
         interval,
         v.text,
-        "; ".join(part for part in (_how(v), v.reason, _shown(v)) if part),
+        "; ".join(filter(None, (how, v.reason, noticed))),
     ]
 
 
-def _shown(v: Verdict) -> str:
-    """For a cell that is not settled: what would have been noticed."""
-    if v.shown is None or v.word != "CANNOT TELL":
-        return ""
-    return f"a change of {v.shown:.0%} or more would have been noticed"
-
-
 def _what(v: Verdict) -> str:
-    """The metric, or the part of the call that it was taken of."""
-    return (
-        v.metric.name if v.scope == TOTAL else "call" if v.scope == EVERYTHING else Scope.parse(v.scope).without(WITHIN)
-    )
-
-
-def _how(v: Verdict) -> str:
-    if v.low is None or not v.rounds:
-        return ""
-    return counted(v.rounds, "adjacent pair") if v.paired else f"unpaired, {counted(v.rounds, 'round')}"
+    """The metric, or the part of the call that it was measured of."""
+    if v.scope == TOTAL:
+        return v.metric.name
+    return "call" if v.scope == EVERYTHING else Scope.parse(v.scope).without(WITHIN)
 
 
 def github(table: Table, family: Family) -> str:

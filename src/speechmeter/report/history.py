@@ -22,13 +22,17 @@ def history_table(series: Sequence[Series], runs: int, notes: Sequence[str], min
     Runs that failed since the last level are a row of their own.
     """
     several = len({one.machine for one in series}) > 1
+    short = sum(not one.judged for one in series)
+    few = (
+        [f"too few runs to see a shift: {short} of {len(series)} series; at least {FEWEST} are needed"] if short else []
+    )
     return Table(
         title=f"Levels over {counted(runs, 'run')}, smallest shift that counts {min_effect}",
         metric=None,
         labels=("case", "machine") if several else ("case",),
         columns=_HEADINGS,
         rows=tuple(row for one in series for row in _rows(one, several)),
-        notes=(*(line for one in series for line in _shift_notes(one)), *_few(series), *notes),
+        notes=(*(line for one in series for line in _shift_notes(one)), *few, *notes),
     )
 
 
@@ -43,19 +47,15 @@ def _rows(one: Series, several: bool) -> Iterator[Row]:
 
 def _texts(one: Series, level: Level) -> list[str]:
     runs = f"{len(level.points)}" + (f" ({level.wild} wild)" if level.wild else "")
-    first = _since(level.points[0])
-    return [one.metric.name, *first, runs, figure(level.figure), _ratio(level), _verdict(one, level)]
+    ratio = "–"
+    if level.shift is not None:
+        bounds = "" if level.shift.low is None else f" ({level.shift.low:.3f} to {level.shift.high:.3f})"
+        ratio = f"{level.shift.ratio:.3f}{bounds}"
+    return [one.metric.name, *_since(level.points[0]), runs, figure(level.figure), ratio, _verdict(one, level)]
 
 
 def _since(first: Entry) -> tuple[str, str]:
     return first.started[:16].replace("T", " "), first.commit or _NO_COMMIT
-
-
-def _ratio(level: Level) -> str:
-    if level.shift is None:
-        return "–"
-    bounds = "" if level.shift.low is None else f" ({level.shift.low:.3f} to {level.shift.high:.3f})"
-    return f"{level.shift.ratio:.3f}{bounds}"
 
 
 def _verdict(one: Series, level: Level) -> str:
@@ -71,23 +71,16 @@ def _shift_notes(one: Series) -> Iterator[str]:
         if level.shift is not None:
             changed = f"; changed with it: {', '.join(level.shift.changed)}" if level.shift.changed else ""
             yield (
-                f"{one.case.label} {one.metric.name} {level.shift.word} from {_place(level.points[0])}; "
-                f"the run before is {_place(level.shift.before)}{changed}"
+                f"{one.case.label} {one.metric.name} {level.shift.word} from {_run_words(level.points[0])}; "
+                f"the run before is {_run_words(level.shift.before)}{changed}"
             )
     if one.failing:
-        first, before = _place(one.failing[0]), _place(one.points[-1])
+        first, before = _run_words(one.failing[0]), _run_words(one.points[-1])
         yield f"{one.case.label} {one.metric.name} {_FAILED} from {first}; the run before is {before}"
 
 
-def _place(entry: Entry) -> str:
+def _run_words(entry: Entry) -> str:
     return f"{entry.commit} ({entry.run})" if entry.commit else entry.run
-
-
-def _few(series: Sequence[Series]) -> list[str]:
-    short = sum(not one.judged for one in series)
-    if not short:
-        return []
-    return [f"too few runs for a shift to be seen: {short} of {len(series)} series; {FEWEST} are the least"]
 
 
 def history_github(table: Table, series: Sequence[Series]) -> str:

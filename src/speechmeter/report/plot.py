@@ -139,8 +139,8 @@ def stacked(drawings: Sequence[str], scale: float = 1.0) -> str:
     """Drawings one below the other, their ids kept apart; `scale` changes the size of the whole."""
     sizes = [tuple(map(float, found.groups())) for text in drawings if (found := _SIZE.search(text)) is not None]
     parts, top = [], 0.0
-    for place, (text, (_, height)) in enumerate(zip(drawings, sizes, strict=True)):
-        own = re.sub(r'(id="|url\(#)', rf"\g<1>f{place}-", text)
+    for index, (text, (_, height)) in enumerate(zip(drawings, sizes, strict=True)):
+        own = re.sub(r'(id="|url\(#)', rf"\g<1>f{index}-", text)
         parts.append(own.replace("<svg ", f'<svg y="{top:g}" ', 1))
         top += height + _GAP
     wide, high = max(width for width, _ in sizes), top - _GAP

@@ -16,8 +16,8 @@ Values = Sequence[Any]
 
 
 def result_table(title: str, columns: Sequence[str], rows: Sequence[Values], notes: Sequence[str] = ()) -> Table:
-    """A table of plain values: columns on the left that hold words are labels, the rest stand on the right."""
-    labels = next((place for place in range(len(columns)) if _numeric([row[place] for row in rows])), len(columns))
+    """A table of plain values: columns before the first with numbers are labels, the others are figures."""
+    labels = next((index for index in range(len(columns)) if _numeric([row[index] for row in rows])), len(columns))
     return Table(
         title=title,
         metric=None,

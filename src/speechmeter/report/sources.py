@@ -36,7 +36,7 @@ class Source:
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """A name for each case that tells it from the others of this source."""
+        """A name for each case, by its id, that no other of this source has."""
         return case_labels(self.records)
 
     def facts(self, record: Record) -> Mapping[str, Any]:
@@ -84,24 +84,24 @@ def _told_apart(sources: Sequence[Source]) -> list[Source]:
     """Runs of one name get a number behind it."""
     names = [source.name for source in sources]
     return [
-        replace(source, name=f"{source.name} ({names[: place + 1].count(source.name)})")
+        replace(source, name=f"{source.name} ({names[: index + 1].count(source.name)})")
         if names.count(source.name) > 1
         else source
-        for place, source in enumerate(sources)
+        for index, source in enumerate(sources)
     ]
 
 
 def by_machine(sources: Sequence[Source]) -> dict[str, list[list[Record]]]:
     """The cases of all sources by what computed them; hosts and runs are named where devices are called alike."""
-    places: dict[tuple[str, str, str], list[list[Record]]] = {}
+    groups_of: dict[tuple[str, str, str], list[list[Record]]] = {}
     for source in sources:
         for group in source.cases.values():
             if group[0].status != "skipped":
-                places.setdefault((source.device(group[0]), source.host, source.name), []).append(group)
-    devices = [device for device, _, _ in places]
-    hosts = [(device, host) for device, host, _ in places]
+                groups_of.setdefault((source.device(group[0]), source.host, source.name), []).append(group)
+    devices = [device for device, _, _ in groups_of]
+    hosts = [(device, host) for device, host, _ in groups_of]
     named: dict[str, list[list[Record]]] = {}
-    for (device, host, run), groups in places.items():
+    for (device, host, run), groups in groups_of.items():
         parts = [device, *([host] if devices.count(device) > 1 and hosts.count((device, host)) == 1 else [])]
         parts += [run] if hosts.count((device, host)) > 1 else []
         named[" · ".join(parts)] = groups

@@ -16,7 +16,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from speechmeter.core.printable import one_line
-from speechmeter.report.tables import Cell, Table
+from speechmeter.report.tables import Table
 
 _STYLES = {
     "skipped": "dim",
@@ -163,7 +163,10 @@ def draw(tables: Sequence[Table], console: Console, *, sci: bool = False) -> Non
     for table in tables:
         _print(Text(one_line(table.title), style="bold"), console)
         rows = [
-            [*(Text(one_line(label)) for label in row.labels), *(_cell(cell, sci) for cell in row.cells)]
+            [
+                *(Text(one_line(label)) for label in row.labels),
+                *(Text(one_line(cell.text(sci=sci)), style=_STYLES.get(cell.word, "")) for cell in row.cells),
+            ]
             for row in table.rows
         ]
         draw_rows(
@@ -238,7 +241,3 @@ def _list(headings: Sequence[str], rows: Sequence[Sequence[Text]], console: Cons
 def _print_within(text: Text, console: Console, indent: str = "") -> None:
     for line in _lines(text, console.width - len(indent)):
         console.print(Text(indent) + line, soft_wrap=True)
-
-
-def _cell(cell: Cell, sci: bool) -> Text:
-    return Text(one_line(cell.text(sci=sci)), style=_STYLES.get(cell.word, ""))

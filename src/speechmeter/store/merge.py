@@ -16,9 +16,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.bounded import MIB, read_bytes
-from speechmeter.core.drafts import draft_folder
 from speechmeter.core.errors import RunDirError, StoreError
+from speechmeter.core.files import MIB, draft_folder, read_bytes
 from speechmeter.core.types import Record
 from speechmeter.store.artifacts import artifacts_of, copy_artifacts, own_name
 from speechmeter.store.lines import write_lines

@@ -19,8 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from speechmeter.core.drafts import whole_file
 from speechmeter.core.errors import InputError, StoreError
+from speechmeter.core.files import whole_file
 from speechmeter.core.printable import FORMULA, MARK, NUMBER, REORDERS
 from speechmeter.store.columns import ENVIRONMENTS, LINE, LINE_MEASUREMENTS, TABLES
 from speechmeter.store.lines import write_lines

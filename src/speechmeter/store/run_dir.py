@@ -20,8 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from speechmeter.core.drafts import whole_file
 from speechmeter.core.errors import CannotGoOnError, RunDirError, SkippedLinesWarning, StoreError
+from speechmeter.core.files import whole_file
 from speechmeter.core.types import FAILED, Environment, Record
 from speechmeter.store.lines import KEPT, Skipped, append_line, as_read, cut_torn_line, read_lines
 from speechmeter.store.schema import NewerSchemaError, environment_from_line, record_from_line

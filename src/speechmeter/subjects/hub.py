@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from speechmeter.core.errors import SubjectError
-
-_WIDEST = 120
-
-
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """A model's folder in the local cache. `downloaded` says that it was not there before."""
-
-    path: Path
-    downloaded: bool
 
 
 def may_be_hub_id(source: str) -> bool:
@@ -50,18 +39,15 @@ def ask_hub(plugin: str, source: str) -> None:
         ) from error
 
 
-def snapshot(source: str, needed: str) -> Snapshot:
-    """All files of a model, from the cache where it holds `needed`, else downloaded. Raises SubjectError."""
-    cached = cached_file(source, needed)
-    if cached is not None:
-        return Snapshot(path=cached.parent, downloaded=False)
+def download(source: str) -> Path:
+    """The folder of a model in the local cache, downloaded where files are missing. Raises SubjectError."""
     from huggingface_hub import snapshot_download
 
     try:
-        return Snapshot(path=Path(snapshot_download(source)), downloaded=True)
+        return Path(snapshot_download(source))
     except Exception as error:
         raise SubjectError(f"{source} could not be downloaded ({_short(error)})", fix="check the network") from error
 
 
 def _short(error: Exception) -> str:
-    return " ".join(str(error).split())[:_WIDEST]
+    return " ".join(str(error).split())[:120]

@@ -64,16 +64,15 @@ def _settings(case: Case) -> dict[str, float]:
     """The options as numbers; YAML reads 1e-48 as a word."""
     found: dict[str, float] = {}
     for name, (takes, fits) in _OPTIONS.items():
-        if name not in case.subject.options:
+        given = case.subject.options.get(name)
+        if given is None:
             continue
-        given = case.subject.options[name]
         try:
-            number = float("nan") if isinstance(given, bool) else float(given)
+            found[name] = float("nan") if isinstance(given, bool) else float(given)
         except (TypeError, ValueError):
-            number = float("nan")
-        if not fits(number):
+            found[name] = float("nan")
+        if not fits(found[name]):
             raise SubjectError(f"{name} takes {takes}, not {given!r}", key=name)
-        found[name] = number
     return found
 
 

@@ -20,7 +20,7 @@ from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
-from speechmeter.core.types import BASELINE, VARIANT, Case, Stage
+from speechmeter.core.types import BASELINE, VARIANT, Batch, Case, Stage
 
 _FORM = "write python:package.module:factory or python:path/file.py:factory"
 
@@ -102,8 +102,12 @@ def prepare_callable(made: Callable[..., Any], case: Case, device: str) -> Prepa
         call = runtime.inference(runtime.compiled(made, case))
     elif case.axes.compile:
         call = runtime.compiled(made, case)
+
+    def copy(batch: Batch) -> Any:
+        return torch.from_numpy(batch.data).to(device=device, dtype=dtype)
+
     return Prepared(
-        stages=(runtime.copy_stage(device, dtype), Stage(name="model", fn=call, modules=modules)),
+        stages=(Stage(name="copy", fn=copy), Stage(name="model", fn=call, modules=modules)),
         modules=modules,
         sync=runtime.sync_for(device),
     )

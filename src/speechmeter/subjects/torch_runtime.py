@@ -11,7 +11,7 @@ import torch
 
 from speechmeter.core.axes import NONE
 from speechmeter.core.device import Device
-from speechmeter.core.types import Batch, Case, Stage
+from speechmeter.core.types import Case
 
 
 def configure(case: Case) -> torch.dtype:
@@ -60,15 +60,6 @@ def sync_for(device: str) -> Callable[[], None]:
 def compiled(model: Any, case: Case) -> Any:
     """The model, under torch.compile when the case asks for it."""
     return torch.compile(model) if case.axes.compile else model
-
-
-def copy_stage(device: str, dtype: torch.dtype) -> Stage:
-    """The waveforms of a Batch as a tensor on the device; a row of its own."""
-
-    def to_device(batch: Batch) -> torch.Tensor:
-        return torch.from_numpy(batch.data).to(device=device, dtype=dtype)
-
-    return Stage(name="copy", fn=to_device)
 
 
 def inference(call: Callable[..., Any]) -> Callable[..., Any]:

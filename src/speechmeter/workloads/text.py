@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.core.axes import Axis, Option
-from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError
+from speechmeter.core.files import MIB, read_text
 from speechmeter.core.finding import check_enough
 from speechmeter.core.protocols import TEXT, Fed
 from speechmeter.core.types import Batch, Case

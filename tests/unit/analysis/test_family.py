@@ -7,7 +7,7 @@ import pytest
 from conftest import make_case, make_record
 from scipy import stats
 
-from speechmeter.analysis.compare import missing, verdict
+from speechmeter.analysis.compare import judged, missing, verdict
 from speechmeter.analysis.difference import Difference, Side, mean_of, paired
 from speechmeter.analysis.family import _holm, alone, together
 from speechmeter.core import metrics
@@ -30,8 +30,8 @@ def grid(cells, count, *, changes=(), shared=0.0, sd=0.07, seed=0, metric=metric
     for cell in range(cells):
         logs = sd * (math.sqrt(shared) * common + math.sqrt(1 - shared) * noise.normal(0, 1, count))
         truth = changes[cell] if cell < len(changes) else 1.0
-        base, new = rounds([1.0] * count, "a", 0, cell + 1), rounds(truth * np.exp(logs), "b", 1, cell + 1)
-        found.append(verdict(base, new, metric, effect, together=True))
+        pairs = paired(dict.fromkeys(range(count), 0.0), dict(enumerate(math.log(truth) + logs)))
+        found.append(judged(make_case("b", batch=cell + 1), metric, pairs, effect))
     return found
 
 

@@ -1,12 +1,110 @@
-"""The edge of what fits, from records alone: those of a search, and those of an ordinary grid."""
+"""The largest that fits: the order of a search, its edge, and memory in pieces."""
+
+import math
 
 import pytest
 from conftest import make_case, make_record
 
-from speechmeter.analysis.frontier import edges
+from speechmeter.analysis.frontier import Bounds, Pieces, edges, in_pieces, largest_and_smallest, next_size, trials_left
 from speechmeter.core.protocol import SearchProtocol
+from speechmeter.engine.failures import classify
 from speechmeter.report.choose import tables
 from speechmeter.report.numbers import figure
+
+
+def searched(truth, bounds):
+    """Sizes tried, and which of them fit: all up to `truth` do."""
+    tried = {}
+    while (size := next_size(tried, bounds)) is not None:
+        assert size not in tried and 1 <= size <= bounds.most
+        tried[size] = size <= truth
+    return tried
+
+
+@pytest.mark.parametrize("start", [1, 3, 64, 500])
+@pytest.mark.parametrize("truth", [0, 1, 2, 3, 17, 63, 64, 65, 127, 300, 511, 512])
+def test_finds_what_trying_all_finds_and_shows_both_sides_of_the_edge(truth, start):
+    fits, fails = largest_and_smallest(searched(truth, Bounds(start=start, most=512)))
+    assert fits == max((size for size in range(1, 513) if size <= truth), default=None)
+    assert fails == (truth + 1 if truth < 512 else None)
+
+
+@pytest.mark.parametrize("truth", [1, 10, 1000, 65_000])
+def test_the_number_of_trials_grows_with_the_logarithm(truth):
+    assert len(searched(truth, Bounds(start=1, most=10**6))) <= 2 * math.log2(truth) + 3
+
+
+def test_within_a_share_the_search_ends_sooner_and_stays_within_it():
+    tried = searched(12_345, Bounds(start=1, most=10**6, within=0.05))
+    fits, fails = largest_and_smallest(tried)
+    assert fits <= 12_345 < fails and fails - fits <= 0.05 * fits
+    assert len(tried) < len(searched(12_345, Bounds(start=1, most=10**6)))
+
+
+def test_nothing_above_the_cap_is_tried():
+    tried = searched(10**9, Bounds(start=3, most=100))
+    assert max(tried) == 100
+    assert largest_and_smallest(tried) == (100, None)
+
+
+def test_what_fits_above_a_failure_does_not_count():
+    assert largest_and_smallest({4: True, 5: False, 8: True}) == (4, 5)
+
+
+@pytest.mark.parametrize("truth", [5, 200])
+def test_once_both_sides_are_known_the_trials_left_are_never_fewer_than_come(truth):
+    bounds = Bounds(start=8, most=512)
+    order = list(searched(truth, bounds).items())
+    known = [made for made in range(len(order) + 1) if len({fits for _, fits in order[:made]}) == 2]
+    assert len(known) > 2
+    for made in known:
+        assert 0 <= trials_left(dict(order[:made]), bounds) - (len(order) - made) <= 1
+
+
+def test_some_trials_are_expected_before_both_sides_are_known_and_none_at_the_cap():
+    bounds = Bounds(start=8, most=512)
+    assert trials_left({}, bounds) > 0 and trials_left({8: True}, bounds) > 0 and trials_left({8: False}, bounds) > 0
+    assert trials_left({512: True}, bounds) == 0
+
+
+SAID = (
+    "CUDA out of memory. Tried to allocate {asked}. GPU 0 has a total capacity of 139.80 GiB of which {free} is free. "
+    "Including non-PyTorch memory, this process has 93.69 GiB memory in use. {allowed}Of the allocated memory 46.98 "
+    "GiB is allocated by PyTorch, and {unused} is reserved by PyTorch but unallocated. If reserved but …"
+)
+
+
+def said(asked="46.14 GiB", free="46.10 GiB", unused="46.04 GiB", allowed=""):
+    return SAID.format(asked=asked, free=free, unused=unused, allowed=allowed)
+
+
+def test_what_is_free_and_what_is_held_together_would_have_been_enough():
+    assert in_pieces(said()) == Pieces(unused_gib=46.04, whole_gib=pytest.approx(139.12))
+
+
+@pytest.mark.parametrize("unused, gib", [("20.00 MiB", 20 / 2**10), ("31.50 KiB", 31.5 / 2**20), ("512 bytes", 2**-21)])
+def test_units_are_read(unused, gib):
+    assert in_pieces(said(unused=unused)) is None
+    assert in_pieces(said(unused=unused, free="46.20 GiB")).unused_gib == pytest.approx(gib)
+
+
+def test_a_limit_of_torch_counts_and_not_what_the_device_has_left():
+    assert in_pieces(said(free="130.00 GiB", unused="0.50 GiB", allowed="90.00 GiB allowed; ")) is None
+    found = in_pieces(said(free="130.00 GiB", unused="41.00 GiB", allowed="100.00 GiB allowed; "))
+    assert found == Pieces(unused_gib=41.0, whole_gib=pytest.approx(100.0))
+
+
+def test_other_processes_of_a_shared_device_do_not_hide_it():
+    others = "".join(f"Process {number} has 4.50 GiB memory in use. " for number in range(100_000, 100_006))
+    words = said(allowed="100.00 GiB allowed; ", unused="60.00 GiB").replace("Including", f"{others}Including")
+    status, reason = classify(RuntimeError(words))
+    assert status == "oom" and in_pieces(reason).unused_gib == 60.0
+
+
+@pytest.mark.parametrize("reason", ["", "can't allocate memory: you tried to allocate 100 bytes", "MemoryError"])
+def test_other_words_say_nothing(reason):
+    assert in_pieces(reason) is None
+
 
 OOM = {"status": "oom", "reason": "can't allocate memory"}
 
@@ -139,5 +237,5 @@ FRAGMENTED = (
 def test_an_edge_made_by_fragmentation_is_told_with_what_lay_unused(free, unused, told):
     reason = FRAGMENTED.format(free=free, unused=unused)
     (table,) = tables([*trial(4), *trial(5, status="oom", reason=reason)], None)
-    said = "all: batch 5 had enough memory, but not in one piece: torch held 2.5 GiB that nothing used"
-    assert [note.partition(";")[0] for note in table.notes if "one piece" in note] == ([said] if told else [])
+    said = "all: at batch 5 there was enough memory, but not in one piece: torch held 2.5 GiB that nothing used"
+    assert [note.partition(". ")[0] for note in table.notes if "one piece" in note] == ([said] if told else [])

@@ -86,9 +86,9 @@ def test_equal_counts_are_the_same():
 @pytest.mark.parametrize(
     ("second", "reason"),
     [
-        (scored("b", [1, 1], [9, 9], ["p", "q"]), "share no utterance"),
+        (scored("b", [1, 1], [9, 9], ["p", "q"]), "no utterance in common"),
         (scored("b", [1, 1], [9, 8], ["u0", "u1"]), "references differ"),
-        ([make_record(make_case("b"))], "not known of both"),
+        ([make_record(make_case("b"))], "one side has no"),
         ([make_record(make_case("b"), Measurement.of(metrics.WER, [5.0], source="imported"))], "imported"),
     ],
 )

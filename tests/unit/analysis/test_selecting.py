@@ -25,7 +25,10 @@ RECORDS = [
         ("second=1", "there is no key 'second'; did you mean 'seconds'?"),
         ("batch=2,second=1", "there is no key 'second'; did you mean 'seconds'?"),
         ("model=beta,batch=1,seconds=8", "no record of model beta and batch 1 has seconds 8; there is only 1"),
-        ("model=alpha,max_frames=7", "no record of model alpha has max_frames 7; leave max_frames out: they have none"),
+        (
+            "model=alpha,max_frames=7",
+            "no record of model alpha has max_frames 7; leave max_frames out: they do not have it",
+        ),
     ],
 )
 def test_a_selection_that_fits_nothing_says_what_there_is(filters, words):
@@ -35,7 +38,7 @@ def test_a_selection_that_fits_nothing_says_what_there_is(filters, words):
 
 def test_what_has_no_records_is_called_so():
     assert isinstance(nothing_fits("no/run", {}, []), InputError)
-    assert str(nothing_fits("no/run", {}, [])) == "no/run: this holds no records; choose a run that was measured"
+    assert str(nothing_fits("no/run", {}, [])) == "no/run: there are no records; choose a run that was measured"
 
 
 def test_records_that_name_no_machine_can_be_chosen():

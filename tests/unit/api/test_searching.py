@@ -24,10 +24,13 @@ def search(**keys):
 REFUSED = {
     "unknown": ({"find": "max-bath"}, "there is no search 'max-bath'; did you mean 'max-batch'?"),
     "no such axis": ({"find": "max-frames"}, "the axis max_frames, which `audio:` does not have; use max-batch or max"),
-    "several starts": ({"find": "max-batch", "batch": [1, 2]}, "batch is searched, and 2 values stand there"),
+    "several starts": (
+        {"find": "max-batch", "batch": [1, 2]},
+        "`find` searches batch, so it takes one value to start from, not 2",
+    ),
     "a cap below the start": ({"find": "max-batch", "batch": 8, "find_most": 4}, "less than the 8 that the search"),
-    "a cap alone": ({"find_most": 4}, "find_most is about a search, and nothing is searched; add `find`"),
-    "a share alone": ({"find_within": "1%"}, "find_within is about a search, and nothing is searched"),
+    "a cap alone": ({"find_most": 4}, "find_most applies to a search only, and this plan has none; add `find`"),
+    "a share alone": ({"find_within": "1%"}, "find_within applies to a search only, and this plan has none"),
     "a margin of all": ({"find": "max-batch", "find_margin": "100%"}, "find_margin takes a share from 0 to below 1"),
     "a start above the usual cap": (
         {"find": "max-batch", "batch": 100_000},
@@ -35,9 +38,9 @@ REFUSED = {
     ),
     "a batch by seconds": (
         {"find": "max-batch", "data": {"manifest": "list.tsv"}, "batch_seconds": 60},
-        "batch is searched, and batch_seconds says what a batch holds; drop batch_seconds",
+        "`find` searches batch, so batch_seconds cannot be set; drop batch_seconds",
     ),
-    "a triangle": ({"find": "max-batch", "triangle": True}, "triangle leaves out cells of a grid"),
+    "a triangle": ({"find": "max-batch", "triangle": True}, "`triangle` leaves out cells of a grid"),
 }
 
 

@@ -1,7 +1,9 @@
 """`--help` of every command: groups, full sentences, examples that work, no names of Python types."""
 
+import ast
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 import typer
@@ -66,3 +68,16 @@ def test_a_word_that_an_option_does_not_take_is_refused_with_the_nearest(words, 
     with pytest.raises(InputError, match="did you mean") as caught:
         CliRunner().invoke(app, words, catch_exceptions=False)
     assert caught.value.key == key
+
+
+def test_commands_reach_what_measures_and_stores_through_api_alone():
+    below = {"engine", "launch", "store", "analysis", "plan", "subjects", "workloads", "meters"}
+    found = set()
+    for path in (Path(__file__).parents[3] / "src/speechmeter/cli").glob("*.py"):
+        tree = ast.parse(path.read_text())
+        types = {id(node) for one in ast.walk(tree) if isinstance(one, ast.If) for node in ast.walk(one)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and id(node) not in types:
+                package = (node.module or "").split(".")[1:2]
+                found |= {(path.name, node.module)} if below & set(package) else set()
+    assert found == {("errors.py", "speechmeter.plan.schema")}  # which keys a plan has, to spell them with --set

@@ -37,7 +37,7 @@ def test_one_command_makes_the_random_the_shortest_and_the_longest(command, fold
     assert "shortest: 2 items · min 0.30 s · max 0.46 s · mean 0.38 s" in done.out
     again = command("data", "subset", "all.npy", "--count", "2", "--pick", "all", "-o", "set.npy")
     assert again.code == 2
-    assert "set-random.npy is there already" in again.err
+    assert "set-random.npy already exists" in again.err
 
 
 def test_statistics_of_the_whole_set_write_nothing(command, folder):

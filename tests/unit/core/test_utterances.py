@@ -52,7 +52,7 @@ def test_no_output_at_all_is_an_empty_one(tmp_path):
 @pytest.mark.parametrize("text", ["", "\n", "{}\n"])
 def test_a_file_without_utterances_is_refused(text, tmp_path):
     (tmp_path / "x.jsonl").write_text(text)
-    with pytest.raises(InputError, match=r"no utterance can be used.*each line needs audio_filepath"):
+    with pytest.raises(InputError, match=r"no line can be used.*each line needs audio_filepath"):
         read_utterances(tmp_path / "x.jsonl")
 
 
@@ -66,12 +66,12 @@ def test_the_second_utterance_of_one_id_is_left_out_and_named(tmp_path):
     path.write_text(f"{json.dumps(GOOD)}\n{json.dumps({**GOOD, 'pred_text': 'two'})}\n")
     found = read_utterances(path)
     assert [one.output for one in found.utterances] == ["one"]
-    assert found.bad_lines == (f"{path}:2: audio_filepath 'a.wav' stands for the second time",)
+    assert found.bad_lines == (f"{path}:2: audio_filepath 'a.wav' appears for the second time",)
 
 
 def test_a_file_may_be_gzipped(tmp_path):
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(f"{json.dumps(GOOD)}\n".encode()))
     assert read_utterances(tmp_path / "x.jsonl.gz").utterances[0].name == "a.wav"
     (tmp_path / "broken.jsonl.gz").write_bytes(gzip.compress(json.dumps(GOOD).encode())[:30])
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="truncated or damaged"):
         read_utterances(tmp_path / "broken.jsonl.gz")

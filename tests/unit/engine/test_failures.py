@@ -1,9 +1,14 @@
+"""What a failure means for the record, and readings that are not numbers."""
+
+from math import inf, nan
+
 import pytest
 from conftest import make_case
 
+from speechmeter.core import metrics
 from speechmeter.core.protocols import ORDINARY, Prepared
-from speechmeter.core.types import Batch, Stage
-from speechmeter.engine.failures import classify
+from speechmeter.core.types import Batch, Measurement, Stage
+from speechmeter.engine.failures import classify, finite
 from speechmeter.engine.measure import measure
 from speechmeter.meters.latency import LatencyMeter
 
@@ -87,3 +92,16 @@ def test_an_environment_that_cannot_be_asked_for_is_left_out(monkeypatch):
     monkeypatch.setattr("speechmeter.engine.measure.capture", lost)
     outcome = measured(Subject())
     assert (outcome.status, outcome.environment) == ("ok", None)
+
+
+@pytest.mark.parametrize("bad", [nan, inf, -inf])
+def test_a_reading_that_is_no_number_makes_the_metric_unavailable(bad):
+    found = finite(Measurement.of(metrics.LATENCY, [1.0, bad]))
+    assert found.values == ()
+    assert str(bad) in found.unavailable
+
+
+def test_notes_say_in_words_what_no_number_can():
+    found = finite(Measurement.of(metrics.LATENCY, [1.0], notes={"a": nan, "b": [1.5, {"c": inf}], "d": "x"}))
+    assert found.values == (1.0,)
+    assert found.notes == {"a": "nan", "b": [1.5, {"c": "inf"}], "d": "x"}

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from speechmeter.launch.offline import OfflineError, is_offline, offline
+from speechmeter.launch.offline import OfflineError, environ_set, is_offline, offline
 
 ELSEWHERE = ("192.0.2.1", 9)  # an address for documentation: nobody has it
 VARIABLES = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE", "SPEECHMETER_OFFLINE")
@@ -64,3 +64,11 @@ def test_everything_is_as_it_was_afterwards():
     assert socket.getaddrinfo is look_up
     with offline(False):
         assert socket.socket.connect is before["connect"]
+
+
+def test_variables_are_as_before_afterwards(monkeypatch):
+    monkeypatch.setenv("SPEECHMETER_TEST_A", "old")
+    with environ_set({"SPEECHMETER_TEST_A": "new", "SPEECHMETER_TEST_B": "new"}):
+        assert (os.environ["SPEECHMETER_TEST_A"], os.environ["SPEECHMETER_TEST_B"]) == ("new", "new")
+    assert os.environ["SPEECHMETER_TEST_A"] == "old"
+    assert "SPEECHMETER_TEST_B" not in os.environ

@@ -1,6 +1,5 @@
 """The parts of the Ray launcher that need no cluster; `tests/campaign/test_cluster.py` has a real one."""
 
-import os
 import socket
 import sys
 import threading
@@ -59,14 +58,6 @@ def test_the_reason_of_a_loss_is_one_line():
         "no y"
     )
     assert launcher._first_line(Died()) == "Died"
-
-
-def test_variables_are_as_before_afterwards(monkeypatch):
-    monkeypatch.setenv("SPEECHMETER_TEST_A", "old")
-    with launcher._environ({"SPEECHMETER_TEST_A": "new", "SPEECHMETER_TEST_B": "new"}):
-        assert (os.environ["SPEECHMETER_TEST_A"], os.environ["SPEECHMETER_TEST_B"]) == ("new", "new")
-    assert os.environ["SPEECHMETER_TEST_A"] == "old"
-    assert "SPEECHMETER_TEST_B" not in os.environ
 
 
 @contextmanager

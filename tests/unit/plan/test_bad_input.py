@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from speechmeter.core.errors import InputError
-from speechmeter.plan.overrides import from_flag, from_set
+from speechmeter.plan.source import from_flag, from_set
 from speechmeter.plan.study import study_from_file, study_from_flags, study_from_python
 
 GOOD = "models: [log-mel]\nseconds: [1]\n"
@@ -26,7 +26,7 @@ CASES = {
     "infinite seconds": (GOOD.replace("[1]", "[.inf]"), ":2: ", "finite"),
     "NaN seconds": (GOOD.replace("[1]", "[.nan]"), ":2: ", "finite"),
     "infinite limit": (GOOD + "limits: {time_s: .inf}\n", ":3: ", "finite"),
-    "empty sweep": (GOOD.replace("[1]", "[]"), ":2: ", "empty sweep"),
+    "empty sweep": (GOOD.replace("[1]", "[]"), ":2: ", "empty list measures nothing"),
     "no models": ("models: []\n", ":1: ", "models is empty"),
     "models missing": ("seconds: [1]\n", "", "models is missing"),
     "value twice": (GOOD.replace("[1]", "[1, 1]"), ":2: ", "twice"),
@@ -46,7 +46,7 @@ CASES = {
     "a list": ("- log-mel\n", "", "mapping"),
     "empty": ("", "", "mapping"),
     "self-containing alias": ("models: &a [*a]\n", ":1: ", "itself"),
-    "repeats and schedule": (GOOD + "repeats: 3\nschedule: {active: 2}\n", ":3: ", "exclude"),
+    "repeats and schedule": (GOOD + "repeats: 3\nschedule: {active: 2}\n", ":3: ", "cannot be combined"),
     "seed too large": (GOOD + "seed: 4294967296\n", ":3: ", "less than"),
     "kind of a device that is none": (GOOD + "kind: {tpu: v5}\n", ":3: ", "for example `kind: A100`"),
     "kind that is no word": (GOOD + "kind: {cuda: 5}\n", ":3: ", "for example `kind: A100`"),

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from speechmeter.core.errors import InputError, PlanError
-from speechmeter.plan.overrides import from_set
+from speechmeter.plan.source import from_set
 from speechmeter.plan.study import study_from_file, study_from_python, study_of_run
 
 PLAN = {"models": ["log-mel"], "audio": "sample", "meters": ["latency"]}
@@ -71,8 +71,8 @@ def test_a_file_of_scores_is_found_beside_the_plan_and_is_part_of_the_case(tmp_p
     ("text", "quality", "reason"),
     [
         ("model,wer\nlogmel,5\n", {}, "has no row for any model of the plan"),
-        ("model,device_,wer\nlog-mel,cpu,5\n", {}, "column 'device_' is no axis; did you mean 'device'"),
-        ("model,wer\nlog-mel,5\n", {"normaliser": "basic"}, "imported scores were normalised elsewhere"),
+        ("model,device_,wer\nlog-mel,cpu,5\n", {}, "column 'device_' is not an axis; did you mean 'device'"),
+        ("model,wer\nlog-mel,5\n", {"normaliser": "basic"}, "scores that are imported were normalised elsewhere"),
     ],
 )
 def test_a_file_about_something_else_is_refused_at_its_line(text, quality, reason, tmp_path):
@@ -97,7 +97,7 @@ def test_rows_about_no_cell_of_the_plan_are_told(tmp_path):
     assert imported(tmp_path, "model,wer\nlog-mel,5\n").notes == ()
     assert imported(tmp_path, "model,device,wer\nlog-mel,cpu,5\n").notes == ()
     (line,) = imported(tmp_path, "model,device,wer\nlog-mel,cpu,5\nlog-mel,cuda,6\nother,,7\n").notes
-    assert line.endswith("2 of 3 rows are about no cell of the plan: log-mel, device cuda; other")
+    assert line.endswith("2 of 3 rows match no case of the plan: log-mel, device cuda; other")
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ import yaml
 
 from speechmeter.core import plugins
 from speechmeter.core.errors import PlanError
-from speechmeter.plan.overrides import from_set
 from speechmeter.plan.shorthand import spelt_out
-from speechmeter.plan.source import Source
+from speechmeter.plan.source import Source, from_set
 from speechmeter.plan.study import study_from_file, study_from_python
 
 STAGES = [{"name": "asr", "load": "transformers:whisper"}, {"name": "mt", "load": "transformers:marian"}]
@@ -39,7 +38,7 @@ def test_the_stored_plan_gives_the_same_cases(tmp_path):
         (
             "cascades:\n  - {name: a, stages: [{name: x, load: log-mel}, {name: y, load: nothing}]}\n",
             ":2: ",
-            "there is no subject 'nothing'",
+            "there is no model 'nothing'",
         ),
         (
             "cascades:\n  - {name: a, stages: [{name: x, load: log-mel, beam: 2}, {name: y, load: log-mel}]}\n",
@@ -52,7 +51,7 @@ def test_the_stored_plan_gives_the_same_cases(tmp_path):
             "add `trust`",
         ),
         ("models: [log-mel]\ntext: 3\n", ":2: ", "takes a mapping"),
-        ("models: [log-mel]\ntext: {}\nworkload: audio\n", ":2: ", "exclude each other"),
+        ("models: [log-mel]\ntext: {}\nworkload: audio\n", ":2: ", "cannot be combined"),
         ("models: [log-mel]\ntext: {words: 3}\n", ":2: ", "unknown key 'words'"),
         ("models: [log-mel]\ndata: 3\n", ":2: ", "takes a mapping"),
         ("models: [log-mel]\ndata: {file: a.tsv}\n", ":2: ", "unknown key 'file'"),
@@ -140,7 +139,7 @@ def test_the_example_for_a_wrong_value_is_a_right_one(key):
 
 
 def test_two_things_cannot_be_fed_at_once():
-    with pytest.raises(PlanError, match="data and audio exclude each other"):
+    with pytest.raises(PlanError, match="data and audio cannot be combined"):
         spelt_out(Source(data={"data": "a.tsv", "audio": "sample"}, origins={}, base=None))
 
 

@@ -8,8 +8,8 @@ import pytest
 from speechmeter.core.axes import Axes
 from speechmeter.core.protocol import OtherProtocol
 from speechmeter.core.types import Case, Spec
-from speechmeter.plan.overrides import Override, from_flag, from_models, from_set
 from speechmeter.plan.schema import Plan
+from speechmeter.plan.source import Override, from_flag, from_models, from_set
 from speechmeter.plan.study import study_from_file, study_from_flags, study_from_python, tour
 from speechmeter.report.again import _STEADY, command
 

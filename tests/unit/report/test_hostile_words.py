@@ -19,7 +19,7 @@ from speechmeter.core import metrics
 from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.printable import NUMBER, one_line, only_text, printable
 from speechmeter.core.types import Measurement, Spec
-from speechmeter.plan.overrides import from_models, from_set
+from speechmeter.plan.source import from_models, from_set
 from speechmeter.report.again import command
 from speechmeter.report.charts.modules import figures
 from speechmeter.report.choose import tables

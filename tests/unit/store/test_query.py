@@ -316,7 +316,7 @@ def test_an_export_holds_what_the_query_gives(run, tmp_path, suffix):
 def test_an_export_keeps_what_stands_there_and_leaves_nothing_half_written(run, tmp_path):
     output = tmp_path / "x.csv"
     output.write_text("mine")
-    with pytest.raises(InputError, match="--force"):
+    with pytest.raises(InputError, match="`force`"):
         export([run], "SELECT * FROM records", output)
     with pytest.raises(InputError):
         export([run], "SELECT nothing FROM records", output, force=True)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.drafts import draft_folder
 from speechmeter.core.errors import RunDirError, SpeechmeterError
+from speechmeter.core.files import draft_folder
 from speechmeter.core.types import Record
 from speechmeter.integrations.pytest.settings import Settings
 from speechmeter.store.lines import write_lines

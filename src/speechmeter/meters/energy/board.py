@@ -12,7 +12,7 @@ from shutil import which
 
 from speechmeter.core.errors import SensorError
 from speechmeter.core.machine import read_text
-from speechmeter.core.power_log import powertop_watts
+from speechmeter.meters.energy.power_log import powertop_watts
 from speechmeter.meters.energy.sensors import Domain, Found, Sensor
 
 POWERCAP = Path("/sys/class/powercap")

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from speechmeter.core.errors import SensorError
-from speechmeter.core.power_log import read_log
 from speechmeter.core.protocols import Meter, Session
 from speechmeter.core.types import Case, Measurement
 from speechmeter.meters.energy import board, libraries
 from speechmeter.meters.energy.figures import METRICS, Run, domain_figures, run_load, side_rows
+from speechmeter.meters.energy.power_log import read_log
 from speechmeter.meters.energy.sensors import Choice, Source, choose, domains_of
 from speechmeter.meters.energy.tracks import LogTrack, SensorTrack, Track, watching
 

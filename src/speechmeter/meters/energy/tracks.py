@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Protocol
 
 from speechmeter.core.errors import SensorError
-from speechmeter.core.power_log import read_log
+from speechmeter.meters.energy.power_log import read_log
 from speechmeter.meters.energy.sensors import Reading, Sensor
 
 LOG_PATIENCE_S = 5.0

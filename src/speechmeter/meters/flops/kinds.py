@@ -98,11 +98,8 @@ def kind_of(packet: Any) -> tuple[str, int, bool]:
     overloads = [getattr(packet, overload) for overload in packet.overloads()]
     if name in _MOVES or name.endswith("_copy") or name.startswith(_MOVING) or any(o.is_view for o in overloads):
         return MOVES, 0, False
-    if _by_element(name) or any(torch.Tag.pointwise in overload.tags for overload in overloads):
+    # families of operators that touch each element about once
+    by_element = name.startswith(("_foreach_", *_POOLING)) or name.endswith(("_window", *_ELEMENT_BACKWARDS))
+    if by_element or any(torch.Tag.pointwise in overload.tags for overload in overloads):
         return ELEMENTS, 1, False
     return UNKNOWN, 0, False
-
-
-def _by_element(name: str) -> bool:
-    """Families of operators that touch each element about once."""
-    return name.startswith(("_foreach_", *_POOLING)) or name.endswith(("_window", *_ELEMENT_BACKWARDS))

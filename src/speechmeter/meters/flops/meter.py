@@ -11,10 +11,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from speechmeter.core import metrics
+from speechmeter.core.batches import other_content
 from speechmeter.core.errors import NeedsValuesError
 from speechmeter.core.machine import kib_field
 from speechmeter.core.metrics import Metric
-from speechmeter.core.other_content import other_content
 from speechmeter.core.protocols import ORDINARY, Meter, Phase, Session, Way
 from speechmeter.core.scope import MODULE, OPERATOR, STAGE, Scope
 from speechmeter.core.stages import made_by, step

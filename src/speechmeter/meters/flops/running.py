@@ -166,7 +166,7 @@ def followed() -> Iterator[None]:
 def unseen_threads() -> Iterator[dict[str, int]]:
     """Operators that other threads ran meanwhile, with their calls; complete when it is closed.
 
-    Only where other threads are alive from the beginning, and nobody else has the one profiler that torch has.
+    Only where other threads are alive from the beginning, and torch's only profiler is not in use.
     """
     unseen: dict[str, int] = {}
     here = threading.current_thread()  # beside it, the thread of tqdm only watches its bars

@@ -68,7 +68,7 @@ class HardwareFlopsMeter(Meter):
         """What the counters cannot count in this case, or why no back-end can be opened here and read."""
         if not case.device.is_cpu:
             return "counts the processor's arithmetic only"
-        dtype = case.axes.get("dtype", "float32")
+        dtype = case.axes.dtype or "float32"
         if dtype not in _COUNTED_DTYPES:
             return f"counts single and double precision only, and this case computes in {dtype}"
         choice = self._choose()

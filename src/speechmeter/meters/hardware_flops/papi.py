@@ -41,7 +41,7 @@ def load() -> Papi:
     except ModuleNotFoundError as error:
         raise SensorError("python-papi is not installed: pip install 'speechmeter[papi]'") from error
     except Exception as error:  # a missing C library, a name that another version does not have
-        raise SensorError(f"python-papi cannot be imported: {_line(error)}") from error
+        raise SensorError(f"python-papi cannot be imported: {' '.join(str(error).split())}") from error
     _asked(papi, low.library_init)
     _asked(papi, low.multiplex_init)
     return papi
@@ -128,9 +128,5 @@ def _asked(papi: Papi, step: Callable[[], Any]) -> Any:
     try:
         return step()
     except papi.error as error:
-        text = _line(error)
+        text = " ".join(str(error).split())
         raise SensorError(HIDDEN if _NO_EVENT in text else text) from error
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())

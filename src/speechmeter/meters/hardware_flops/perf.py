@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from speechmeter.core.errors import SensorError
 from speechmeter.core.machine import proc_fields, read_text
@@ -104,35 +104,16 @@ def events_of(cpuinfo: Mapping[str, str]) -> tuple[Event, ...]:
     raise SensorError("no floating-point event is known for this processor (known: Intel since Broadwell, AMD Zen)")
 
 
-class Kernel(Protocol):
-    """The system calls; OSError as they give it."""
+class Kernel:
+    """The system calls of this machine's kernel, x86-64; OSError as they give it."""
 
     def threads(self) -> frozenset[int]:
         """The threads of this process."""
-        ...
-
-    def open(self, attributes: bytes, thread: int) -> int:
-        """A descriptor of an event on a thread, counting from now on."""
-        ...
-
-    def read(self, descriptor: int) -> bytes:
-        """Value, time enabled and time running: three 64-bit numbers."""
-        ...
-
-    def close(self, descriptor: int) -> None:
-        """Let go of it."""
-        ...
-
-
-class LinuxKernel:
-    """This machine's kernel, x86-64."""
-
-    def threads(self) -> frozenset[int]:
-        """From /proc."""
         return threads()
 
     def open(self, attributes: bytes, thread: int) -> int:
-        """`perf_event_open` has no wrapper in the C library."""
+        """A descriptor of an event on a thread, counting from now on."""
+        # `perf_event_open` has no wrapper in the C library
         libc = ctypes.CDLL(None, use_errno=True)
         descriptor = int(libc.syscall(_SYSCALL_X86_64, attributes, thread, _ANY_CPU, _NO_GROUP, _CLOSE_ON_EXEC))
         if descriptor < 0:
@@ -140,11 +121,11 @@ class LinuxKernel:
         return descriptor
 
     def read(self, descriptor: int) -> bytes:
-        """Sums over threads that were started since, ended ones included."""
+        """Value, time enabled and time running, three 64-bit numbers, summed over threads that were started since."""
         return os.read(descriptor, _SAMPLE.size)
 
     def close(self, descriptor: int) -> None:
-        """A plain file descriptor."""
+        """Let go of it."""
         os.close(descriptor)
 
 
@@ -232,7 +213,7 @@ class PerfBackend:
         events: Callable[[], tuple[Event, ...]] = events_here,
         machine: str = f"{platform.system()} {platform.machine()}",
     ) -> None:
-        self._kernel = kernel or LinuxKernel()
+        self._kernel = kernel or Kernel()
         self._events = events
         self._machine = machine
 

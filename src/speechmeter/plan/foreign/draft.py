@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from speechmeter.core.errors import Origin
-from speechmeter.plan.overrides import Override
-from speechmeter.plan.source import KeyPath, Source
+from speechmeter.plan.source import KeyPath, Override, Source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +36,7 @@ class Draft:
             self.trace((key,), origin)
 
     def trace(self, path: KeyPath, origin: KeyPath) -> None:
-        """Let messages about `path`, and what stands below it, lead to the foreign key `origin`."""
+        """Let messages about `path`, and the keys below it, lead to the foreign key `origin`."""
         if (where := self.foreign.origin(origin)) is not None:
             self._origins[path] = where
         for known, where in self.foreign.origins.items():

@@ -2,7 +2,7 @@
 
 A stage's word counts before that of `general`, and both before a flag's: so it is in the original. Checkpoints are not
 read, which takes fairseq itself. A stage's architecture is built from its configuration, with random weights, and the
-plan keeps which files it is a stand-in for.
+plan keeps which files it replaces.
 """
 
 from __future__ import annotations
@@ -16,11 +16,19 @@ import yaml
 from speechmeter.core.errors import PlanError
 from speechmeter.core.plugins import nearest
 from speechmeter.plan.foreign.draft import Draft, Translation
-from speechmeter.plan.foreign.fairseq_data import put_data, whole
-from speechmeter.plan.foreign.fairseq_models import EOS, GENERAL, GENERATION, NOT_READ, ForeignStage, put_models
-from speechmeter.plan.foreign.fairseq_tasks import SIZES, TASKS, stand_in
-from speechmeter.plan.overrides import Override
-from speechmeter.plan.source import KeyPath, parse_plan
+from speechmeter.plan.foreign.fairseq_models import (
+    EOS,
+    GENERAL,
+    GENERATION,
+    NOT_READ,
+    SIZES,
+    TASKS,
+    ForeignStage,
+    StandIn,
+    put_models,
+    stand_in,
+)
+from speechmeter.plan.source import KeyPath, Override, parse_plan
 
 _STAGES = ("stage1", "stage2", "stage3")
 KEYS = frozenset({GENERAL, *_STAGES})
@@ -57,7 +65,7 @@ def translate(text: str, path: Path, overrides: Sequence[Override]) -> Translati
 
 
 def _check_twice(text: str, name: str) -> None:
-    """Say of a stage that stands twice where both are: YAML would keep the last and forget the other."""
+    """Say of a stage that appears twice where both are: YAML would keep the last and forget the other."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     assert isinstance(node, yaml.MappingNode)
     seen: dict[str, int] = {}
@@ -69,7 +77,7 @@ def _check_twice(text: str, name: str) -> None:
             there = [other.value for other, _ in node.value]
             free = next((stage for stage in _STAGES if stage not in there), None)
             raise PlanError(
-                f"{key.value} stands twice, on lines {seen[key.value]} and {line}: the first would never run",
+                f"{key.value} appears twice, on lines {seen[key.value]} and {line}: the first would be ignored",
                 where=f"{name}:{line}",
                 fix=f"name the one on line {line} {free}" if free else "remove one of them",
             )
@@ -111,7 +119,7 @@ def _stages(draft: Draft, general: Mapping[str, Any]) -> list[ForeignStage]:
         merged = {**general, **own}
         if "task" not in merged and not _is_vocoder(own):
             raise PlanError(
-                f"{key} names no task",
+                f"{key} has no task",
                 where=draft.foreign.origin((key,)),
                 fix=f"add `task`: {', '.join(TASKS)}",
             )
@@ -140,7 +148,7 @@ def _refuse(draft: Draft, key: str, task: str, goes_on: bool) -> None:
     """A note where stages stand before it, or a flag names models; else there is nothing to measure."""
     what = f"{key}: the task {task!r} has no stand-in"
     if goes_on or draft.flagged("models"):
-        draft.note(f"{what}: the chain ends before it", (key,))
+        draft.note(f"{what}: the chain ends before this stage", (key,))
         return
     raise PlanError(what, where=draft.foreign.origin((key, "task")), fix=f"known are {', '.join(TASKS)}")
 
@@ -161,10 +169,10 @@ def _put_dump(draft: Draft, general: Mapping[str, Any], speaks: bool) -> None:
     if not general.get(_DUMP):
         for key in _DUMP_OPTIONS:
             if key in general:
-                draft.note(f"{key}: nothing is written without {_DUMP}", (GENERAL, key))
+                draft.note(f"{key}: ignored without {_DUMP}", (GENERAL, key))
         return
     origin: KeyPath = (GENERAL, _DUMP)
-    what = "sound is written to artifacts/ of the run" if speaks else "no stage that is left makes sound"
+    what = "sound is written to artifacts/ of the run" if speaks else "no remaining stage makes sound"
     draft.put("save_speech", asked or True, origin)
     for key, ours in _DUMP_OPTIONS.items():
         draft.trace(("save_speech", ours), (GENERAL, key))
@@ -175,7 +183,108 @@ def _left_over(draft: Draft) -> None:
     """A line for each key that says something we do not do."""
     for outer, inner in draft.foreign.data.items():
         if outer not in KEYS:
-            draft.note(f"{outer!r} has no counterpart and is left out", (str(outer),))
+            draft.note(f"{outer!r} has no equivalent here and is ignored", (str(outer),))
         for key in inner if outer in KEYS and isinstance(inner, dict) else ():
             if key not in _USED:
-                draft.note(f"{key!r} has no counterpart and is left out", (outer, str(key)))
+                draft.note(f"{key!r} has no equivalent here and is ignored", (outer, str(key)))
+
+
+_COUNT = 100
+"""Items of fairseq's own synthetic set."""
+_FRAMES = (100, 1000)
+"""How long they are, in frames of 10 ms."""
+_WARMUP = 2
+_LARGEST_MANIFEST_BYTES = 50_000_000
+_OURS = ("audio", "data", "workload", "features", "text", "seconds")
+"""Keys of ours that say what models are fed: a flag for one of them replaces the file's data."""
+_ORIGIN: KeyPath = ("general", "dataset_path")
+
+
+def put_data(draft: Draft, general: Mapping[str, Any], first: StandIn | None) -> None:
+    """Workload, count and protocol: two warm-up calls, then every item once, one item at a time."""
+    size = general.get("dataset_size")
+    count = None if size is None else whole(draft, ("general", "dataset_size"), size)
+    if not any(draft.flagged(key) for key in _OURS):
+        count = _put_workload(draft, general, first, count)
+    draft.put("batch", 1)
+    if not draft.flagged("schedule"):
+        # samples are whole passes over the items, so that one is enough where their number is not known here
+        draft.put("repeats", count or 1, ("general", "dataset_size"))
+        draft.put("discard", _WARMUP)
+
+
+def whole(draft: Draft, origin: KeyPath, value: Any) -> int:
+    """The value, which must be a whole number from 1 on; PlanError with its line when it is not."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise PlanError(
+            f"{origin[-1]} takes a whole number from 1 on, not {value!r}",
+            where=draft.foreign.origin(origin),
+            fix=f"for example {origin[-1]}: 5",
+        )
+    return value
+
+
+def _put_workload(draft: Draft, general: Mapping[str, Any], first: StandIn | None, count: int | None) -> int | None:
+    """Put it and return how many calls see all of it; None where the list alone knows."""
+    path, raw = general.get("dataset_path"), general.get("dataset_type", "npy") == "raw"
+    reads = first is not None and first.fed == "text"
+    if path is None:
+        return _put_synthetic(draft, first, count, "")
+    file = _file(draft, str(path))
+    if raw and not reads:
+        listed = None if file is None else _listed(file, count)
+        if listed is None:
+            return _put_synthetic(draft, first, count, f"dataset_path {str(path)!r} lists no file that exists: ")
+        draft.put("data", {"manifest": str(file), "format": "fairseq", "count": listed}, _ORIGIN)
+        return listed
+    if file is None or raw:
+        why = "is a list of sound, and this model takes text" if raw else "is not here"
+        return _put_synthetic(draft, first, count, f"dataset_path {str(path)!r} {why}: ")
+    some = {} if count is None else {"count": count}
+    if reads:
+        draft.put("text", {"ids": str(file), **some}, _ORIGIN)
+    else:
+        draft.put("data", {"manifest": str(file), "format": "npy", **some}, _ORIGIN)
+    return count
+
+
+def _put_synthetic(draft: Draft, first: StandIn | None, count: int | None, why: str) -> int:
+    """As many items as the file asks for, of the lengths of fairseq's own synthetic set, each another one."""
+    number = count or _COUNT
+    least, most = _FRAMES
+    fed = "sound" if first is None or (first.fed == "features" and draft.flagged("models")) else first.fed
+    if fed == "features":
+        assert first is not None
+        what = f"normal features of {least} to {most} frames"
+        draft.put("features", {"count": number, "frames": [least, most], "bands": first.bands}, _ORIGIN)
+    elif fed == "sound":
+        what = f"noise of {least / 100:g} to {most / 100:g} s"
+        draft.put("audio", "noise", _ORIGIN)
+        draft.put("workload", {"name": "audio", "count": number, "shortest": least / 100, "longest": most / 100})
+    else:
+        assert first is not None
+        what = "random token ids"
+        draft.put("text", {"vocabulary": first.vocabulary, "count": number}, _ORIGIN)
+    default = "" if count is not None else ", as many as in fairseq's synthetic set"
+    draft.note(f"{why}{number} synthetic examples{default}: {what}", _ORIGIN if why else ("general",))
+    return number
+
+
+def _file(draft: Draft, name: str) -> Path | None:
+    """A file seen from the plan's folder, or from here."""
+    base = draft.foreign.base or Path()
+    return next((path for path in (base / name, Path(name)) if path.is_file()), None)
+
+
+def _listed(manifest: Path, most: int | None) -> int | None:
+    """How many items a manifest lists, up to `most`; None when none of their files is here."""
+    if manifest.stat().st_size > _LARGEST_MANIFEST_BYTES:
+        return None
+    try:
+        root, *lines = manifest.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError, ValueError):
+        return None
+    names = [line.partition("\t")[0].strip() for line in lines if line.strip()][:most]
+    places = (manifest.parent / root.strip(), Path(root.strip()))
+    here = any((place / item).is_file() for item in names for place in places)
+    return len(names) if here else None

@@ -9,8 +9,7 @@ from typing import Any
 from speechmeter.core.errors import PlanError
 from speechmeter.plan.foreign.draft import Draft, Translation
 from speechmeter.plan.foreign.tags import TagKeeper, Values
-from speechmeter.plan.overrides import Override
-from speechmeter.plan.source import KeyPath, parse_plan
+from speechmeter.plan.source import KeyPath, Override, parse_plan
 
 KEYS = frozenset({"pretrained_model", "pretrained_model_source", "profiling_dimensions"})
 """A file with one of these outermost keys is such a recipe."""
@@ -66,7 +65,7 @@ class _Recipe:
         return self._draft.translation()
 
     def _dimension(self, key: str) -> tuple[Any, KeyPath]:
-        """A value of `profiling_dimensions`, else of the outermost level, and where it stands."""
+        """A value of `profiling_dimensions`, else of the outermost level, and its path."""
         nested: KeyPath = (_DIMENSIONS, key)
         if (value := self._values.get(nested)) is not None:
             return value, nested
@@ -77,7 +76,7 @@ class _Recipe:
         kind, kind_origin = self._either("type")
         if source is None:
             raise PlanError(
-                "the recipe names no model",
+                "the recipe has no model",
                 where=self._draft.foreign.origin(("pretrained_model",)),
                 fix="add `pretrained_model: {source: …, type: …}`, or use `models`",
             )
@@ -116,7 +115,9 @@ class _Recipe:
         if value is None or value == "None":
             self._draft.put("audio", "noise", origin)
         elif isinstance(value, str) and self._found(value) is None:
-            self._draft.note(f"example_audio {value!r} is not here: the speech of the package stands in", origin)
+            self._draft.note(
+                f"example_audio {value!r} was not found: the sample that ships with the package is used instead", origin
+            )
             self._draft.put("audio", "sample", origin)
         else:
             self._draft.put("audio", value, origin)
@@ -138,4 +139,4 @@ class _Recipe:
         paths += [(str(key),) for key in self._draft.foreign.data if str(key) not in self._values.used]
         for path in paths:
             if path[-1] not in _KNOWN:
-                self._draft.note(f"{path[-1]!r} has no counterpart and is left out", path)
+                self._draft.note(f"{path[-1]!r} has no equivalent here and is ignored", path)

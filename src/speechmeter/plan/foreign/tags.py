@@ -14,7 +14,7 @@ from speechmeter.plan.source import KeyPath, Source
 _REFERENCE = re.compile(r"<([^<>\[\]]+)((?:\[[^<>\[\]]+\])*)>")
 _MOST_STEPS = 10_000
 """References to lists of references to lists grow without bound; no real file needs as many."""
-_FIX = "write the value itself"
+_FIX = "write the value in its place"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class Values:
     def _untagged(self, value: Tagged, path: KeyPath, chain: tuple[str, ...]) -> Any:
         where = f"{self._name}:{value.line}"
         if value.tag not in ("!ref", "!copy") or not isinstance(value.value, str):
-            raise PlanError(f"the tag {value.tag!r} is not followed: it may run code", where=where, fix=_FIX)
+            raise PlanError(f"the tag {value.tag!r} is not supported, because it may run code", where=where, fix=_FIX)
         text = value.value.strip()
         if text in chain:
             raise PlanError(f"the reference {text!r} leads back to itself", where=where, fix=_FIX)
@@ -87,7 +87,7 @@ class Values:
             return self._follow(self._named(whole, where), path, chain)
         parts = {m[0]: self._follow(self._named(m, where), path, chain) for m in _REFERENCE.finditer(text)}
         if not parts or not all(isinstance(part, str) for part in parts.values()):
-            raise PlanError(f"{text!r} is no plain reference", where=where, fix=f"{_FIX}, or `!ref <key>`")
+            raise PlanError(f"{text!r} is not a plain reference", where=where, fix=f"{_FIX}, or `!ref <key>`")
         return _REFERENCE.sub(lambda m: parts[m[0]], text)
 
     def _named(self, reference: re.Match[str], where: str) -> Any:
@@ -100,6 +100,6 @@ class Values:
             elif isinstance(found, dict) and key in found:
                 found = found[key]
             else:
-                raise PlanError(f"there is nothing that {reference[0]!r} could name", where=where, fix=_FIX)
+                raise PlanError(f"there is no value that {reference[0]!r} refers to", where=where, fix=_FIX)
         self.used.add(keys[0])
         return found

@@ -91,11 +91,11 @@ def _figure(source: Source, size: Metric, *, spread: bool) -> Figure | None:
     return Figure(
         title=f"{size.title} against latency{only}",
         caption=sentence(
-            "a case a point",
-            "marks are sizes of the input" if 1 < len(inputs) <= _MOST_SIZES else "",
+            "each point is a case",
+            "the shape of a mark is the size of the input" if 1 < len(inputs) <= _MOST_SIZES else "",
             "a line joins the sizes of one model" if len(inputs) > 1 else "",
             *(bars or [interval_words(rows, "with the 95 % interval of its latency")]),
-            "on a line of slope 1 all calls run at one rate" if size == metrics.FLOPS else "",
+            "cases on a line of slope 1 run at the same FLOP/s" if size == metrics.FLOPS else "",
         )
         + left_out,
         spec=drawn(_chart(rows, size), rows, _HEIGHT),
@@ -140,14 +140,14 @@ def _named(rows: Rows) -> Rows:
     for model in models:
         wide = len(_cut(model)) * _LETTER_PX
         others = [box for box, row in zip([*points, *bars], [*rows, *barred], strict=True) if row["model"] != model]
-        own = [place for place, row in enumerate(rows) if row["model"] == model]
-        at = [(place, across[place], _HIGH_PX - up[place]) for place in reversed(own)]
-        boxes = [(place, side, _box(side, x, y, wide)) for place, x, y in at for side in _SIDES]
+        own = [index for index, row in enumerate(rows) if row["model"] == model]
+        at = [(index, across[index], _HIGH_PX - up[index]) for index in reversed(own)]
+        boxes = [(index, side, _box(side, x, y, wide)) for index, x, y in at for side in _SIDES]
         free = [one for one in boxes if not _outside(one[2]) and not any(_overlap(one[2], other) for other in others)]
-        choices.append(sorted(free, key=lambda one: sum(_overlap(one[2], points[place]) for place in own)))
+        choices.append(sorted(free, key=lambda one: sum(_overlap(one[2], points[index]) for index in own)))
     made = list(rows)
-    for model, (place, (align, right, down), _) in zip(models, _apart(choices), strict=False):
-        made[place] = {**rows[place], "name": _cut(model), "align": align, "right": right, "down": down}
+    for model, (index, (align, right, down), _) in zip(models, _apart(choices), strict=False):
+        made[index] = {**rows[index], "name": _cut(model), "align": align, "right": right, "down": down}
     return made
 
 
@@ -160,17 +160,17 @@ def _apart(choices: Sequence[Sequence[tuple[Any, Any, _Box]]]) -> list[tuple[Any
     chosen: list[tuple[Any, Any, _Box]] = []
     tried = [0] * len(choices)
     for _ in range(_MOST_TRIES):
-        place = len(chosen)
-        if place == len(choices):
+        index = len(chosen)
+        if index == len(choices):
             return chosen
-        if tried[place] == len(choices[place]):  # back to the one before
+        if tried[index] == len(choices[index]):  # back to the one before
             if not chosen:
                 return []
-            tried[place] = 0
+            tried[index] = 0
             chosen.pop()
             continue
-        one = choices[place][tried[place]]
-        tried[place] += 1
+        one = choices[index][tried[index]]
+        tried[index] += 1
         if not any(_overlap(one[2], other[2]) for other in chosen):
             chosen.append(one)
     return []
@@ -193,11 +193,11 @@ def _pixels(values: Sequence[float], all_values: Sequence[float], length: float)
     """Where values are on an axis of this length that holds all_values, by the rules of `scale_of` and `with_zero`."""
     log, from_value = far_apart(all_values), with_zero(all_values)
 
-    def place(value: float) -> float:
+    def scaled(value: float) -> float:
         return math.log1p(value / from_value) if from_value else math.log(value) if log else value
 
-    low, high = place(min(all_values)) if log else 0.0, place(max(all_values))
-    return [(place(value) - low) / (high - low) * length if high > low else length / 2 for value in values]
+    low, high = scaled(min(all_values)) if log else 0.0, scaled(max(all_values))
+    return [(scaled(value) - low) / (high - low) * length if high > low else length / 2 for value in values]
 
 
 def _box(side: tuple[str, int, int], x: float, y: float, wide: float) -> _Box:
@@ -238,10 +238,10 @@ def _chart(rows: Rows, size: Metric) -> Any:
     shape = {"shape": alt.Shape("input:N", title="input", sort=inputs, scale=shapes)} if marked else {}
     lines = [base.mark_line(strokeWidth=1, opacity=0.5).encode(y=y, detail="model:N")] if len(inputs) > 1 else []
     named = alt.Chart().transform_filter("isValid(datum.name)").encode(x=x, y=y, text="name:N")
-    place = {"align": alt.expr("datum.align"), "dx": alt.expr("datum.right"), "dy": alt.expr("datum.down")}
+    beside = {"align": alt.expr("datum.align"), "dx": alt.expr("datum.right"), "dy": alt.expr("datum.down")}
     return alt.layer(
         *lines,
         *intervals(rows, base.mark_rule(strokeWidth=1.5).encode(y=low, y2="high:Q")),
         base.mark_point(filled=True, size=55, opacity=1).encode(y=y, **shape),
-        *([named.mark_text(baseline="middle", tooltip=None, **place)] if with_names else []),
+        *([named.mark_text(baseline="middle", tooltip=None, **beside)] if with_names else []),
     )

@@ -90,7 +90,7 @@ def tooltips(fields: Mapping[str, str]) -> list[Any]:
 
 
 def reading(found: Quantity, factor: float = 1.0) -> dict[str, Any]:
-    """The fields of a row that hold one figure; six digits are more than any eye tells apart."""
+    """The fields of a row that hold one figure; six digits are more than a drawing can show."""
     bounds = {"value": found.value, "low": found.low, "high": found.high}
     return {
         **{name: None if bound is None else six(bound / factor) for name, bound in bounds.items()},
@@ -153,7 +153,7 @@ def six(value: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """How values of a metric stand on an axis: divided by `factor`, with a heading and labels of their own."""
+    """How values of a metric are shown on an axis: divided by `factor`, with a heading and labels of their own."""
 
     factor: float
     heading: str
@@ -245,12 +245,12 @@ def shortened(labels: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def arrows(rows: Rows, layer: alt.Chart, towards: str, **place: float) -> list[alt.Chart]:
+def arrows(rows: Rows, layer: alt.Chart, towards: str, **shift: float) -> list[alt.Chart]:
     """The layer with an arrow at rows that are `open`, of which only a lower bound is known; nothing where none is."""
     if not any(row.get("open") for row in rows):
         return []
     shown = layer.transform_filter("datum.open")
-    return [shown.mark_point(shape=f"triangle-{towards}", filled=True, size=40, opacity=1, **place)]
+    return [shown.mark_point(shape=f"triangle-{towards}", filled=True, size=40, opacity=1, **shift)]
 
 
 def intervals(rows: Rows, layer: alt.Chart, low: str = "low") -> list[alt.Chart]:

@@ -28,8 +28,8 @@ MOST_SYSTEMS = 40
 """Every two systems are compared over all utterances: beyond this many that takes minutes."""
 _HEIGHT = 300
 _JUDGED = (
-    "A system is dominated where another is better in one and no worse in the other; where intervals overlap or are "
-    "missing, nothing is claimed."
+    "A system is dominated if another is better in one and no worse in the other. Where intervals overlap or are "
+    "missing, it is marked as not resolvable."
 )
 _WORDS = {"yes": "on the front", "no": "dominated", "not resolvable": "not resolvable"}
 _UNJUDGED: Standing | None = Standing(word="not resolvable", others=(f"not compared: over {MOST_SYSTEMS} systems",))
@@ -82,7 +82,7 @@ def _figure(rows: Rows, score: Metric, cost: Metric, *, unjudged: bool) -> Figur
     return Figure(
         title=f"{score.title} against {cost.title}",
         caption=" ".join(filter(None, [_intervals_drawn(rows), _JUDGED]))
-        + (f" There are over {MOST_SYSTEMS} systems, which are drawn and not compared." if unjudged else ""),
+        + (f" There are over {MOST_SYSTEMS} systems: they are drawn, but not compared." if unjudged else ""),
         spec=drawn(_chart(rows, score, cost), rows, _HEIGHT),
         columns=tuple(_fields(score, cost).items()),
         definitions=(score, cost),

@@ -16,7 +16,7 @@ from speechmeter.report.sources import Source
 
 _HEIGHT = 260
 _AXES = {"seconds": "seconds of audio", "batch": "batch"}
-_OPEN = "an arrow says that nothing above the dot ran out of memory"
+_OPEN = "an arrow: nothing above the dot ran out of memory"
 Lines = list[tuple[str, Edge]]
 
 
@@ -28,14 +28,11 @@ def figures(source: Source) -> Iterator[Figure]:
     for (axis, other), lines in found.items():
         known = [(title, edge) for title, edge in lines if edge.fits is not None or edge.fails is not None]
         if any(edge.searched or edge.fails is not None for _, edge in known):
-            places = {edge.case.axes[other] for _, edge in known} if other else set()
-            made = _curves(axis, other, known) if len(places) > 1 else _list(axis, known)
-            yield replace(made, caption=" ".join([made.caption, *_other_ends(lines)]))
-
-
-def _other_ends(lines: Lines) -> list[str]:
-    """Lines that ended otherwise than for memory, each in a sentence; some of them are not drawn at all."""
-    return [f"{title}: {edge.ended}." for title, edge in lines if edge.ended]
+            others = {edge.case.axes[other] for _, edge in known} if other else set()
+            made = _curves(axis, other, known) if len(others) > 1 else _list(axis, known)
+            # lines that ended for another reason than memory; some of them are not drawn at all
+            ends = [f"{title}: {edge.ended}." for title, edge in lines if edge.ended]
+            yield replace(made, caption=" ".join([made.caption, *ends]))
 
 
 def _row(edge: Edge) -> dict[str, Any]:
@@ -48,32 +45,21 @@ def _row(edge: Edge) -> dict[str, Any]:
     return {"value": fits, **bound, "text": text}
 
 
-def _some_open(rows: Rows) -> bool:
-    return any(row.get("open") for row in rows)
-
-
-def _some_closed(rows: Rows) -> bool:
-    return any(row["low"] is not None for row in rows)
-
-
-def _only(names: dict[str, str]) -> str:
-    """The name of a single line, for a title: there is no legend."""
-    return f": {next(iter(names.values()))}" if len(names) == 1 else ""
+def _caption(rows: Rows, first: str, closed: str) -> str:
+    """What dots are, where their lines end, and what an arrow means, as far as they are drawn."""
+    some_closed, some_open = any(row["low"] is not None for row in rows), any(row.get("open") for row in rows)
+    return sentence(first, closed if some_closed else "", _OPEN if some_open else "")
 
 
 def _list(axis: str, lines: Lines) -> Figure:
-    names = shortened({str(place): title for place, (title, _) in enumerate(lines)})
+    names = shortened({str(index): title for index, (title, _) in enumerate(lines)})
     split, series = _split(list(names.values()))
     rows, left_out = cut({**named, **_row(edge)} for named, (_, edge) in zip(split, lines, strict=True))
     unit = unit_of(metrics.LARGEST_FITTING, bounds(rows), f"largest {axis} that fits")
     where = words_at(lines[0][1])
     return Figure(
         title=f"largest {axis} that fits{f' at {where}' if where else ''}",
-        caption=sentence(
-            "the line reaches to the smallest that does not fit" if _some_closed(rows) else "",
-            _OPEN if _some_open(rows) else "",
-        )
-        + left_out,
+        caption=_caption(rows, "", "the line ends at the smallest size that does not fit") + left_out,
         sampled=False,
         spec=dots(rows, unit, series=series),
         columns=(("label", "line"), *([(SERIES, series)] if series else []), ("text", f"largest {axis}")),
@@ -96,13 +82,10 @@ def _curves(axis: str, other: str, lines: Lines) -> Figure:
     names = shortened({title: title for title in titles})
     rows: Rows = [{"line": names[title], other: edge.case.axes[other], **_row(edge)} for title, edge in lines]
     unit = unit_of(metrics.LARGEST_FITTING, bounds(rows), f"largest {axis} that fits")
+    only = f": {next(iter(names.values()))}" if len(names) == 1 else ""  # there is no legend then
     return Figure(
-        title=f"largest {axis} that fits against {other}{_only(names)}",
-        caption=sentence(
-            "dots fit",
-            "a line above one reaches to the smallest that does not" if _some_closed(rows) else "",
-            _OPEN if _some_open(rows) else "",
-        ),
+        title=f"largest {axis} that fits against {other}{only}",
+        caption=_caption(rows, "sizes at dots fit", "a line above a dot ends at the smallest size that does not fit"),
         sampled=False,
         spec=drawn(curves(rows, other, _AXES[other], unit, f"largest {axis}"), rows, _HEIGHT),
         columns=(("line", "line"), (other, _AXES[other]), ("text", f"largest {axis}")),

@@ -42,7 +42,7 @@ def cold_start(source: Source) -> list[Figure]:
     caption = sentence("loading, the first call and a steady call of each case", interval_words(rows, _OVER_ROUNDS))
     return [
         Figure(
-            title="from nothing to steady calls",
+            title="cold start",
             caption=caption + left_out,
             spec=dots(rows, unit_of(metrics.LATENCY, bounds(rows), "time"), series="phase", ordered=tuple(_PHASES)),
             columns=(("label", "case"), (SERIES, "phase"), ("text", "time")),

@@ -57,7 +57,7 @@ def _line(label: str, timeline: MemoryTimeline, unit: Unit) -> Figure:
     peak = f"{number(timeline.peak_bytes, 'bytes')}{grown} at {number(timeline.peak_s, 's')}"
     return Figure(
         title=f"{label}: memory over the step, {timeline.device}",
-        caption=f"One step under a profiler; the peak is {peak}.",
+        caption=f"One step, measured with a profiler. The peak is {peak}.",
         sampled=False,
         spec=drawn(_chart(rows, unit), rows, _HEIGHT),
         columns=(("time", "time [s]"), ("kind", "memory"), ("text", "size")),
@@ -98,7 +98,7 @@ def _held(label: str, timeline: MemoryTimeline) -> Figure:
     ]
     return Figure(
         title=f"{label}: what holds the peak",
-        caption="Allocated in the step and alive at its peak, by module and operator, the largest first.",
+        caption="Memory allocated in the step and still held at its peak, by operator and module, largest first.",
         sampled=False,
         spec=dots(rows, unit),
         columns=(("label", "operator"), ("module", "module"), ("count", "allocations"), ("text", "size")),
@@ -106,5 +106,5 @@ def _held(label: str, timeline: MemoryTimeline) -> Figure:
 
 
 def _end(module: str) -> str:
-    """The last parts of a path, which tell modules apart; the table has the whole."""
+    """The last parts of a path, which are enough to know the module; the table has the whole path."""
     return ".".join(module.split(".")[-2:]) if module else _OUTSIDE

@@ -1,4 +1,4 @@
-"""Shares of modules as an icicle: a block is as wide as its share of the call, what is inside it stands below."""
+"""Shares of modules as an icicle: a block is as wide as its share of the call; what runs inside it is drawn below."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def figures(source: Source) -> Iterator[Figure]:
 def _caption(rows: Rows) -> str:
     ways = list(dict.fromkeys(row["way"] for row in rows))
     across = f"{' and '.join([', '.join(ways[:-1]), ways[-1]]) if len(ways) > 1 else ways[0]} parts of a call"
-    narrow = " A block without text is too narrow for its name: point at it, or read the table."
+    narrow = " A block without text is too narrow for its name: point at it, or see the table."
     order = f"{across}{' from left to right' if len(ways) > 1 else ''}"
     return sentence(order, "repeated layers are one block") + (narrow if any(not row["label"] for row in rows) else "")
 

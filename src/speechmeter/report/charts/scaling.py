@@ -185,7 +185,7 @@ def _plotted(rows: Rows, name: str, metric: Metric, records: Sequence[Record]) -
     bars, failed = bars_words(rows), [f"{row['line']} at {name} {row[name]:g}: {row['text']}" for row in rows
                                       if row["value"] is None]  # fmt: skip
     missing = f"not drawn: {', '.join(failed)}" if failed else ""
-    made, below = above_zero([{**row, **_divided(row, unit.factor)} for row in side_by_side(rows, name)])
+    made, below = above_zero([_divided(row, unit.factor) for row in side_by_side(rows, name)])
     return Figure(
         title=f"{metric.title} against {_AXES[name]}{fixed}" + (f": {next(iter(models))}" if len(models) == 1 else ""),
         caption=sentence(bars, below, missing, "axes are logarithmic where values are far apart"),
@@ -197,4 +197,5 @@ def _plotted(rows: Rows, name: str, metric: Metric, records: Sequence[Record]) -
 
 
 def _divided(row: dict[str, Any], factor: float) -> dict[str, Any]:
-    return {key: None if row[key] is None else six(row[key] / factor) for key in ("value", "low", "high")}
+    """A row in the unit of the axis."""
+    return row | {key: None if row[key] is None else six(row[key] / factor) for key in ("value", "low", "high")}

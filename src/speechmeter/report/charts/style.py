@@ -1,4 +1,4 @@
-"""Colours that colour-blind readers can tell apart, and how charts look in light, dark and print."""
+"""Colours that colour-blind readers can distinguish, and how charts look in light, dark and print."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", 
 RAMP = "cividis"
 """From dark blue (low) to yellow (high); even steps for every kind of colour vision."""
 RAMP_TURN = 0.47
-"""Where on the ramp black text begins to stand out better than white: both have a contrast of 4.6 there."""
+"""Above this value of the ramp black text has more contrast than white; both have 4.6 there."""
 TINTS = ["#c9ced4", "#9ecae1", "#fdc38f", "#a3dcc4", "#e8bcd8", "#f5da8c", "#c3d4f2", "#dccba6", "#e4e6e8"]
-"""Light grounds on which black text stands out in both themes, in the order of the categories; the first is quiet."""
+"""Light grounds for black text in both themes, in the order of the categories; the first is quiet."""
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 BLACK, WHITE = "#000000", "#ffffff"
 
@@ -59,8 +59,8 @@ PAPER = theme(BLACK, "#444444", "#dddddd", WHITE, CATEGORIES)
 
 
 def text_on(colour: str) -> str:
-    """Black or white, whichever stands out better on a ground of this colour (`#rrggbb`)."""
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    """Black or white, whichever has more contrast on a ground of this colour (`#rrggbb`)."""
+    parts = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return BLACK if luminance > 0.179 else WHITE

@@ -84,10 +84,6 @@ def written(found: Methods, format: str) -> str:
     return _FORMATS[format](found)
 
 
-def _plain(found: Methods) -> str:
-    return f"{_filled(found.paragraph)}\n\n{found.bibtex}"
-
-
 def _filled(text: str) -> str:
     return textwrap.fill(text, _COLUMNS, break_long_words=False, break_on_hyphens=False)
 
@@ -105,15 +101,13 @@ def _latex(found: Methods) -> str:
     return "\n".join([_filled(text), "", "% for the .bib file:", *entry])
 
 
-def _json(found: Methods) -> str:
-    return json_of({"paragraph": found.paragraph, "sentences": dict(found.sentences), "bibtex": found.bibtex})
-
-
 _FORMATS: dict[str, Callable[[Methods], str]] = {
-    "table": _plain,
+    "table": lambda found: f"{_filled(found.paragraph)}\n\n{found.bibtex}",
     "markdown": _markdown,
     "latex": _latex,
-    "json": _json,
+    "json": lambda found: json_of(
+        {"paragraph": found.paragraph, "sentences": dict(found.sentences), "bibtex": found.bibtex}
+    ),
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.axes import CORE_AXES, LATE_DEFAULTS, NONE, SHARED_AXES
@@ -65,11 +64,7 @@ def subjects(groups: Groups, versions: Sequence[str]) -> str:
         words, needed = _MEASURED.get(name, (name, ()))
         if not needed or any(has_values(groups, metric) for metric in needed):
             had.append(words)
-    return f"We measured {listed(had) or 'no figure'} of {listed(of)} with {' '.join([TOOL, *_joined(versions)])}."
-
-
-def _joined(versions: Sequence[str]) -> list[str]:
-    return [listed(versions)] if versions else []
+    return f"We measured {listed(had) or 'no figure'} of {listed(of)} with {f'{TOOL} {listed(versions)}'.rstrip()}."
 
 
 def fed(groups: Groups) -> str:
@@ -152,12 +147,9 @@ def settings(groups: Groups) -> str:
     for name in dict.fromkeys(name for one in axes for name in one if name not in _IN_OTHER_SENTENCES):
         held = dict.fromkeys(one[name] for one in axes if name in one)
         if any(value not in (None, False, NONE, usual.get(name)) for value in held):
-            others.append(f"{name.replace('_', ' ')} {listed(map(_setting, held), 'or')}")
+            texts = [("on" if value else "off") if isinstance(value, bool) else str(value) for value in held]
+            others.append(f"{name.replace('_', ' ')} {listed(texts, 'or')}")
     return f"{text}{f'; {listed(others)}' if others else ''}."
-
-
-def _setting(value: Any) -> str:
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
 def randomness(groups: Groups) -> str:

@@ -97,7 +97,9 @@ def page_data(sources: Sequence[Source], version: str, watch: Watch = lambda don
         },
         "cases": cases,
         "sections": list(_sections(sources, defined)),
-        "definitions": [_definition(metric) for _, metric in sorted(defined.items())],
+        "definitions": [
+            [m.id, m.unit, m.title, m.direction, m.definition, m.formula] for _, m in sorted(defined.items())
+        ],
         "shared": shared.values,
         "strip": samples_strip(),
         "config": PAGE,
@@ -129,11 +131,6 @@ def _figure(figure: Figure) -> dict[str, Any]:
         "spec": figure.spec,
         "columns": figure.columns,
     }
-
-
-def _definition(metric: Metric) -> list[str]:
-    """Id, unit, title, which way is better, definition in one line, formula where that says more."""
-    return [metric.id, metric.unit, metric.title, metric.direction, metric.definition, metric.formula]
 
 
 def _run(source: Source) -> dict[str, Any]:

@@ -16,9 +16,8 @@ from speechmeter.core.types import Case
 from speechmeter.subjects import torch_runtime as runtime
 from speechmeter.subjects import torchaudio_stand_in as stand_in
 from speechmeter.subjects.common import SYNTHETIC
-from speechmeter.subjects.hub import snapshot
+from speechmeter.subjects.hub import download
 from speechmeter.subjects.speechbrain.sources import (
-    HYPERPARAMS,
     hyperparams_file,
     interface_type,
     must_be_downloaded,
@@ -56,7 +55,8 @@ def load(case: Case, device: str) -> Loaded:
     """Build and fill the interface that the case names; SubjectError when the file or its type is missing."""
     logging.getLogger("speechbrain").setLevel(logging.ERROR)
     source = case.subject.source
-    downloaded = must_be_downloaded(source) and snapshot(source, HYPERPARAMS).downloaded
+    if downloaded := must_be_downloaded(source):
+        download(source)
     kind, file, options = interface_type(case), hyperparams_file(source), case.subject.options
     cls, covered = _import(kind)
     random = options.get("weights") == "random"

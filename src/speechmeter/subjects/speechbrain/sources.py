@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError, SubjectError
+from speechmeter.core.files import MIB, read_text
 from speechmeter.core.plugins import nearest
 from speechmeter.core.types import Case
 from speechmeter.subjects.hub import cached_file, may_be_hub_id

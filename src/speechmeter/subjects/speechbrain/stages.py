@@ -39,12 +39,13 @@ def prepare_chain(case: Case, device: str) -> Prepared:
 
     stages = [*_resampling(rate), Stage(name="copy", fn=copy), *_CHAINS[loaded.kind](loaded)]
     searches = any(stage.name == "search" for stage in stages)
+    beam_of_ctc = loaded.kind == "EncoderASR" and not _is_greedy(loaded)
     return Prepared(
         stages=tuple(stages),
         modules=loaded.modules,
         sync=runtime.sync_for(device),
         notes=tuple(_notes(loaded, rate)),
-        data_dependent=(searches and not loaded.pinned) or _beam_of_ctc(loaded),
+        data_dependent=(searches and not loaded.pinned) or beam_of_ctc,
     )
 
 
@@ -182,7 +183,7 @@ def _encoder(loaded: Loaded, *modules: str) -> Stage:
 
 def _ctc(loaded: Loaded) -> list[Stage]:
     model = loaded.model
-    greedy, tokenizer = isinstance(model.hparams.decoding_function, functools.partial), model.tokenizer
+    greedy, tokenizer = _is_greedy(loaded), model.tokenizer
 
     def decode(encoded: Heard) -> list[Any]:
         found: list[Any] = model.decoding_function(*encoded)
@@ -191,6 +192,11 @@ def _ctc(loaded: Loaded) -> list[Stage]:
         return _texts(found, tokenizer)
 
     return [_encoder(loaded, "encoder"), _stage("decode", decode, loaded)]
+
+
+def _is_greedy(loaded: Loaded) -> bool:
+    """Whether an EncoderASR decodes without a beam: SpeechBrain then wraps its greedy function in a partial."""
+    return isinstance(loaded.model.hparams.decoding_function, functools.partial)
 
 
 def _attention(loaded: Loaded) -> list[Stage]:
@@ -246,10 +252,6 @@ def _empty(labels: Any) -> bool:
     if hasattr(labels, "get_piece_size"):
         return bool(labels.get_piece_size() == 0)
     return labels is None or not getattr(labels, "ind2lab", True)
-
-
-def _beam_of_ctc(loaded: Loaded) -> bool:
-    return loaded.kind == "EncoderASR" and not isinstance(loaded.model.hparams.decoding_function, functools.partial)
 
 
 def _notes(loaded: Loaded, rate: int) -> list[str]:

@@ -73,7 +73,13 @@ class TrainSubject:
             raise SubjectError(
                 f"there is no training step {case.subject.source!r}", fix=nearest(case.subject.source, [CONFORMER])
             )
-        _check_sizes(case)
+        width, heads, kernel = (case.axes[name] for name in ("width", "heads", "kernel"))
+        if width % (2 * heads):
+            raise SubjectError(
+                f"a width of {width} cannot be split into {heads} heads of even size", fix="change `width` or `heads`"
+            )
+        if kernel % 2 == 0:
+            raise SubjectError(f"a kernel of {kernel} is even, which would shift the frames", fix="use an odd `kernel`")
         check_tables(case.subject.options)
 
     def unavailable(self, case: Case) -> str | None:
@@ -112,16 +118,6 @@ class TrainPythonSubject:
     def prepare(self, case: Case, device: str) -> Prepared:
         """Import the module, call the factory, and build the step of what it returns."""
         return prepare_task(_users, case, device)
-
-
-def _check_sizes(case: Case) -> None:
-    width, heads, kernel = (case.axes[name] for name in ("width", "heads", "kernel"))
-    if width % (2 * heads):
-        raise SubjectError(
-            f"a width of {width} cannot be split into {heads} heads of even size", fix="change `width` or `heads`"
-        )
-    if kernel % 2 == 0:
-        raise SubjectError(f"a kernel of {kernel} is even, which would shift the frames", fix="use an odd `kernel`")
 
 
 def check_tables(options: Mapping[str, Any]) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.core.axes import Option
-from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.files import MIB, read_text
 from speechmeter.core.plugins import nearest
 from speechmeter.core.types import Case
 from speechmeter.subjects.hub import ask_hub, cached_file, may_be_hub_id

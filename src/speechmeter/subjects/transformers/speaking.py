@@ -235,7 +235,13 @@ def _maker(loaded: Loaded, call: Callable[..., Any]) -> Callable[[Inputs], Any]:
     if loaded.kind == "univnet":
         return lambda inputs: call(input_features=inputs["frames"]).waveforms
     if loaded.kind.startswith("seamless"):
-        return lambda inputs: call(inputs["input_ids"], *_first_voice(inputs["input_ids"]))[0]
+
+        def first_voice(inputs: Inputs) -> Any:
+            ids = inputs["input_ids"]
+            first = torch.zeros((ids.shape[0], 1), dtype=torch.long, device=ids.device)
+            return call(ids, first, first)[0]  # the first speaker and the first language
+
+        return first_voice
     if loaded.kind in CODECS:
         return lambda inputs: _decoded(loaded, _codes(loaded, inputs["input_ids"]))
     return lambda inputs: call(inputs["frames"])
@@ -297,9 +303,3 @@ def _codes(loaded: Loaded, ids: Any) -> Any:
     books = getattr(config, "n_codebooks", None) or getattr(config, "num_quantizers", None) or 1
     codes = ids[:, None, :].expand(-1, books, -1)
     return codes[None] if loaded.kind == "encodec" else codes
-
-
-def _first_voice(ids: Any) -> tuple[Any, Any]:
-    """The first speaker and the first language."""
-    first = torch.zeros((ids.shape[0], 1), dtype=torch.long, device=ids.device)
-    return first, first

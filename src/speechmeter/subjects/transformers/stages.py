@@ -74,18 +74,9 @@ def _stages_of(loaded: Loaded) -> list[Stage]:
         "codec": speaking.codec_stages,
         "vocoder": speaking.vocoder_stages,
         "units": writing.units_stages,
-        "encoder": _encoder_stages,
+        "encoder": writing.encoder_stages,
     }
     return heads[loaded.head](loaded)
-
-
-def _encoder_stages(loaded: Loaded) -> list[Stage]:
-    forward = runtime.compiled(loaded.model, loaded.case)
-
-    def model(inputs: Mapping[str, Any]) -> Any:
-        return forward(**writing.accepted(loaded.model.forward, inputs))[0]
-
-    return [Stage(name="model", fn=runtime.inference(model), modules={"model": loaded.model})]
 
 
 def _notes(loaded: Loaded) -> list[str]:

@@ -19,15 +19,20 @@ from speechmeter.subjects.transformers.sources import CLUSTERS
 Inputs = Mapping[str, Any]
 
 
+def _first_output(loaded: Loaded) -> Callable[[Inputs], Any]:
+    forward = runtime.compiled(loaded.model, loaded.case)
+    return lambda inputs: forward(**accepted(loaded.model.forward, inputs))[0]
+
+
+def encoder_stages(loaded: Loaded) -> list[Stage]:
+    """One call of the model: the states, or the scores, of every frame."""
+    return [Stage(name="model", fn=runtime.inference(_first_output(loaded)), modules={"model": loaded.model})]
+
+
 def ctc_stages(loaded: Loaded) -> list[Stage]:
     """Scores of every frame, then the best symbols."""
-    forward = runtime.compiled(loaded.model, loaded.case)
-
-    def model(inputs: Inputs) -> Any:
-        return forward(**accepted(loaded.model.forward, inputs))[0]
-
     return [
-        Stage(name="model", fn=runtime.inference(model), modules={"model": loaded.model}),
+        *encoder_stages(loaded),
         Stage(name="decode", fn=lambda scores: _written(loaded, scores.argmax(dim=-1))),
     ]
 
@@ -194,15 +199,12 @@ def units_stages(loaded: Loaded) -> list[Stage]:
     """Encoder and nearest centre, one unit a frame; then the units of each item as a list."""
     clusters = int(loaded.case.subject.options.get("clusters", CLUSTERS.default))
     codebook = Codebook(clusters, loaded.config.hidden_size).to(device=loaded.device, dtype=loaded.dtype).eval()
-    forward = runtime.compiled(loaded.model, loaded.case)
-
-    def model(inputs: Inputs) -> Any:
-        return codebook(forward(**accepted(loaded.model.forward, inputs))[0])
+    states = _first_output(loaded)
 
     return [
         Stage(
             name="model",
-            fn=runtime.inference(model),
+            fn=runtime.inference(lambda inputs: codebook(states(inputs))),
             modules={"model": loaded.model, "codebook": codebook},
             tokens=lambda units: int(units.numel()),
         ),

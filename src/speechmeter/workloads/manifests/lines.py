@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.bounded import opened
 from speechmeter.core.errors import InputError
+from speechmeter.core.files import opened
 
 LONGEST_BYTES = 1 << 20
 """A longer line, or a larger item of one JSON object, is refused."""

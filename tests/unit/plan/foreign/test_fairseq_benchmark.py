@@ -10,9 +10,8 @@ import soundfile
 from speechmeter.core.errors import InputError, PlanError
 from speechmeter.core.outputs import SpeechFiles
 from speechmeter.launch.preflight import preflight
-from speechmeter.plan.foreign.recognise import read_plan
-from speechmeter.plan.overrides import apply, from_flag, from_set
-from speechmeter.plan.study import study_from_file
+from speechmeter.plan.source import apply, from_flag, from_set
+from speechmeter.plan.study import read_plan, study_from_file
 from speechmeter.workloads.dataset import DatasetWorkload
 from speechmeter.workloads.text import TextWorkload
 
@@ -77,8 +76,8 @@ def test_one_stage_is_a_model_with_axes(tmp_path):
     place = f"{tmp_path}/bench.yaml"
     assert found.notes == (
         f"{place}:6: stage1: transformers:speech_to_text in the size of s2t_transformer_s, random weights; "
-        "it is a stand-in for path best.pt, which only fairseq can read",
-        f"{place}:9: max_len_a, max_len_b: random weights do not end a text, so each is as long as they allow; "
+        "it replaces path best.pt, which only fairseq can read",
+        f"{place}:9: max_len_a, max_len_b: with random weights every text has the greatest length that these allow; "
         "`max_new_tokens: 60` gives another length",
         f"{place}:2: dataset_path 'frames.npy' is not here: 3 synthetic examples: normal features of 100 to 1000 "
         "frames",
@@ -135,7 +134,7 @@ def test_a_length_that_a_flag_names_takes_the_place_of_bounds(tmp_path):
     data = apply(found.source, found.overrides).data
     assert "max_len_a" not in data
     assert data["max_new_tokens"] == 9
-    assert any(note.endswith("max_new_tokens takes their place") for note in found.notes)
+    assert any(note.endswith("replaced by max_new_tokens") for note in found.notes)
 
 
 def test_a_stage_may_say_how_many_bands_it_hears(tmp_path):
@@ -156,13 +155,13 @@ def test_units_get_a_dictionary_and_a_vocoder_of_their_number(tmp_path):
     )
     assert "stand_in_for" not in speak
     assert sing["stand_in_for"] == {"vocoder": "g.pt", "vocoder_cfg": "g.json"}
-    assert any("stand-in for vocoder g.pt, vocoder_cfg g.json, which" in note for note in found.notes)
+    assert any("replaces vocoder g.pt, vocoder_cfg g.json, which" in note for note in found.notes)
 
 
 def test_without_a_vocoder_there_is_no_sound(tmp_path):
     found = translated(tmp_path, UNITS[: UNITS.index("stage2")])
     assert found.source.data["models"][0]["name"] == "S2UT"
-    assert any(note.endswith("no stage that is left makes sound") for note in found.notes)
+    assert any(note.endswith("no remaining stage makes sound") for note in found.notes)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +191,7 @@ def test_a_stage_that_stands_twice_is_named_with_both_lines(tmp_path):
     with pytest.raises(PlanError) as refusal:
         translated(tmp_path, THREE.replace("stage3:", "stage2:"))
     assert str(refusal.value) == (
-        f"{tmp_path}/bench.yaml:4: stage2 stands twice, on lines 3 and 4: the first would never run; "
+        f"{tmp_path}/bench.yaml:4: stage2 appears twice, on lines 3 and 4: the first would be ignored; "
         "name the one on line 4 stage3"
     )
 
@@ -202,16 +201,17 @@ def test_the_chain_ends_before_a_task_that_nothing_stands_in_for(tmp_path):
     (entry,) = found.source.data["models"]
     assert (entry["name"], entry["load"]) == ("3StageS2ST", "transformers:speech_to_text")
     assert found.notes[0] == (
-        f"{tmp_path}/bench.yaml:3: stage2: the task 'language_modeling' has no stand-in: the chain ends before it"
+        f"{tmp_path}/bench.yaml:3: stage2: the task 'language_modeling' has no stand-in: "
+        "the chain ends before this stage"
     )
 
 
 def test_keys_without_a_counterpart_are_a_line_each(tmp_path):
     found = translated(tmp_path, ONE + "  sacrebleu: True\nextra: 1\n")
-    left_out = [note for note in found.notes if note.endswith("is left out")]
+    left_out = [note for note in found.notes if note.endswith("is ignored")]
     assert left_out == [
-        f"{tmp_path}/bench.yaml:10: 'sacrebleu' has no counterpart and is left out",
-        f"{tmp_path}/bench.yaml:11: 'extra' has no counterpart and is left out",
+        f"{tmp_path}/bench.yaml:10: 'sacrebleu' has no equivalent here and is ignored",
+        f"{tmp_path}/bench.yaml:11: 'extra' has no equivalent here and is ignored",
     ]
 
 
@@ -219,7 +219,7 @@ def test_keys_without_a_counterpart_are_a_line_each(tmp_path):
     ("text", "line", "what"),
     [
         (ONE.replace("speech_to_text", "masked_lm"), ":7: ", "the task 'masked_lm' has no stand-in; known are"),
-        (ONE.replace("task", "tusk"), ":6: ", "stage1 names no task"),
+        (ONE.replace("task", "tusk"), ":6: ", "stage1 has no task"),
         (ONE.replace("S2T", "S2X"), ":4: ", "there is no model_type 'S2X'"),
         (ONE.replace("S2T", "[a]"), ":4: ", "there is no model_type"),
         (ONE.replace("S2T", "2StageS2ST"), ":6: ", "stage2 is missing, and 2StageS2ST has 2"),
@@ -233,7 +233,7 @@ def test_keys_without_a_counterpart_are_a_line_each(tmp_path):
         (ONE.replace("1.5", "-1"), ":9: ", "max_len_a must be at least 0"),
         (THREE.replace("beam: 2", "beam: two"), ":3: ", "beam takes a whole number"),
         (ONE.replace("best.pt", "!!python/object/apply:os.system [touch pwned]"), ":8: ", "no YAML tags"),
-        (ONE + "  path: other.pt\n", ":10: ", "stands twice"),
+        (ONE + "  path: other.pt\n", ":10: ", "appears twice"),
         (ONE + "  eos_prob_threshold: 2\n", ":10: ", "eos_prob_threshold takes a number from 0 to 1, not 2"),
         (UNITS.replace("dataset_size: 2", "target_sr: fast"), ":3: ", "save_speech.rate takes a whole number"),
     ],
@@ -295,7 +295,7 @@ def test_a_manifest_without_files_leaves_synthetic_data(tmp_path, content):
         (tmp_path / "list.tsv").write_text(content)
     found = translated(tmp_path, RAW)
     assert found.source.data["features"]["count"] == 3
-    assert any("lists no file that is here: 3 synthetic examples" in note for note in found.notes)
+    assert any("lists no file that exists: 3 synthetic examples" in note for note in found.notes)
 
 
 def test_sound_that_a_flag_names_takes_the_place_of_the_data(tmp_path):
@@ -373,7 +373,7 @@ def test_dumped_sound_has_the_prefix_and_the_rate_of_the_file(tmp_path):
     assert study_from_file(tmp_path / "bench.yaml").plan.speech_files() == SpeechFiles(prefix="dev", rate=22050)
     found = translated(tmp_path, text.replace("  dump_speech_waveforms_dir: out\n", ""))
     assert "save_speech" not in found.source.data
-    assert sum("nothing is written without dump_speech_waveforms_dir" in note for note in found.notes) == 2
+    assert sum("ignored without dump_speech_waveforms_dir" in note for note in found.notes) == 2
 
 
 def test_a_threshold_for_the_end_of_speech_is_handed_to_the_stage_that_has_one(tmp_path):
@@ -381,7 +381,7 @@ def test_a_threshold_for_the_end_of_speech_is_handed_to_the_stage_that_has_one(t
     assert [stage.get("generate") for stage in stages] == [None, None, {"threshold": 0.3}]
     found = translated(tmp_path, ONE + "  eos_prob_threshold: 0.3\n")
     assert "generate" not in found.source.data["models"][0]
-    assert any("eos_prob_threshold: no stage decides" in note for note in found.notes)
+    assert any("eos_prob_threshold: ignored, because no stage" in note for note in found.notes)
 
 
 def test_a_model_that_a_flag_names_takes_the_place_of_the_stages(tmp_path):

@@ -3,8 +3,7 @@
 import pytest
 
 from speechmeter.core.errors import InputError
-from speechmeter.plan.foreign.recognise import read_plan
-from speechmeter.plan.study import study_from_file
+from speechmeter.plan.study import read_plan, study_from_file
 
 BOMB = "a0: &a0 [x]\n" + "".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]\n" for n in range(12))
 

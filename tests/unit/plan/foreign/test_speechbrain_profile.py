@@ -4,9 +4,8 @@ import pytest
 import soundfile
 
 from speechmeter.core.errors import PlanError
-from speechmeter.plan.foreign.recognise import read_plan
-from speechmeter.plan.overrides import apply, from_flag
-from speechmeter.plan.study import study_from_file
+from speechmeter.plan.source import apply, from_flag
+from speechmeter.plan.study import read_plan, study_from_file
 
 RECIPE = """\
 folder: models
@@ -76,9 +75,9 @@ def test_what_has_no_counterpart_is_a_line_each(folder):
     found = translated(folder, RECIPE.replace("voice.wav", "absent.wav") + more)
     place = f"{folder}/profile.yaml"
     assert found.notes == (
-        f"{place}:8: example_audio 'absent.wav' is not here: the speech of the package stands in",
-        f"{place}:11: 'save_logs' has no counterpart and is left out",
-        f"{place}:12: 'seed' has no counterpart and is left out",
+        f"{place}:8: example_audio 'absent.wav' was not found: the sample that ships with the package is used instead",
+        f"{place}:11: 'save_logs' has no equivalent here and is ignored",
+        f"{place}:12: 'seed' has no equivalent here and is ignored",
     )
     assert found.source.data["audio"] == "sample"
 
@@ -107,13 +106,13 @@ def test_a_download_of_the_recipe_is_used(folder):
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("pretrained_model:\n  type: VAD\n", ":1: ", "names no model"),
-        ("profiling_dimensions: {batch_sizes: [1]}\n", "", "names no model"),
+        ("pretrained_model:\n  type: VAD\n", ":1: ", "has no model"),
+        ("profiling_dimensions: {batch_sizes: [1]}\n", "", "has no model"),
         ("pretrained_model: {source: [a, b]}\n", ":1: ", "source takes a directory, not ['a', 'b']"),
-        ("pretrained_model: !new:x.Model {source: a}\n", ":1: ", "'!new:x.Model' is not followed"),
-        ("pretrained_model: {source: x}\npretrained_model: {source: y}\n", ":2: ", "stands twice"),
-        (RECIPE.replace("[1, 3]", "!range [1, 3]"), ":6: ", "'!range' is not followed"),
-        (RECIPE.replace("[1, 3]", "!ref <other>"), ":6: ", "nothing that '<other>' could name"),
+        ("pretrained_model: !new:x.Model {source: a}\n", ":1: ", "'!new:x.Model' is not supported"),
+        ("pretrained_model: {source: x}\npretrained_model: {source: y}\n", ":2: ", "appears twice"),
+        (RECIPE.replace("[1, 3]", "!range [1, 3]"), ":6: ", "'!range' is not supported"),
+        (RECIPE.replace("[1, 3]", "!ref <other>"), ":6: ", "no value that '<other>' refers to"),
     ],
 )
 def test_what_cannot_be_understood_is_one_line(folder, text, line, what):
@@ -150,7 +149,7 @@ def test_flags_win_and_stand_in_for_a_model_that_is_not_here(folder):
     skipped = [(skip.case.axes["seconds"], skip.case.axes["batch"]) for skip in study.cells.skipped]
     assert kept == [(1, 1), (1, 2), (1, 4), (1, 8), (3, 1), (3, 2)]
     assert skipped == [(3, 4), (3, 8)]
-    assert study.notes == (f"{folder}/profile.yaml:1: 'folder' has no counterpart and is left out",)
+    assert study.notes == (f"{folder}/profile.yaml:1: 'folder' has no equivalent here and is ignored",)
 
 
 def test_repeats_take_the_place_of_the_recipes_schedule(folder):

@@ -272,7 +272,7 @@ def test_memory_is_drawn_from_the_artifact_and_a_broken_one_is_passed_over(tmp_p
     (training,) = read_sources([str(runs[4])])
     line, held = memory.figures(training)
     assert max(row["value"] for row in line.rows) == pytest.approx(10**9 / 2**20, rel=1e-4)
-    assert "the peak is 858 MiB at 200 ms" in line.caption
+    assert "The peak is 858 MiB at 200 ms" in line.caption
     assert held.rows[0]["label"] == "aten::bmm · 0.attention"
     next(runs[4].glob("artifacts/*/memory.json")).write_text("{")
     assert list(memory.figures(training)) == []
@@ -350,7 +350,7 @@ def test_too_many_systems_are_drawn_and_not_compared(monkeypatch):
     monkeypatch.setattr(front, "MOST_SYSTEMS", 3)
     (figure,) = front.figures(source(report_runs.systems()))
     assert len(figure.rows) == 4 and {row["standing"] for row in figure.rows} == {"not resolvable"}
-    assert "drawn and not compared" in figure.caption
+    assert "drawn, but not compared" in figure.caption
 
 
 def test_a_scatter_of_some_cases_says_so(monkeypatch):

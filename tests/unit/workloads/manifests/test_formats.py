@@ -75,7 +75,7 @@ def test_a_gzip_file_with_a_bad_byte_or_without_measure_is_refused(tmp_path, mon
     (tmp_path / "set.jsonl.gz").write_bytes(raw[:500] + bytes([raw[500] ^ 0xFF, raw[501] ^ 0xFF]) + raw[502:])
     with pytest.raises(InputError, match="cannot be read"):
         list(read(tmp_path / "set.jsonl.gz", "nemo"))
-    monkeypatch.setattr("speechmeter.core.bounded._FROM_BYTES", 2**18)
+    monkeypatch.setattr("speechmeter.core.files._FROM_BYTES", 2**18)
     (tmp_path / "set.jsonl.gz").write_bytes(gzip.compress(b"\n" * 2**22))
     with pytest.raises(InputError, match="over 200 times its size"):
         list(read(tmp_path / "set.jsonl.gz", "nemo"))

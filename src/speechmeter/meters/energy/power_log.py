@@ -19,8 +19,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import ClassVar
 
-from speechmeter.core.bounded import MIB, read_text
 from speechmeter.core.errors import InputError, SensorError
+from speechmeter.core.files import MIB, read_text
 
 HEADER = ("time_s", "watts")
 LARGEST_LOG = 256 * MIB

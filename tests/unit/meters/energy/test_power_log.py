@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from speechmeter.core.errors import SensorError
-from speechmeter.core.power_log import parse_log, powertop_watts, read_log, trapezoid
+from speechmeter.meters.energy.power_log import parse_log, powertop_watts, read_log, trapezoid
 
-RECORDED = Path(__file__).parent.parent / "meters/energy/recorded"
+RECORDED = Path(__file__).parent / "recorded"
 START_S = 1_760_000_000
 
 

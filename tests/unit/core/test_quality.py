@@ -3,7 +3,7 @@
 import pytest
 
 from speechmeter.core.errors import InputError
-from speechmeter.core.score_file import Score, read_scores, score_for
+from speechmeter.core.quality import Score, read_scores, score_for
 
 
 @pytest.fixture
@@ -48,16 +48,16 @@ def test_the_row_that_names_most_axes_is_taken(scores):
         ("", "no column `model`"),
         ("name,wer\na,5\n", "no column `model`"),
         ("model,speed\na,5\n", "no column of a score"),
-        ("model,wer\n", "holds no row"),
+        ("model,wer\n", "has no rows"),
         ("model,wer\na,five\n", "scores.csv:2: wer takes a number from 0 on, not 'five'"),
         ("model,wer\na,5%\n", "without a % sign"),
         ("model,wer\na,-5\n", "from 0 on"),
         ("model,wer_fraction\na,16.3\n", "wer_fraction 16.3 would be 1630 %; call the column wer_percent"),
         ("model,wer\na,nan\n", "from 0 on"),
-        ("model,wer\na,5,6\n", "scores.csv:2: 3 cells below 2 columns"),
-        ("model,wer\na,\n", "needs a model and a score"),
-        ("model,wer\na,5\na,6\n", "scores.csv:3: 'a' stands twice"),
-        ("model,wer,wer\na,5,6\n", "column 'wer' stands twice"),
+        ("model,wer\na,5,6\n", "scores.csv:2: 3 cells under 2 columns"),
+        ("model,wer\na,\n", "needs a model and at least one score"),
+        ("model,wer\na,5\na,6\n", "scores.csv:3: 'a' appears twice"),
+        ("model,wer,wer\na,5,6\n", "column 'wer' appears twice"),
         ("model,wer,wer_fraction\na,5,0.05\n", "wer has one column"),
         ("model,bleu_fraction\na,0.3\n", "bleu has one column"),
         ("model,wer,cer_low\na,5,1\n", "cer_low has no cer beside it"),
