@@ -66,14 +66,14 @@ def test_an_object_of_objects_may_be_compressed(tmp_path):
 
 def test_a_broken_gzip_file_is_refused(tmp_path):
     (tmp_path / "set.jsonl.gz").write_bytes(gzip.compress(b'{"audio_filepath": "a.wav"}\n' * 1000)[:40])
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="the gzipped file is truncated or damaged"):
         list(read(tmp_path / "set.jsonl.gz", "nemo"))
 
 
 def test_a_gzip_file_with_a_bad_byte_or_without_measure_is_refused(tmp_path, monkeypatch):
     raw = gzip.compress(b"".join(b'{"audio_filepath": "%d.wav"}\n' % n for n in range(1000)))
     (tmp_path / "set.jsonl.gz").write_bytes(raw[:500] + bytes([raw[500] ^ 0xFF, raw[501] ^ 0xFF]) + raw[502:])
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="the gzipped file is truncated or damaged"):
         list(read(tmp_path / "set.jsonl.gz", "nemo"))
     monkeypatch.setattr("speechmeter.core.files._FROM_BYTES", 2**18)
     (tmp_path / "set.jsonl.gz").write_bytes(gzip.compress(b"\n" * 2**22))
