@@ -134,7 +134,7 @@ def test_an_existing_run_is_refused_unless_replaced(workshop, cli):
     before = lines(workshop)
     refused = cli(*args)
     assert refused.returncode == 2
-    assert "--resume or --force" in refused.stderr
+    assert "use --resume to continue it, --force to replace it" in refused.stderr
     assert lines(workshop) == before
     assert cli(*args, "--force").returncode == 0
     assert len(lines(workshop)) == 1
