@@ -64,7 +64,7 @@ def plan(folder: Path, draw: random.Random) -> None:
     study = study_from_file(path, trust=False)
     study.plan_text()
     if len(study.cells.cases) <= MOST_CASES:
-        preflight(study.cells.cases, study.plan.limits.value(), origin=study.place)
+        preflight(study.cells.cases, study.plan.limits.value(), origin=study.origin)
 
 
 # Records

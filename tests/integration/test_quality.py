@@ -100,7 +100,7 @@ def test_files_of_the_leaderboard_are_scored_and_compared(cli, workshop):
     )  # fmt: skip
     found = cli("data", "score", "a.jsonl", "b.jsonl", "--format", "json")
     assert found.returncode == 0, found.stderr
-    assert found.stderr.startswith("speechmeter: b.jsonl:2: not JSON")
+    assert found.stderr.startswith("speechmeter: left out: b.jsonl:2: not JSON")
     scores, differences = json.loads(found.stdout)
     cells = {row["labels"][0]: dict(zip(scores["columns"], row["cells"], strict=True)) for row in scores["rows"]}
     # the leaderboard's own definition: sum of durations over sum of times
@@ -132,7 +132,7 @@ def test_without_every_time_there_is_no_rtfx_but_a_wer(cli, workshop):
         (["bad.jsonl"], "each line needs audio_filepath"),
         (["good.jsonl", "--normaliser", "englsh"], "did you mean 'english'?"),
         (["good.jsonl", "good.jsonl"], "named twice"),
-        (["good.jsonl", "--format", "pdf"], "no format 'pdf'"),
+        (["good.jsonl", "--format", "pdf"], "unknown format 'pdf'"),
     ],
 )
 def test_what_cannot_be_scored_is_refused_in_one_line(args, reason, cli, workshop):

@@ -17,7 +17,7 @@ def test_a_report_is_written_and_not_overwritten_without_being_told(cli, run, wo
     page = (workshop / "page.html").read_text()
     assert page.startswith("<!doctype html>") and "alpha" in page
     again = cli("report", "run", "-o", "page.html")
-    assert again.returncode == 2 and "is there already" in again.stderr
+    assert again.returncode == 2 and "already exists" in again.stderr
     assert (workshop / "page.html").read_text() == page
     assert cli("report", "run", "-o", "page.html", "--force").returncode == 0
     assert not list(workshop.glob(".page*"))

@@ -93,7 +93,7 @@ def check_latency_comes_from_another_process(runs):
         (("diff", ".", "fakes.py"), "no trace in this folder"),
         (("merge", "fakes.py", "-o", "a.json.gz"), "nothing to merge"),
         (("merge", "fakes.py", "fakes.py", "-o", "a.json"), ".json.gz"),
-        (("merge", "fakes.py", "fakes.py", "-o", "fakes.py"), "there already"),
+        (("merge", "fakes.py", "fakes.py", "-o", "fakes.py"), "already exists"),
     ],
 )
 def test_bad_input_is_one_line(cli, args, said):

@@ -27,12 +27,13 @@ def compare(
     ),
     metric: list[str] | None = typer.Option(
         None,
+        "--metric",
         metavar="METRIC",
         help="What to compare: latency, rtf, memory, parameters, modules, …; repeatable. The default is latency.",
     ),
-    min_effect: str = typer.Option("5%", metavar="SHARE", help="The smallest change that counts."),
+    min_effect: str = typer.Option("5%", "--min-effect", metavar="SHARE", help="The smallest change that counts."),
     thresholds: Path | None = typer.Option(
-        None, metavar="FILE", help="A YAML file with the smallest change that counts for each metric."
+        None, "--thresholds", metavar="FILE", help="A YAML file with the smallest change that counts for each metric."
     ),
     allow_different: bool = typer.Option(
         False, "--allow-different", help="Compare even if the protocol or the machine differs."
@@ -44,10 +45,11 @@ def compare(
     format: str = format_option("table", "markdown", "json", "github"),
     history: str | None = _many_runs(
         None,
+        "--history",
         metavar="DIR",
         help="Instead of BASE and NEW, follow each case over all runs in this folder: DIR or DIR@model=a.",
     ),
-    last: int | None = _many_runs(None, metavar="N", min=1, help="Use only the N newest runs of the folder."),
+    last: int | None = _many_runs(None, "--last", metavar="N", min=1, help="Use only the N newest runs of the folder."),
 ) -> None:
     """Compare two runs cell by cell. The verdict for a cell is SLOWER, FASTER, SAME or CANNOT TELL.
 

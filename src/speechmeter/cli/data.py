@@ -26,19 +26,26 @@ def subset(
     source: Path = typer.Argument(
         ..., metavar="SOURCE", help="A list of utterances, or a folder of audio files.", show_default=False
     ),
-    count: int | None = _which(None, metavar="N", min=1, help="Number of items to take. The default is all."),
+    count: int | None = _which(
+        None, "--count", metavar="N", min=1, help="Number of items to take. The default is all."
+    ),
     pick: str | None = _which(
         None,
+        "--pick",
         metavar="HOW",
         help="How to choose them: first, random (the default with --count), shortest or longest; "
         "or all, which writes one file each for the last three.",
     ),
-    ref_dataset: Path | None = _which(None, metavar="LIST", help="Take only items whose ids are in this list."),
-    seed: int = _which(0, metavar="N", min=0, help="Seed of the random choice."),
-    longest: float = _which(3600.0, metavar="SECONDS", help="Leave out items that are longer than this."),
-    format: str = _reading("auto", metavar="FORMAT", help="Format of SOURCE, if it cannot be recognised."),
-    root: Path | None = _reading(None, metavar="DIR", help="The folder that paths in SOURCE are relative to."),
-    channel: str = _reading("mix", metavar="N", help="Channel to read: mix, or a number counted from 0."),
+    ref_dataset: Path | None = _which(
+        None, "--ref-dataset", metavar="LIST", help="Take only items whose ids are in this list."
+    ),
+    seed: int = _which(0, "--seed", metavar="N", min=0, help="Seed of the random choice."),
+    longest: float = _which(3600.0, "--longest", metavar="SECONDS", help="Leave out items that are longer than this."),
+    format: str = _reading("auto", "--format", metavar="FORMAT", help="Format of SOURCE, if it cannot be recognised."),
+    root: Path | None = _reading(
+        None, "--root", metavar="DIR", help="The folder that paths in SOURCE are relative to."
+    ),
+    channel: str = _reading("mix", "--channel", metavar="N", help="Channel to read: mix, or a number counted from 0."),
     output: Path | None = typer.Option(
         None,
         "-o",
@@ -84,7 +91,10 @@ def score(
         help="One file for each system: JSON lines with audio_filepath, duration, time, text and pred_text.",
     ),
     normaliser: str = typer.Option(
-        "basic", metavar="NAME", help="Text normaliser: english, basic or none, or an older version such as basic.v1."
+        "basic",
+        "--normaliser",
+        metavar="NAME",
+        help="Text normaliser: english, basic or none, or an older version such as basic.v1.",
     ),
     format: str = format_option(*TABLE_FORMATS),
 ) -> None:

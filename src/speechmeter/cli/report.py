@@ -47,6 +47,7 @@ def plot(
     runs: list[str] = _RUNS,
     kind: str = typer.Option(
         ...,
+        "--kind",
         metavar="KIND",
         help=f"The chart to draw: {', '.join([*CHARTS][:-1])} or {[*CHARTS][-1]}. Add a colon to choose one of its "
         "figures: scaling:batch, scaling:memory, parameters:flops, grid:rtf.",
@@ -55,7 +56,12 @@ def plot(
         ..., "-o", "--output", metavar="FILE", help="The file to write: figure.png, figure.svg or figure.pdf."
     ),
     width: float = typer.Option(
-        3.3, metavar="INCHES", help="Width of the figure. A column of a paper is 3.3 inches.", min=1.5, max=20
+        3.3,
+        "--width",
+        metavar="INCHES",
+        help="Width of the figure. A column of a paper is 3.3 inches.",
+        min=1.5,
+        max=20,
     ),
     force: bool = _FORCE,
 ) -> None:

@@ -18,13 +18,18 @@ def rerun(
     record: str = typer.Argument(..., metavar="CASE", help="The id of a case, or the beginning of it."),
     metric: list[str] | None = typer.Option(
         None,
+        "--metric",
         metavar="METRIC",
         help="What to compare: latency, memory, flops, …; repeatable. "
         "The default is latency, memory, FLOPs, parameters, WER and BLEU, as far as the case has them.",
     ),
-    min_effect: str = typer.Option("5%", metavar="SHARE", help="The smallest change that counts."),
+    min_effect: str = typer.Option("5%", "--min-effect", metavar="SHARE", help="The smallest change that counts."),
     rounds: int | None = typer.Option(
-        None, metavar="N", min=1, help="Number of fresh processes. The default is as many as the run has, at least 2."
+        None,
+        "--rounds",
+        metavar="N",
+        min=1,
+        help="Number of fresh processes. The default is as many as the run has, at least 2.",
     ),
     output: Path | None = typer.Option(
         None, "-o", "--output", metavar="DIR", help="The run directory to write. The default is runs/<time>-rerun-<id>."

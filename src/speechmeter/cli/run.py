@@ -33,54 +33,75 @@ def run(
     ),
     model: list[str] | None = _what(
         None,
+        "--model",
         metavar="MODEL",
         help="A model: log-mel, transformers:openai/whisper-tiny, python:mymodel.py:make. "
         "NAME=MODEL gives it a name in tables. Repeatable.",
     ),
-    seconds: str | None = _what(None, metavar="S,S", help="Lengths of audio in seconds, such as 1,5,30."),
-    batch: str | None = _what(None, metavar="N,N", help="Batch sizes, such as 1,8."),
+    seconds: str | None = _what(None, "--seconds", metavar="S,S", help="Lengths of audio in seconds, such as 1,5,30."),
+    batch: str | None = _what(None, "--batch", metavar="N,N", help="Batch sizes, such as 1,8."),
     audio: str | None = _what(
-        None, metavar="FILE", help="The sound to use: a file, `sample` (comes with the package) or `noise`."
+        None, "--audio", metavar="FILE", help="The sound to use: a file, `sample` (comes with the package) or `noise`."
     ),
-    data: str | None = _what(None, metavar="LIST", help="A list of utterances, or a folder of audio files."),
+    data: str | None = _what(None, "--data", metavar="LIST", help="A list of utterances, or a folder of audio files."),
     meters: str | None = _what(
         None,
+        "--meters",
         metavar="M,M",
         help="What to measure: latency, memory, parameters, flops, energy, … `speechmeter models` lists all.",
     ),
     triangle: bool | None = _what(None, "--triangle/--no-triangle", help="Skip the heavy half of the grid."),
-    device: str | None = _how(None, metavar="DEVICE", help="cpu, cuda or cuda:N."),
-    dtype: str | None = _how(None, metavar="TYPE", help="float32, float16 or bfloat16."),
-    threads: str | None = _how(None, metavar="N,N", help="Threads of the math libraries."),
-    cores: str | None = _how(None, metavar="N,N", help="Number of CPU cores the process may use."),
-    compile: str | None = _how(None, metavar="BOOL", help="Use torch.compile: true or false."),
-    deterministic: str | None = _how(None, metavar="BOOL", help="Use deterministic algorithms: true or false."),
+    device: str | None = _how(None, "--device", metavar="DEVICE", help="cpu, cuda or cuda:N."),
+    dtype: str | None = _how(None, "--dtype", metavar="TYPE", help="float32, float16 or bfloat16."),
+    threads: str | None = _how(None, "--threads", metavar="N,N", help="Threads of the math libraries."),
+    cores: str | None = _how(None, "--cores", metavar="N,N", help="Number of CPU cores the process may use."),
+    compile: str | None = _how(None, "--compile", metavar="BOOL", help="Use torch.compile: true or false."),
+    deterministic: str | None = _how(
+        None, "--deterministic", metavar="BOOL", help="Use deterministic algorithms: true or false."
+    ),
     boundary: str | None = _how(
-        None, metavar="STAGE", help="What is timed: model, +decode, +features, +copy or +load."
+        None, "--boundary", metavar="STAGE", help="What is timed: model, +decode, +features, +copy or +load."
     ),
     baseline_python: str | None = _how(
         None,
+        "--baseline-python",
         metavar="PYTHON",
         help="Also measure with this interpreter, side by side, to compare two versions of the code.",
     ),
     set_: list[str] | None = _how(None, "--set", metavar="KEY=VALUE", help="Any other key of a plan. Repeatable."),
-    rounds: str | None = _rounds(None, metavar="N", help="Fresh processes for each case: a number, or auto."),
-    precision: str | None = _rounds(
-        None, metavar="SHARE", help="With --rounds auto: stop when half the interval is below this, such as 5%."
+    rounds: str | None = _rounds(
+        None, "--rounds", metavar="N", help="Fresh processes for each case: a number, or auto."
     ),
-    repeats: int | None = _rounds(None, metavar="N", help="Take exactly N samples, after those that `discard` drops."),
+    precision: str | None = _rounds(
+        None,
+        "--precision",
+        metavar="SHARE",
+        help="With --rounds auto: stop when half the interval is below this, such as 5%.",
+    ),
+    repeats: int | None = _rounds(
+        None, "--repeats", metavar="N", help="Take exactly N samples, after those that `discard` drops."
+    ),
     quick: bool = _rounds(False, "--quick", help="Measure one round only. Figures have no interval."),
-    find: str | None = _find(None, metavar="WHAT", help="What to maximise: max-batch, max-seconds or max-frames."),
-    find_most: float | None = _find(None, metavar="N", help="Never try more than this."),
-    find_within: str | None = _find(None, metavar="SHARE", help="How close the search comes, such as 1%."),
-    find_margin: str | None = _find(None, metavar="SHARE", help="Safety margin below the result. The default is 5%."),
+    find: str | None = _find(
+        None, "--find", metavar="WHAT", help="What to maximise: max-batch, max-seconds or max-frames."
+    ),
+    find_most: float | None = _find(None, "--find-most", metavar="N", help="Never try more than this."),
+    find_within: str | None = _find(
+        None, "--find-within", metavar="SHARE", help="How close the search comes, such as 1%."
+    ),
+    find_margin: str | None = _find(
+        None, "--find-margin", metavar="SHARE", help="Safety margin below the result. The default is 5%."
+    ),
     launcher: str = _where(
         "subprocess",
+        "--launcher",
         metavar="LAUNCHER",
         help="subprocess, inline (in this process), or ray (on a cluster).",
         callback=one_of("subprocess", "inline", "ray"),
     ),
-    address: str | None = _where(None, metavar="HOST:PORT", help="With --launcher ray: the cluster, or auto."),
+    address: str | None = _where(
+        None, "--address", metavar="HOST:PORT", help="With --launcher ray: the cluster, or auto."
+    ),
     trust: bool = _where(False, "--trust", help="Allow code that the plan names to run."),
     offline: bool = _where(False, "--offline", help="Never use the network."),
     output: Path | None = _output(

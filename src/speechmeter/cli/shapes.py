@@ -30,43 +30,56 @@ def shapes(
     ),
     generate: int | None = typer.Option(
         None,
+        "--generate",
         metavar="N",
         min=1,
         help="Instead of SOURCE, draw N rows like those of LibriSpeech train-clean-100, which has 85617.",
         show_default=False,
     ),
-    seed: int = typer.Option(0, metavar="N", min=0, help="Seed of --generate."),
+    seed: int = typer.Option(0, "--seed", metavar="N", min=0, help="Seed of --generate."),
     bare: bool = typer.Option(False, "--bare", help="Write only the tensor, as the original benchmark reads it."),
     force: bool = typer.Option(False, "--force", help="Replace the output file if it exists."),
     tokens: str = _tokens(
         "field",
+        "--tokens",
         metavar="UNIT",
         help="What to count as tokens: field (the utterance's own `tokens`), words or characters.",
     ),
     sentencepiece: Path | None = _tokens(
-        None, metavar="MODEL", help="Count the pieces of this SentencePiece model instead.", show_default=False
+        None,
+        "--sentencepiece",
+        metavar="MODEL",
+        help="Count the pieces of this SentencePiece model instead.",
+        show_default=False,
     ),
     frames: str | None = _tokens(
         None,
+        "--frames",
         metavar="KIND",
         help="What T counts: subsampled or raw frames. The default is that of the shape file, else subsampled.",
     ),
-    shift_ms: float = _tokens(10.0, metavar="MS", min=1.0, help="Milliseconds between two raw frames."),
-    format: str = _tokens("auto", metavar="FORMAT", help="Format of SOURCE, if it cannot be recognised."),
+    shift_ms: float = _tokens(10.0, "--shift-ms", metavar="MS", min=1.0, help="Milliseconds between two raw frames."),
+    format: str = _tokens("auto", "--format", metavar="FORMAT", help="Format of SOURCE, if it cannot be recognised."),
     root: Path | None = _tokens(
-        None, metavar="DIR", help="The folder that paths in SOURCE are relative to.", show_default=False
+        None, "--root", metavar="DIR", help="The folder that paths in SOURCE are relative to.", show_default=False
     ),
-    batch: int = _batches(30, metavar="N", min=1, help="Rows in a batch of fixed size."),
+    batch: int = _batches(30, "--batch", metavar="N", min=1, help="Rows in a batch of fixed size."),
     max_frames: int | None = _batches(
         None,
+        "--max-frames",
         metavar="N",
         min=1,
         help="Frames in a batch by frames. The default is 10000 subsampled or 30000 raw frames.",
         show_default=False,
     ),
-    first: int = _batches(0, metavar="N", min=0, help="The first batch to examine."),
+    first: int = _batches(0, "--first", metavar="N", min=0, help="The first batch to examine."),
     steps: int | None = _batches(
-        None, metavar="N", min=1, help="Number of batches to examine. The default is all.", show_default=False
+        None,
+        "--steps",
+        metavar="N",
+        min=1,
+        help="Number of batches to examine. The default is all.",
+        show_default=False,
     ),
 ) -> None:
     """Make a table of shapes from a list or a generator, and print its quantiles and the batches made of it.

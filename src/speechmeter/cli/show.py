@@ -17,7 +17,7 @@ _one_view = option_group("For one table only")
 def show(
     run: Path | None = typer.Argument(None, metavar="RUN", help="A run directory.", show_default=False),
     metric: str | None = typer.Option(
-        None, metavar="METRIC", help="What to show: a word from the list below, or any metric of the run."
+        None, "--metric", metavar="METRIC", help="What to show: a word from the list below, or any metric of the run."
     ),
     format: str = format_option(*TABLE_FORMATS),
     statistic: str = typer.Option(
@@ -28,29 +28,42 @@ def show(
     ),
     sci: bool = typer.Option(False, "--sci", help="Print numbers with exponents."),
     explain: str | None = typer.Option(
-        None, metavar="METRIC", help="Explain a metric or a table in full. RUN may be left out.", show_default=False
+        None,
+        "--explain",
+        metavar="METRIC",
+        help="Explain a metric or a table in full. RUN may be left out.",
+        show_default=False,
     ),
     split: bool = _one_view(
         False, "--split", help="With --metric rtf: wall time, CPU busy time and GPU busy time side by side."
     ),
     filter: str | None = _one_view(
-        None, metavar="PATTERN", help="With --metric modules: list only modules that match, such as 'encoder.layers.*'."
+        None,
+        "--filter",
+        metavar="PATTERN",
+        help="With --metric modules: list only modules that match, such as 'encoder.layers.*'.",
     ),
     sort: str | None = _one_view(
         None,
+        "--sort",
         metavar="COLUMN",
         help="With --metric operators: own-time, total-time, calls, own-memory, memory, flops or name.",
     ),
     limit: int | None = _one_view(
-        None, metavar="N", help="With --metric operators: number of operators to list for each case. The default is 20."
+        None,
+        "--limit",
+        metavar="N",
+        help="With --metric operators: number of operators to list for each case. The default is 20.",
     ),
     assume: list[str] = _one_view(
         [],
+        "--assume",
         metavar="RATE",
         help="With --metric energy: a rate such as tdp_w=65, co2_g_per_kwh=400 or price_per_kwh=0.30. Repeatable.",
     ),
     at: list[str] = _one_view(
         [],
+        "--at",
         metavar="SIZE",
         help="With --metric growth: a size to extrapolate to, such as seconds=60 or batch=64. Repeatable.",
     ),

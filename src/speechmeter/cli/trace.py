@@ -26,12 +26,15 @@ def diff(
     second: Path = typer.Argument(..., metavar="B", help="What to compare it with.", show_default=False),
     changed: str = typer.Option(
         "any",
+        "--changed",
         metavar="KIND",
         help="Which changes to list: any, only (in one side only), count or time.",
         callback=one_of("any", "only", "count", "time"),
     ),
-    min_effect: str = typer.Option("10%", metavar="SHARE", help="Minimum relative change of time to list."),
-    most: int = typer.Option(30, metavar="N", help="Maximum number of rows.", min=1),
+    min_effect: str = typer.Option(
+        "10%", "--min-effect", metavar="SHARE", help="Minimum relative change of time to list."
+    ),
+    most: int = typer.Option(30, "--most", metavar="N", help="Maximum number of rows.", min=1),
     format: str = format_option(*TABLE_FORMATS),
 ) -> None:
     """List operators, kernels, labels and modules whose count or time per step changed from A to B.

@@ -27,9 +27,8 @@ from speechmeter.report.views import BESIDE, TABLES, VIEWS, View
 
 WORDS = (*TABLES, "memory")
 """Words of `--metric` beside the metrics' own names."""
-_MEMORY = (
-    metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED,
-)  # fmt: skip
+_ON_CUDA = (metrics.MEMORY_CUDA_ALLOCATED, metrics.MEMORY_CUDA_RESERVED)
+_MEMORY = (metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CPU_PEAK, *_ON_CUDA)
 _FIRST = {view.shown_for: view.name for view in VIEWS if view.shown_for is not None}
 """What is shown of each built-in meter when nothing is asked for, in this order."""
 _TOP = 10
@@ -178,7 +177,7 @@ def _memory(records: Sequence[Record], statistic: str, *, growth: bool = True) -
         held = [metric for metric in held if metric != metrics.MEMORY_CPU_PEAK]
     made = []
     for kind in held or [_MEMORY[0]]:
-        own = [record for record in records if record.case.device.is_cuda is ("cuda" in kind.id)]
+        own = [record for record in records if record.case.device.is_cuda is (kind in _ON_CUDA)]
         made += grids(own, kind, statistic=statistic)
     return made
 
