@@ -40,7 +40,7 @@ def compare(
     ),
     allow_missing: bool = typer.Option(False, "--allow-missing", help="Accept that NEW lacks cells that BASE has."),
     every_cell: bool = typer.Option(
-        False, "--every-cell", help="Judge each cell alone, without a correction for their number."
+        False, "--every-cell", help="Judge each cell alone, without a correction for multiple comparisons."
     ),
     format: str = format_option("table", "markdown", "json", "github"),
     history: str | None = _many_runs(

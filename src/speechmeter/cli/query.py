@@ -13,7 +13,9 @@ from speechmeter.cli.printing import console_for, note, say
 
 def query(
     words: list[str] = typer.Argument(
-        ..., metavar='RUN… ["SELECT …"]', help="Run directories, then one SELECT. Without it, tables are described."
+        ...,
+        metavar='RUN… ["SELECT …"]',
+        help="Run directories, then one SELECT query. Without a query, the tables and columns are listed.",
     ),
     format: str = format_option(*TABLE_FORMATS),
     output: Path | None = typer.Option(

@@ -56,7 +56,7 @@ def shapes(
         None,
         "--frames",
         metavar="KIND",
-        help="What T counts: subsampled or raw frames. The default is that of the shape file, else subsampled.",
+        help="Whether T counts subsampled or raw frames. The default is that of the shape file, else subsampled.",
     ),
     shift_ms: float = _tokens(10.0, "--shift-ms", metavar="MS", min=1.0, help="Milliseconds between two raw frames."),
     format: str = _tokens("auto", "--format", metavar="FORMAT", help="Format of SOURCE, if it cannot be recognised."),

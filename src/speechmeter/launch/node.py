@@ -127,7 +127,7 @@ def unpack(packed: Mapping[str, bytes], folder: Path) -> list[str]:
     for name, content in packed.items():
         target = folder / name
         if not _is_inside(name, target, folder):
-            refused.append(f"{name!r} would be written outside of the run, so it was not written")
+            refused.append(f"{name!r} was not written, because its path is outside the run directory")
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)

@@ -59,7 +59,7 @@ def run_search(search: Search, executor: Executor, store: RunWriter, watch: Watc
             count.lines_after = len(lines) - index - 1
             _search_line(search, line, _Trials(search=search, executor=executor, store=store, count=count))
     except StoppedRun as stop:
-        stop.finished = f"{count.made} trials measured, all kept"
+        stop.finished = f"{count.made} trials measured and saved"
         raise
 
 

@@ -35,7 +35,7 @@ class MoonshineSubject:
     summary = "Moonshine tiny-en of its package, or a directory with such a model; streaming: true gives partials"
     axes: tuple[Axis, ...] = ()
     options = (
-        Option(name="arch", kind=str, choices=_ARCHS, help="architecture; absent: by the directory's name"),
+        Option(name="arch", kind=str, choices=_ARCHS, help="architecture (default: from the directory's name)"),
         Option(name="streaming", kind=bool, default=False, help="true: partial results every 0.5 s of sound"),
     )
     runs_code = False

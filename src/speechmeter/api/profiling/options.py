@@ -193,12 +193,14 @@ def _handlers(given: Any) -> tuple[Handler, ...]:
     handlers = tuple(given) if isinstance(given, list | tuple) else (given,)
     wrong = next((one for one in handlers if not callable(one)), None)
     if wrong is not None:
-        raise InputError(f"on_trace_ready: {wrong!r} cannot be called", fix="give a function")
+        raise InputError(f"on_trace_ready: {wrong!r} is not callable", fix="give a function")
     return handlers
 
 
 def _with_gpu(activities: Iterable[Any]) -> bool:
     names = {getattr(one, "name", str(one)).upper() for one in activities}
     if "CPU" not in names:
-        raise InputError("activities: the CPU is always recorded", fix="add torch.profiler.ProfilerActivity.CPU")
+        raise InputError(
+            "activities: CPU is missing; it cannot be switched off", fix="add torch.profiler.ProfilerActivity.CPU"
+        )
     return len(names) > 1

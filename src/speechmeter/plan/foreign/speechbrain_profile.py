@@ -101,7 +101,7 @@ class _Recipe:
         """A folder, the recipe's own download, or else a model of the hub, which the plug-in looks for."""
         saved = f"{_SAVED}/{source}"
         if self._found(source) is None and self._found(saved) is not None:
-            self._draft.note(f"{source!r} is taken from {saved!r}, where the recipe keeps it", origin)
+            self._draft.note(f"{source!r} is loaded from {saved!r}, where the recipe saves it", origin)
             return f"speechbrain:{saved}"
         return f"speechbrain:{source}"
 
