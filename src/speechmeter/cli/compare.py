@@ -54,7 +54,8 @@ def compare(
     """Compare two runs cell by cell. The verdict for a cell is SLOWER, FASTER, SAME or CANNOT TELL.
 
     The exit code is 1 on a regression, and 3 if the command cannot tell. A cell counts as a regression only if it
-    still holds when all cells are judged together, and if the geometric mean of all changes exceeds --min-effect.
+    is still significant after a correction for the number of cells, and if the geometric mean of all changes exceeds
+    --min-effect.
 
     With --history, the command looks for level shifts of each case over many runs. The exit code is 1 if the newest
     shift is a regression or the newest run failed.

@@ -59,7 +59,7 @@ def merge(
 ) -> None:
     """Merge several runs into one. A record that several runs contain is kept once.
 
-    Runs that contradict each other are refused.
+    The command fails if runs contradict each other.
 
     \b
     Example:

@@ -80,7 +80,7 @@ def run(
         None,
         "--precision",
         metavar="SHARE",
-        help="With --rounds auto: stop when half the interval is below this, such as 5%.",
+        help="With --rounds auto: stop when the interval is ± this or less, such as 5%.",
     ),
     repeats: int | None = _rounds(
         None, "--repeats", metavar="N", help="Take exactly N samples. Samples that `discard` drops do not count."
@@ -106,7 +106,7 @@ def run(
     address: str | None = _where(
         None, "--address", metavar="HOST:PORT", help="With --launcher ray: the cluster, or auto."
     ),
-    trust: bool = _where(False, "--trust", help="Allow code that the plan names to run."),
+    trust: bool = _where(False, "--trust", help="Run Python code that the plan refers to."),
     offline: bool = _where(False, "--offline", help="Never use the network."),
     output: Path | None = _output(
         None, "-o", "--output", metavar="DIR", help="The run directory to write. The default is runs/<time>-<plan>."
@@ -210,5 +210,5 @@ def _print_outlook(found: Outlook) -> None:
     say(
         f"{cases}, {len(found.skipped)} skipped, {len(found.unavailable)} unavailable; "
         f"{counted(time.total, 'measurement')}, between {duration(time.least_s)} and {most} "
-        f"(earlier runs show the time of {time.known}; each other one takes at most the time limit)"
+        f"({time.known} are estimated from earlier runs; each of the others takes at most the time limit)"
     )

@@ -23,7 +23,9 @@ def diff(
     first: Path = typer.Argument(
         ..., metavar="A", help="A trace file, or a run or folder whose traces are all of one model.", show_default=False
     ),
-    second: Path = typer.Argument(..., metavar="B", help="What to compare it with.", show_default=False),
+    second: Path = typer.Argument(
+        ..., metavar="B", help="The trace, run or folder to compare with A.", show_default=False
+    ),
     changed: str = typer.Option(
         "any",
         "--changed",

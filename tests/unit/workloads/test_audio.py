@@ -279,7 +279,7 @@ def test_bad_cuts_are_refused(changes, what):
 def test_bounds_without_a_count_and_cuts_of_a_folder_are_refused(tmp_path):
     with pytest.raises(InputError, match="must be given together"):
         cuts(options={"shortest": 1.0, "longest": 2.0})
-    with pytest.raises(InputError, match="keep their own lengths"):
+    with pytest.raises(InputError, match="are used whole, so they cannot be cut"):
         cuts(tmp_path)
 
 

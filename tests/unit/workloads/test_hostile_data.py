@@ -139,7 +139,7 @@ def test_sound_of_kinds_that_cannot_be_decoded_is_counted_by_kind_with_the_way_o
             ["a.pdf", "b.pdf", "c.txt", "d"],
             "holds no sound file; it holds 2 .pdf, 1 .txt, 1 file without an ending; name",
         ),
-        (["a.m4a", "b.m4a"], "has no item: 2 .m4a (cannot be decoded; convert them, for example: ff"),
+        (["a.m4a", "b.m4a"], "has no item that can be used: 2 .m4a (cannot be decoded; convert them, for example: ff"),
     ],
 )
 def test_a_folder_without_a_readable_file_names_what_is_in_it(tmp_path, files, said):
@@ -161,7 +161,7 @@ def test_a_codec_that_libsndfile_lacks_names_the_conversion(folder):
 
 def test_a_list_without_one_usable_item_is_refused_with_reasons(tmp_path):
     path = rows_of(tmp_path, gone={})
-    with pytest.raises(InputError, match=r"no item: utt00: .* no such file"):
+    with pytest.raises(InputError, match=r"no item that can be used: utt00: .* no such file"):
         chosen(path)
 
 
