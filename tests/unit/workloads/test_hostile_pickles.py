@@ -222,5 +222,5 @@ def test_a_list_that_would_not_fit_into_memory_is_refused(tmp_path):
     with path.open("wb") as file:
         file.write(b"\x93NUMPY\x01\x00")
         file.truncate(5 << 30)  # of which nothing is on the disk
-    with pytest.raises(InputError, match="more than 4 GiB"):
+    with pytest.raises(InputError, match="larger than 4 GiB"):
         chosen(path)

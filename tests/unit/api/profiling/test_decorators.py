@@ -313,7 +313,7 @@ def test_a_fit_without_its_batches_says_so():
 
     brain = speechmeter.profile(Own)()
     assert brain.fit(batches(2)) == 2
-    with pytest.raises(InputError, match="fit: no step was recorded: only fit did not call fit_batch"):
+    with pytest.raises(InputError, match="fit: no step was recorded: fit did not call fit_batch"):
         brain.profile.export("nowhere")
     assert "fit did not call fit_batch or evaluate_batch" in brain.profile.table("modules")
 
