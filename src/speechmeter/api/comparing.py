@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -245,9 +246,13 @@ def _matched(
 ) -> tuple[list[tuple[Rounds, Rounds]], list[Rounds], list[Rounds]]:
     """Pairs of cases of the same cell, the most alike first; then what only NEW has, and what only BASE has."""
     left, right = list(base.groups), list(new.groups)
-    found: dict[str, tuple[Record, ...]] = {}
+    found: dict[str, Rounds] = {}
     for alike in _ALIKE:
-        olds, news = (_by_key(side, ignored, alike) for side in (left, right))
+        olds: defaultdict[str, list[Rounds]] = defaultdict(list)
+        news: defaultdict[str, list[Rounds]] = defaultdict(list)
+        for groups, by_key in ((left, olds), (right, news)):
+            for group in groups:
+                by_key[_key(group[0].case, ignored, alike)].append(group)
         for key in olds.keys() & news.keys():
             if len(olds[key]) == len(news[key]) == 1:
                 found[news[key][0][0].case.id] = olds[key][0]
@@ -256,15 +261,6 @@ def _matched(
         right = [group for group in right if group[0].case.id not in found]
     pairs = [(found[group[0].case.id], group) for group in new.groups if group[0].case.id in found]
     return pairs, right, left
-
-
-def _by_key(
-    groups: Iterable[tuple[Record, ...]], ignored: set[str], alike: tuple[str, ...]
-) -> dict[str, list[tuple[Record, ...]]]:
-    found: dict[str, list[tuple[Record, ...]]] = {}
-    for group in groups:
-        found.setdefault(_key(group[0].case, ignored, alike), []).append(group)
-    return found
 
 
 def _key(case: Case, ignored: set[str], alike: tuple[str, ...]) -> str:

@@ -68,17 +68,10 @@ def estimate_rows(name: str, run: RunDir) -> Iterator[dict[str, Any]]:
         labels |= {"host": group[0].host, "axes": dict(case.axes)}
         for scope, found in figures.of(group):
             yield labels | {
-                "metric": found.metric.id,
-                "unit": found.metric.unit,
-                "scope": scope,
-                "value": _finite(found.value),
-                "low": _finite(found.low),
-                "high": _finite(found.high),
-                "rounds": found.rounds,
-                "failed": found.failed,
-                "samples": found.samples_per_round,
-                "statistic": found.statistic,
-            }
+                "metric": found.metric.id, "unit": found.metric.unit, "scope": scope, "statistic": found.statistic,
+                "value": _finite(found.value), "low": _finite(found.low), "high": _finite(found.high),
+                "rounds": found.rounds, "failed": found.failed, "samples": found.samples_per_round,
+            }  # fmt: skip
 
 
 def _finite(value: float | None) -> float | None:

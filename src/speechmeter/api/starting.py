@@ -184,10 +184,8 @@ def machines_for(study: Study, options: Options) -> Iterator[Machines | None]:
 
 def sweep_of(study: Study, options: Options, machines: Machines | None) -> Sweep:
     """What is measured, how often, and what is left out because it is not available."""
-    unavailable: Sequence[Skip]
-    if machines is not None:
-        unavailable = machines.absent
-    else:
+    unavailable: Sequence[Skip] = machines.absent if machines is not None else ()
+    if machines is None:
         unavailable = preflight(study.cells.cases, study.plan.limits.value(), origin=study.origin)
     cases = list(study.cells.cases)
     if options.baseline_path is not None:
@@ -254,9 +252,22 @@ def check_output(output: Path, study: Study, options: Options) -> None:
     """Raise RunDirError for a directory that is not free, unless it is to be resumed or replaced."""
     if options.resume and is_run(output):
         _check_same_plan(output, study)
-        _check_same_interpreters(output, two=options.baseline_python is not None)
-        if study.plan.find is not None:
-            _check_same_host(output)
+        records, two = RunDir(output).records(), options.baseline_python is not None
+        measured = [record for record in records if record.status != "skipped"]  # those are of neither interpreter
+        if measured and not any((VARIANT in record.case.axes) is two for record in measured):
+            begun, fix = ("without", "leave it out") if two else ("with", "add it")
+            raise RunDirError(
+                f"this run was begun {begun} `baseline_python`",
+                where=str(output),
+                fix=f"{fix}, or choose another `output`",
+            )
+        others = {record.host for record in records} - {host_name()}
+        if others and study.plan.find is not None:  # what fitted before says nothing about another machine
+            raise RunDirError(
+                f"this search was begun on {', '.join(sorted(others))}, and this machine is {host_name()}",
+                where=str(output),
+                fix="choose another `output`, and merge both runs afterwards",
+            )
         return
     if is_free(output) or (options.force and is_run(output)):
         return
@@ -291,26 +302,3 @@ def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     if begun.get("limits") != now.get("limits") and now.get("find"):  # what fits depends on them
         return f"limits: {begun.get('limits')!r} then, {now.get('limits')!r} now"
     return "this machine gives other cores or audio"
-
-
-def _check_same_interpreters(output: Path, *, two: bool) -> None:
-    """Cases of one interpreter and of two differ, even if the plan is the same."""
-    measured = [record for record in RunDir(output).records() if record.status != "skipped"]  # those are of neither
-    if measured and not any((VARIANT in record.case.axes) is two for record in measured):
-        begun, fix = ("without", "leave it out") if two else ("with", "add it")
-        raise RunDirError(
-            f"this run was begun {begun} `baseline_python`",
-            where=str(output),
-            fix=f"{fix}, or choose another `output`",
-        )
-
-
-def _check_same_host(output: Path) -> None:
-    """A search builds on what fitted before, which says nothing about another machine."""
-    others = {record.host for record in RunDir(output).records()} - {host_name()}
-    if others:
-        raise RunDirError(
-            f"this search was begun on {', '.join(sorted(others))}, and this machine is {host_name()}",
-            where=str(output),
-            fix="choose another `output`, and merge both runs afterwards",
-        )
