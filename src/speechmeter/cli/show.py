@@ -17,7 +17,7 @@ _one_view = option_group("For one table only")
 def show(
     run: Path | None = typer.Argument(None, metavar="RUN", help="A run directory."),
     metric: str | None = typer.Option(
-        None, "--metric", metavar="METRIC", help="What to show: a word from the list below, or any metric of the run."
+        None, "--metric", metavar="METRIC", help="What to show: a name from the list below, or any metric of the run."
     ),
     format: str = format_option(*TABLE_FORMATS),
     statistic: str = typer.Option(

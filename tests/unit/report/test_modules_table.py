@@ -96,7 +96,7 @@ def test_a_filter_that_fits_nothing_is_refused_with_the_nearest_names(wanted, of
     with pytest.raises(InputError, match=r"`filter`") as refused:
         choose.tables(RECORDS, "modules", wanted=wanted)
     assert offered in str(refused.value)
-    assert f"no module or label fits {wanted!r}" in str(refused.value)
+    assert f"no module or label matches {wanted!r}" in str(refused.value)
 
 
 def test_the_command_ends_with_2_where_a_filter_fits_nothing(monkeypatch, capsys):
