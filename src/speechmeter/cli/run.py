@@ -29,7 +29,6 @@ def run(
         None,
         metavar="PLAN.yaml",
         help="A plan. Options change its values. Without a plan and without --model, a built-in tour is measured.",
-        show_default=False,
     ),
     model: list[str] | None = _what(
         None,
