@@ -55,8 +55,8 @@ def failure_lines(records: Sequence[Record]) -> list[str]:
         some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         lines.append(f"failed: {some}: {f'{rounds}, ' if rounds else ''}{reason}")
     more = [f"and {len(lines) - _MOST_REASONS} more reasons"] if len(lines) > _MOST_REASONS else []
-    failed = {record.status for record in records}
-    return lines[:_MOST_REASONS] + more + [text for status, text in _ADVICE.items() if status in failed]
+    statuses = {record.status for record in records}
+    return lines[:_MOST_REASONS] + more + [text for status, text in _ADVICE.items() if status in statuses]
 
 
 def example_lines(records: Sequence[Record]) -> list[str]:
