@@ -167,7 +167,7 @@ def _by_rounds(
     ]
     base_logs, new_logs = (_logs(metric, values) for values in figures)
     if base_logs is None or new_logs is None:
-        return replace(blank, ratio=None, reason="a round with a figure of 0 or less has no ratio")
+        return replace(blank, ratio=None, reason="the figure of a round is 0 or negative, so there is no ratio")
     # the rounds of each first stage, from which the number of all rounds was chosen
     pilots = [next((r.pilot.rounds for r in side if r.pilot is not None), None) for side in (base, new)]
     if is_paired:

@@ -20,11 +20,9 @@ _many_runs = option_group("Comparing many runs")
 
 def compare(
     base: str | None = typer.Argument(
-        None, metavar="BASE", help="A run directory, or a part of it: RUN@model=a,batch=1.", show_default=False
+        None, metavar="BASE", help="A run directory, or a part of it: RUN@model=a,batch=1."
     ),
-    new: str | None = typer.Argument(
-        None, metavar="NEW", help="Another run, or another part of the same run.", show_default=False
-    ),
+    new: str | None = typer.Argument(None, metavar="NEW", help="Another run, or another part of the same run."),
     metric: list[str] | None = typer.Option(
         None,
         "--metric",

@@ -29,7 +29,6 @@ def run(
         None,
         metavar="PLAN.yaml",
         help="A plan. Options change its values. Without a plan and without --model, a built-in tour is measured.",
-        show_default=False,
     ),
     model: list[str] | None = _what(
         None,
@@ -164,7 +163,8 @@ def run(
 def _print_run(made: Run) -> None:
     for line in made.failure_lines():
         say(line)
-    print_tables(made.tables(), "table")
+    if made.measured:  # tables of failures alone would only repeat the lines above
+        print_tables(made.tables(), "table")
     path = shlex.quote(str(made.path))
     say(f"{made.summary} · {made.path}")
     say(f"to see it again: speechmeter show {path}")

@@ -136,7 +136,9 @@ def _make_folder(draft: Path) -> int:
 
 def _new(folder: Path, make: Callable[[Path], int], prefix: str = "") -> tuple[Path, int]:
     """A new draft and the descriptor that holds it, after drafts were removed that nobody holds."""
-    mine = prefix or f"{_PREFIX}{_host()}-"
+    # locks may not reach across machines: each removes its own drafts alone
+    host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
+    mine = prefix or f"{_PREFIX}{host}-"
     for entry in list(os.scandir(folder)):
         if entry.name.startswith(mine):
             with contextlib.suppress(OSError):  # held, removed by another, or on a disk that knows no locks
@@ -146,16 +148,10 @@ def _new(folder: Path, make: Callable[[Path], int], prefix: str = "") -> tuple[P
         held = make(draft)
         with contextlib.suppress(OSError):  # a disk that knows no locks; or another process took it for unheld
             _lock(held)
-        if _is_there(draft, held):
-            return draft, held
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(draft.lstat(), os.fstat(held)):
+                return draft, held
         os.close(held)
-
-
-def _is_there(draft: Path, held: int) -> bool:
-    try:
-        return os.path.samestat(draft.lstat(), os.fstat(held))
-    except FileNotFoundError:
-        return False
 
 
 def _remove_unheld(draft: Path) -> None:
@@ -178,11 +174,6 @@ def _lock(held: int) -> None:
     import fcntl
 
     fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _host() -> str:
-    """Locks may not reach across machines: each removes its own drafts alone."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
 
 
 _ELSEWHERE = "make it writable and make room, or choose another place"

@@ -242,7 +242,8 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
         return (f"{key} is missing", fix)
     if kind == "extra_forbidden":
         part = _PARTS.get(path[0], Plan)
-        return (f"unknown key {path[-1]!r} in {path[0]}", nearest(str(path[-1]), _keys(part)))
+        keys = [field.alias or name for name, field in part.model_fields.items()]
+        return (f"unknown key {path[-1]!r} in {path[0]}", nearest(str(path[-1]), keys))
     if kind == "too_short":
         return (f"{path[0]} is empty", fix)
     if kind == "finite_number":
@@ -265,10 +266,6 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
     if expected:
         return (f"{key} takes {expected}, not {value!r}", fix)
     return (f"{key}: {finding['msg']}", fix)
-
-
-def _keys(part: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in part.model_fields.items()]
 
 
 def _default(key: str) -> Any:

@@ -93,7 +93,11 @@ def github(table: Table, family: Family) -> str:
     elif code == 3:
         head = f"❔ **Cannot tell** for {len(unsettled)} of {len(verdicts)}"
     else:
-        some = f"; {len(unsettled)} of them only by the mean of all" if unsettled else ""
+        some = (
+            f"; {len(unsettled)} of them could not be decided alone, but the mean of all shows none"
+            if unsettled
+            else ""
+        )
         head = f"✅ **No regression** in {counted(len(verdicts), 'comparison')}{some}"
     return folded(head, table)
 

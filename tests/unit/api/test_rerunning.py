@@ -85,9 +85,9 @@ def test_limits_are_those_of_the_run(tmp_path, plan, protocol, found):
 
 def test_two_repetitions_in_one_second_have_folders_of_their_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    first = rerunning._free_output(None, make_case())
+    first = rerunning.new_run("rerun-0123ab")
     first.mkdir(parents=True)
-    assert rerunning._free_output(None, make_case()) != first
+    assert rerunning.new_run("rerun-0123ab") != first
 
 
 def test_a_beginning_that_several_cases_share_is_refused_with_their_ids(tmp_path):

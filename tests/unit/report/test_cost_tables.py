@@ -241,7 +241,7 @@ def test_features_of_a_case_that_failed_later_are_still_no_audio():
     (table,) = choose.tables([late], "cascades")
     column = table.columns.index("real-time factor")
     assert {(row.cells[column].word, row.cells[column].reason) for row in table.rows} == {
-        ("unavailable", "the workload is not audio")
+        ("unavailable", "the input is not audio")
     }
 
 

@@ -126,9 +126,16 @@ def _stages(draft: Draft, general: Mapping[str, Any]) -> list[ForeignStage]:
         for size in SIZES:
             if size in merged:
                 whole(draft, (key if size in own else GENERAL, size), merged[size])
-        model = stand_in({**_units(found), **own} if _is_vocoder(own) else merged)
+        # a vocoder must know as many units as the stage before it makes
+        sizes = [one.merged["target_code_size"] for one in found if "target_code_size" in one.merged]
+        units = {"target_code_size": sizes[-1]} if sizes else {}
+        model = stand_in({**units, **own} if _is_vocoder(own) else merged)
         if model is None:
-            _refuse(draft, key, str(merged["task"]), bool(found))
+            what = f"{key}: the task {str(merged['task'])!r} has no stand-in"
+            if not found and not draft.flagged("models"):  # else there is nothing to measure
+                fix = f"known are {', '.join(TASKS)}"
+                raise PlanError(what, where=draft.foreign.origin((key, "task")), fix=fix)
+            draft.note(f"{what}: the chain ends before this stage", (key,))
             break
         found.append(ForeignStage(key=key, own=own, merged=merged, model=model))
     return found
@@ -137,20 +144,6 @@ def _stages(draft: Draft, general: Mapping[str, Any]) -> list[ForeignStage]:
 def _is_vocoder(stage: Mapping[str, Any]) -> bool:
     """Whether a stage turns units into sound: it names a vocoder and no task."""
     return "task" not in stage and any(key in stage for key in _VOCODER)
-
-
-def _units(before: Sequence[ForeignStage]) -> dict[str, Any]:
-    """How many units a vocoder must know: as many as the stage before it makes."""
-    return {key: stage.merged[key] for stage in before for key in ("target_code_size",) if key in stage.merged}
-
-
-def _refuse(draft: Draft, key: str, task: str, goes_on: bool) -> None:
-    """A note where stages stand before it, or a flag names models; else there is nothing to measure."""
-    what = f"{key}: the task {task!r} has no stand-in"
-    if goes_on or draft.flagged("models"):
-        draft.note(f"{what}: the chain ends before this stage", (key,))
-        return
-    raise PlanError(what, where=draft.foreign.origin((key, "task")), fix=f"known are {', '.join(TASKS)}")
 
 
 def _put_devices(draft: Draft, general: Mapping[str, Any]) -> None:
@@ -230,7 +223,8 @@ def _put_workload(draft: Draft, general: Mapping[str, Any], first: StandIn | Non
     reads = first is not None and first.fed == "text"
     if path is None:
         return _put_synthetic(draft, first, count, "")
-    file = _file(draft, str(path))
+    beside, here = (draft.foreign.base or Path()) / str(path), Path(str(path))  # from the plan's folder, or from here
+    file = beside if beside.is_file() else here if here.is_file() else None
     if raw and not reads:
         listed = None if file is None else _listed(file, count)
         if listed is None:
@@ -268,12 +262,6 @@ def _put_synthetic(draft: Draft, first: StandIn | None, count: int | None, why: 
     default = "" if count is not None else ", as many as in fairseq's synthetic set"
     draft.note(f"{why}{number} synthetic examples{default}: {what}", _ORIGIN if why else ("general",))
     return number
-
-
-def _file(draft: Draft, name: str) -> Path | None:
-    """A file seen from the plan's folder, or from here."""
-    base = draft.foreign.base or Path()
-    return next((path for path in (base / name, Path(name)) if path.is_file()), None)
 
 
 def _listed(manifest: Path, most: int | None) -> int | None:
