@@ -131,7 +131,7 @@ def _stages(draft: Draft, general: Mapping[str, Any]) -> list[ForeignStage]:
         units = {"target_code_size": sizes[-1]} if sizes else {}
         model = stand_in({**units, **own} if _is_vocoder(own) else merged)
         if model is None:
-            what = f"{key}: the task {str(merged['task'])!r} has no stand-in"
+            what = f"{key}: the task {str(merged['task'])!r} is not supported"
             if not found and not draft.flagged("models"):  # else there is nothing to measure
                 fix = f"known are {', '.join(TASKS)}"
                 raise PlanError(what, where=draft.foreign.origin((key, "task")), fix=fix)
