@@ -105,7 +105,7 @@ class MeasuringProcess:
                 self._group.remove()
         if not in_time and not oom_killed:
             ran_on = "" if self._outcome is None else "; it was measured, but some of its processes did not end"
-            reason = f"over the limit of {limit_s or time_s:g} s, in {self._phase}{ran_on}"
+            reason = f"exceeded the limit of {limit_s or time_s:g} s in {self._phase}{ran_on}"
             outcome = Outcome(status="timeout", reason=reason)
         elif self._outcome is not None:
             outcome = self._with_left_behind(self._outcome, helper_killed=oom_killed and self._group is not None)
@@ -201,7 +201,7 @@ class MeasuringProcess:
         code = self._exit
         tail = self._printed.last_line()
         if oom_killed and code in (None, -signal.SIGKILL):
-            return Outcome(status="oom", reason=f"killed by the kernel for lack of memory, in {self._phase}")
+            return Outcome(status="oom", reason=f"killed by the kernel in {self._phase}, because memory ran out")
         if any(sign in tail for sign in _ALLOCATION_FAILED):
             return Outcome(status="oom", reason=f"out of memory in {self._phase}: {tail}")
         if code is None:
@@ -215,7 +215,7 @@ class MeasuringProcess:
 
     def _with_left_behind(self, outcome: Outcome, *, helper_killed: bool) -> Outcome:
         if helper_killed and outcome.status == "ok":
-            return replace(outcome, status="oom", reason="a process of the model was killed for lack of memory")
+            return replace(outcome, status="oom", reason="a process of the model was killed, because memory ran out")
         if not self._left_behind:
             return outcome
         text = f"{self._left_behind} process(es) were left running and were killed"

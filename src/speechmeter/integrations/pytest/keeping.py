@@ -86,5 +86,5 @@ def _write(baseline: RunDir, records: Iterable[Record], environments: Iterable[M
             draft.records_path.replace(baseline.records_path)
     except OSError as error:
         raise RunDirError(
-            f"cannot be written: {error.strerror}", where=str(baseline.path), fix="name another --speechmeter-baseline"
+            f"cannot be written: {error.strerror}", where=str(baseline.path), fix="use another --speechmeter-baseline"
         ) from error
