@@ -104,7 +104,7 @@ class MeasuringProcess:
             if self._group is not None:
                 self._group.remove()
         if not in_time and not oom_killed:
-            ran_on = "" if self._outcome is None else "; it was measured, and processes of it ran on"
+            ran_on = "" if self._outcome is None else "; it was measured, but some of its processes did not end"
             reason = f"over the limit of {limit_s or time_s:g} s, in {self._phase}{ran_on}"
             outcome = Outcome(status="timeout", reason=reason)
         elif self._outcome is not None:
@@ -134,7 +134,16 @@ class MeasuringProcess:
             with os.fdopen(read_fd, "rb", buffering=0) as pipe:
                 return self._listen(pipe, time_s)
         finally:
-            self._finish(process)
+            # the guard kills all below it and leaves; if it was killed itself, its orphans are found by their token
+            if process.poll() is None and self._exit is None:
+                process.send_signal(signal.SIGTERM)
+            try:
+                code = process.wait(_GUARD_GRACE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                code = process.wait()
+            if code != 0:
+                guard.stop_then_kill(lambda: _marked(self._token))
             self._printed.drain()
 
     def _spawn(self, write_fd: int) -> subprocess.Popen[bytes]:
@@ -188,18 +197,6 @@ class MeasuringProcess:
                     elif "exit" in message:
                         self._exit = int(message["exit"])
                         self._left_behind = int(message["left_behind"])
-
-    def _finish(self, process: subprocess.Popen[bytes]) -> None:
-        """The guard kills all below it and leaves; if the guard itself was killed, find its orphans by their token."""
-        if process.poll() is None and self._exit is None:
-            process.send_signal(signal.SIGTERM)
-        try:
-            code = process.wait(_GUARD_GRACE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            code = process.wait()
-        if code != 0:
-            guard.stop_then_kill(lambda: _marked(self._token))
 
     def _death(self, *, oom_killed: bool) -> Outcome:
         code = self._exit

@@ -47,7 +47,7 @@ _OWN_ALONE = (
 )
 _ROWS = (
     "the shares of the call add up to 100 %. Below the rows that the plan names, there are modules that belong to none "
-    "of them (`other modules`), work of stages and labels outside of modules, and unattributed time. A share of "
+    "of them (`other modules`), work of stages and labels outside of these rows, and unattributed time. A share of "
     "forward or backward is a share of the named rows only."
 )
 

@@ -94,8 +94,8 @@ def test_a_size_on_an_axis_that_was_not_swept_has_a_reason_and_no_column():
 
 def test_extrapolation_is_explained_only_where_there_is_some():
     inside, beyond = (tables(grid(batches=(1,)), "growth", at=[("seconds", size)])[0] for size in (3.0, 32.0))
-    assert not any(note.startswith("extrapolated:") for note in inside.notes)
-    assert any(note.startswith("extrapolated:") for note in beyond.notes)
+    assert not any(note.startswith("extrapolated by") for note in inside.notes)
+    assert any(note.startswith("extrapolated by") for note in beyond.notes)
 
 
 def test_one_round_gives_no_extrapolation_and_says_why():
@@ -103,7 +103,7 @@ def test_one_round_gives_no_extrapolation_and_says_why():
     latency, _, flops = rows(growth)
     assert latency["at seconds 32"] == "no interval"
     assert flops["at seconds 32"].endswith("extrapolated")
-    assert any("needs 4 sizes and two rounds" in note for note in growth.notes)
+    assert any("needs at least 4 sizes with two rounds" in note for note in growth.notes)
 
 
 def test_what_no_curve_comes_near_is_named():

@@ -27,7 +27,7 @@ def load_of(subject: str | Callable[[], Any], test: pytest.FixtureRequest, root:
         factory = found
     name = getattr(factory, "__qualname__", type(factory).__name__)
     if not _is_factory(factory) or not name.isidentifier():
-        raise SubjectError(f"{name} is not a function of a file", fix=_FIX)
+        raise SubjectError(f"{name} is not a top-level function of a Python file", fix=_FIX)
     return f"python:{_module(inspect.unwrap(factory), root)}:{factory.__name__}"
 
 
