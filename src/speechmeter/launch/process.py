@@ -104,7 +104,7 @@ class MeasuringProcess:
             if self._group is not None:
                 self._group.remove()
         if not in_time and not oom_killed:
-            ran_on = "" if self._outcome is None else "; it was measured, and processes of it ran on"
+            ran_on = "" if self._outcome is None else "; it was measured, but some of its processes did not end"
             reason = f"over the limit of {limit_s or time_s:g} s, in {self._phase}{ran_on}"
             outcome = Outcome(status="timeout", reason=reason)
         elif self._outcome is not None:

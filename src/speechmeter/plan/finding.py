@@ -54,7 +54,7 @@ def _check_alone(plan: Plan, target: Target, source: Source) -> None:
         raise PlanError(
             f"`find` searches {target.axis}, so it takes one value to start from, not {given}",
             where=source.origin((target.axis,)),
-            fix="give one value, or none",
+            fix="give one value, or leave it out",
         )
     for rival in _RIVALS.get(target.axis, ()):
         if any(value is not None for value in plan.axes.get(rival, ())):
@@ -65,7 +65,7 @@ def _check_alone(plan: Plan, target: Target, source: Source) -> None:
             )
     if plan.triangle:
         raise PlanError(
-            "`triangle` leaves out cells of a grid, and a search has no grid",
+            "`triangle` and `find` cannot be combined",
             where=source.origin(("triangle",)),
             fix="keep one of the two",
         )

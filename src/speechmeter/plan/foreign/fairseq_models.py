@@ -178,7 +178,7 @@ def put_models(draft: Draft, stages: Sequence[ForeignStage], name: str) -> None:
     for stage in stages:
         files = ", ".join(f"{key} {name}" for key, name in stage.files.items())
         draft.note(
-            f"{stage.key}: {stage.model.load} in the size of {stage.model.like}, random weights"
+            f"{stage.key}: {stage.model.load} with the size of {stage.model.like} and random weights"
             + (f"; it replaces {files}, which only fairseq can read" if files else ""),
             (stage.key,),
         )
