@@ -163,15 +163,9 @@ def _finding(check: _Check) -> Finding:
 
 
 def _records(check: _Check) -> tuple[Record, ...]:
-    study = study_from_python(
-        {
-            "models": [{"name": check.factory, "load": f"python:speechmeter.subjects.known:{check.factory}"}],
-            "meters": [check.meter],
-            "seconds": 1,
-            "device": check.device,
-            "rounds": 1,
-        }
-    )
+    models = [{"name": check.factory, "load": f"python:speechmeter.subjects.known:{check.factory}"}]
+    keys = {"models": models, "meters": [check.meter], "seconds": 1, "device": check.device, "rounds": 1}
+    study = study_from_python(keys)
     with tempfile.TemporaryDirectory() as folder:
         return run_study(study, Options(output=Path(folder) / "run")).records
 
