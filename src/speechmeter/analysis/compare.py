@@ -28,7 +28,7 @@ from speechmeter.core.types import Case, Record
 Word = Literal["SLOWER", "FASTER", "MORE", "LESS", "SAME", "CANNOT TELL", "FAILED", "MISSING"]
 
 ALLOWANCE = 0.05
-"""What two runs at different times may differ by without any change, where no earlier runs say how much."""
+"""What two runs at different times may differ by even if nothing changed, where no earlier runs say how much."""
 _SIDE_BY_SIDE = 8
 """Two measurements of one round are paired when at most this many turns of their lane apart: what is further apart may
 have seen another state of the machine."""
@@ -217,7 +217,7 @@ def _differs(logs: Difference, edge: float) -> bool:
 
 def allowed(logs: Difference) -> str:
     """Why a difference that is seen may be none."""
-    return f"two runs at different times may differ by {math.expm1(logs.allowance):.0%} without any change"
+    return f"two runs at different times may differ by {math.expm1(logs.allowance):.0%} even if nothing changed"
 
 
 def is_same(logs: Difference, edge: float) -> bool:
@@ -293,7 +293,7 @@ def _by_utterance(blank: Verdict, old: Estimate, fresh: Estimate, found: quality
         return max(0.0, 1 + difference / old.value) if old.value else None
 
     tails = quality.tails(change)
-    reason = "more utterances would settle it" if word == "CANNOT TELL" else ""
+    reason = "measure more utterances to decide" if word == "CANNOT TELL" else ""
     return replace(
         blank, word=word, regression=word == _worse(metric), rounds=0, paired=True,
         ratio=ratio(change.value), low=ratio(change.low), high=ratio(change.high),

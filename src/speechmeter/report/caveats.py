@@ -11,7 +11,7 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.tables import Table
 
-ONE_ROUND = "one round: no interval, the spread between processes is unknown; raise rounds"
+ONE_ROUND = "one round: no interval, because the spread between processes is unknown; measure more rounds"
 SOME_SINGLE = "figures without an interval are of one round"
 MOST = 12
 """So many notes of a study are listed; the records have all."""

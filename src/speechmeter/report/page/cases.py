@@ -96,7 +96,7 @@ def _cell(cell: Cell) -> list[Any]:
 
 def _why_no_interval(found: Quantity) -> str:
     if found.statistic == IMPORTED:
-        return "no interval: none was imported"
+        return "no interval: the imported file has none"
     if found.statistic != "geomean":
         return f"no interval: over {found.samples_per_round} utterances"
     if found.metric.exact:
