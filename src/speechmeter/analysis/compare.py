@@ -28,7 +28,7 @@ from speechmeter.core.types import Case, Record
 Word = Literal["SLOWER", "FASTER", "MORE", "LESS", "SAME", "CANNOT TELL", "FAILED", "MISSING"]
 
 ALLOWANCE = 0.05
-"""What two runs at different times may differ by even if nothing changed, where no earlier runs say how much."""
+"""What two runs at different times may differ by without any change, where no earlier runs say how much."""
 _SIDE_BY_SIDE = 8
 """Two measurements of one round are paired when at most this many turns of their lane apart: what is further apart may
 have seen another state of the machine."""
@@ -199,7 +199,7 @@ def judged(case: Case, metric: Metric, logs: Difference, min_effect: float, *, i
     else:
         more = _rounds_to_settle(logs, edge)
         words = "1 more round" if more == 1 else f"{more} more rounds"
-        reason = f"about {words} would settle it" if more else f"over {_MOST_ROUNDS} rounds would be needed"
+        reason = f"about {words} needed to decide" if more else f"over {_MOST_ROUNDS} rounds needed to decide"
     worse = 1.0 if is_worse(metric, 1.0) else -1.0
     return Verdict(
         case=case, metric=metric, word=word, base=None, new=None,
@@ -217,7 +217,7 @@ def _differs(logs: Difference, edge: float) -> bool:
 
 def allowed(logs: Difference) -> str:
     """Why a difference that is seen may be none."""
-    return f"two runs at different times may differ by {math.expm1(logs.allowance):.0%} even if nothing changed"
+    return f"two runs at different times may differ by {math.expm1(logs.allowance):.0%} without any change"
 
 
 def is_same(logs: Difference, edge: float) -> bool:
@@ -293,7 +293,7 @@ def _by_utterance(blank: Verdict, old: Estimate, fresh: Estimate, found: quality
         return max(0.0, 1 + difference / old.value) if old.value else None
 
     tails = quality.tails(change)
-    reason = "measure more utterances to decide" if word == "CANNOT TELL" else ""
+    reason = "more utterances are needed to decide" if word == "CANNOT TELL" else ""
     return replace(
         blank, word=word, regression=word == _worse(metric), rounds=0, paired=True,
         ratio=ratio(change.value), low=ratio(change.low), high=ratio(change.high),

@@ -166,9 +166,9 @@ def _lost(groups: Iterable[tuple[Record, ...]], thresholds: Mapping[str, float])
 def _unpaired_notes(earlier: EarlierRuns, new: Selection) -> list[str]:
     """What an unpaired comparison cannot see, and the commands for a paired one."""
     if earlier.words:
-        what = f"the spread between runs is taken from {earlier.words}"
+        what = f"the spread between runs is estimated from {earlier.words}"
     else:
-        what = f"a difference of up to {ALLOWANCE:.0%} may come from that, and is not called a change"
+        what = f"this alone can cause a difference of up to {ALLOWANCE:.0%}, which is not reported as a change"
     stored = RunDir(new.path).plan_path
     plan = shlex.quote(str(stored)) if stored.is_file() else "PLAN.yaml"
     measure = command_line("run", plan, baseline_python="OLD/bin/python", output="RUN")
@@ -207,9 +207,9 @@ def share(value: Any, *, key: str | None = None, where: str | None = None) -> fl
     except ValueError:
         number = -1.0
     if not 0 < number < float("inf"):
-        raise InputError(f"{value!r} is not a share above 0", key=key, where=where, fix="for example 5%")
+        raise InputError(f"{value!r} is not a percentage above 0", key=key, where=where, fix="for example 5%")
     if number >= 1 and not text.endswith("%"):
-        raise InputError(f"{text} would mean {number * 100:g} %", key=key, where=where, fix=f"write {text}%")
+        raise InputError(f"{text} means {number * 100:g} %", key=key, where=where, fix=f"write {text}%")
     return number
 
 

@@ -34,7 +34,7 @@ def export(runs: Sequence[str | Path], sql: str, output: str | Path, *, force: b
     path = Path(output)
     if path.suffix not in FILES:
         raise InputError(
-            f"{path.name} has no suffix that says the format", key="output", fix=f"use {' or '.join(FILES)}"
+            f"the format is unknown: {path.name} has no known suffix", key="output", fix=f"use {' or '.join(FILES)}"
         )
     check_free(path, force=force)
     with written_by_user(path):

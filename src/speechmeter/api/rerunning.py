@@ -98,7 +98,7 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
     try:
         preflight([case], limits)
     except DeviceError as error:  # its advice to lower a limit or leave out a device fails: the record fixes both
-        fix = "repeat this record on a machine that has what it was measured with"
+        fix = "run this command on a machine that has the required device and memory"
         raise DeviceError(error.reason, where=str(base.path), fix=fix) from error
     output = how.output or new_run(f"rerun-{case.id[:6]}")
     if not is_free(output):
@@ -170,7 +170,9 @@ def _check_input(source: str, options: Mapping[str, Any]) -> None:
         return
     if Path(source).exists():
         raise InputError("its content changed since it was measured", where=source, fix="restore the old content")
-    raise InputError("the input is missing", where=source, fix="run the command from the folder of the first run")
+    raise InputError(
+        "the input is missing", where=source, fix="run the command in the folder where the original run was started"
+    )
 
 
 def _compared(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
@@ -181,7 +183,7 @@ def _compared(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
         raise InputError(f"{label} has no {lacking[0]}", key="metric", fix=_choices(group))
     found = list(asked) or [name for name in METRICS if _has(group, name)]
     if not found:
-        raise InputError(f"{label} has none of {', '.join(METRICS)}", key="metric", fix=_choices(group))
+        raise InputError(f"{label} has none of the metrics {', '.join(METRICS)}", key="metric", fix=_choices(group))
     return found
 
 

@@ -31,7 +31,7 @@ def shapes(
         "--generate",
         metavar="N",
         min=1,
-        help="Instead of SOURCE, draw N rows like those of LibriSpeech train-clean-100, which has 85617.",
+        help="Instead of SOURCE, generate N rows that resemble LibriSpeech train-clean-100 (85617 rows).",
     ),
     seed: int = typer.Option(0, "--seed", metavar="N", min=0, help="Seed of --generate."),
     bare: bool = typer.Option(False, "--bare", help="Write only the tensor, as the original benchmark reads it."),
@@ -52,7 +52,7 @@ def shapes(
         None,
         "--frames",
         metavar="KIND",
-        help="What T counts: subsampled or raw frames. The default is that of the shape file, else subsampled.",
+        help="Whether T counts subsampled or raw frames. The default is the kind of the shape file, or subsampled.",
     ),
     shift_ms: float = _tokens(10.0, "--shift-ms", metavar="MS", min=1.0, help="Milliseconds between two raw frames."),
     format: str = _tokens("auto", "--format", metavar="FORMAT", help="Format of SOURCE, if it cannot be recognised."),
@@ -63,7 +63,7 @@ def shapes(
         "--max-frames",
         metavar="N",
         min=1,
-        help="Frames in a batch by frames. The default is 10000 subsampled or 30000 raw frames.",
+        help="Maximum number of frames in a batch by frames. The default is 10000 subsampled or 30000 raw frames.",
     ),
     first: int = _batches(0, "--first", metavar="N", min=0, help="The first batch to examine."),
     steps: int | None = _batches(
@@ -74,7 +74,9 @@ def shapes(
         help="Number of batches to examine. The default is all.",
     ),
 ) -> None:
-    """Make a table of shapes from a list or a generator, and print its quantiles and the batches made of it.
+    """Make a table of shapes (frames T and tokens U) from a list or a generator.
+
+    Print its quantiles, and the batches that it gives.
 
     \b
     Examples:

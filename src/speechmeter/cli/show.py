@@ -24,7 +24,7 @@ def show(
         "geomean",
         "--stat",
         metavar="STATISTIC",
-        help="geomean over rounds; or mean-sd, mean+3sd, p50, p90, p95, p99 or max of all samples.",
+        help="Statistic to show: geomean over rounds; or mean-sd, mean+3sd, p50, p90, p95, p99 or max of all samples.",
     ),
     sci: bool = typer.Option(False, "--sci", help="Print numbers with exponents."),
     explain: str | None = typer.Option(

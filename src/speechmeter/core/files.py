@@ -80,7 +80,7 @@ class _Bounded(io.RawIOBase):
             raise _too_large(self._path, self._most_bytes)
         if self._packed and self._given > _FROM_BYTES and self._given > MOST_RATIO * self._file.tell():
             raise InputError(
-                f"the gzipped file unpacks to over {MOST_RATIO} times its size, which no list or trace does",
+                f"the gzipped file unpacks to more than {MOST_RATIO} times its size, too much for a list or trace",
                 where=str(self._path),
                 fix="unpack it yourself, and check its content",
             )
@@ -176,7 +176,7 @@ def _lock(held: int) -> None:
     fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-_ELSEWHERE = "make it writable and make room, or choose another place"
+_ELSEWHERE = "make it writable and free some disk space, or choose another directory"
 
 
 def check_free(path: Path, *, force: bool, makes_folder: bool = False) -> None:
@@ -196,7 +196,7 @@ def check_free(path: Path, *, force: bool, makes_folder: bool = False) -> None:
             raise InputError(f"{folder} is a file, not a directory", key="output", fix="choose another name")
         if not folder.exists():
             raise InputError(
-                f"there is no directory {path.parent}", key="output", fix="make it, or choose another name"
+                f"there is no directory {path.parent}", key="output", fix="create it, or choose another name"
             )
         if not os.access(folder, os.W_OK | os.X_OK):
             raise InputError(f"{folder} is not writable", key="output", fix=_ELSEWHERE)

@@ -87,7 +87,7 @@ def register(metrics: Iterable[Metric]) -> None:
     for metric in metrics:
         known = _registry.setdefault(metric.id, metric)
         if known != metric:
-            raise ValueError(f"metric {metric.id} is already defined otherwise: {known.formula!r}")
+            raise ValueError(f"metric {metric.id} is already defined with a different formula: {known.formula!r}")
 
 
 def find(name: str) -> Metric | None:

@@ -127,7 +127,9 @@ def read_steps(path: Path, most: int) -> Trace:
     marks: list[tuple[float, float]] = []
 
     def chosen(text: str) -> Keep | None:
-        marks.extend(_window(mark) for mark in _MARK.finditer(text))
+        for mark in _MARK.finditer(text):
+            start, duration = map(float, mark.groups())
+            marks.append((start, start + duration))
         return _during(marks, most)
 
     trace = _read(path, chosen)
@@ -153,11 +155,6 @@ def _during(steps: Sequence[tuple[float, float]], most: int) -> Keep | None:
         return place >= 0 and at_us <= spans[place][1]
 
     return keep if spans else None
-
-
-def _window(mark: re.Match[str]) -> tuple[float, float]:
-    start, duration = map(float, mark.groups())
-    return start, start + duration
 
 
 def _read(path: Path, chosen: Callable[[str], Keep | None]) -> Trace:
@@ -221,7 +218,8 @@ def find_traces(path: Path) -> list[Path]:
 def _below(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(file for file in path.rglob("*.json*") if file.name.endswith(_NAMED) and _looks_like(file))
+    files = (file for file in path.rglob("*.json*") if file.name.endswith(_NAMED))
+    found = sorted(file for file in files if ".trace." in file.name)
     if not found:
         raise InputError("there is no trace in this folder", where=str(path), fix="run with `trace: true`")
     return found
@@ -230,7 +228,3 @@ def _below(path: Path) -> list[Path]:
 def _name_one(found: Sequence[Path], folder: Path) -> str:
     names = ", ".join(str(one.relative_to(folder)) for one in found[:4])
     return f"name one: {names}{', …' if len(found) > 4 else ''}"
-
-
-def _looks_like(file: Path) -> bool:
-    return file.name.endswith(SUFFIX) or ".trace." in file.name

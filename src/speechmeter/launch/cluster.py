@@ -144,7 +144,7 @@ class Requirements:
         if case.device.is_cuda and not node.gpus:
             return "has no GPU"
         if case.axes.cores > cores:
-            return f"the case needs {case.axes.cores} cores, it has {cores}"
+            return f"has {cores} cores, and the case needs {case.axes.cores}"
         if self.memory_bytes(case) > node.memory_bytes:
             return (
                 f"limits.memory_gib is {self.limits.memory_gib:g}, and the machine has "

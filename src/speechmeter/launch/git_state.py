@@ -109,7 +109,7 @@ class _Borrowed:
     def _ask(self, *words: str, **environ: str) -> str:
         done = self._run(*words, **environ)
         if done.returncode != 0:
-            raise ValueError(f"git {words[0]} ended with {done.returncode}")
+            raise ValueError(f"git {words[0]} failed with exit code {done.returncode}")
         return done.stdout
 
     def _run(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:

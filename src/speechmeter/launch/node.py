@@ -129,7 +129,7 @@ def unpack(packed: Mapping[str, bytes], folder: Path) -> list[str]:
         pure = PurePosixPath(name)
         plain = bool(pure.parts) and not pure.is_absolute() and "\0" not in name
         if not plain or target.resolve() != folder.resolve() / pure:
-            refused.append(f"{name!r} would be written outside of the run, so it was not written")
+            refused.append(f"{name!r} was not written, because its path is outside the run directory")
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)

@@ -59,7 +59,7 @@ def run_search(search: Search, executor: Executor, store: RunWriter, watch: Watc
             run.lines_after = len(lines) - index - 1
             run.line(line)
     except StoppedRun as stop:
-        stop.finished = f"{run.made} trials measured, all kept"
+        stop.finished = f"{run.made} trials measured and saved"
         raise
 
 

@@ -281,7 +281,9 @@ def _check_scores(plan: Plan, source: Source) -> None:
         return
     where = source.origin((QUALITY, IMPORT)) or source.origin((QUALITY,))
     if asked.normaliser is not None or asked.scores is not None:
-        raise PlanError("scores that are imported were normalised elsewhere", where=where, fix="keep `import` alone")
+        raise PlanError(
+            "`import` cannot be combined with `normaliser` or `scores`", where=where, fix="keep `import` alone"
+        )
     rows = read_scores(Path(asked.import_))
     columns = sorted({name for row in rows for name in row.axes})
     known = [*plan.axes, "workload"]

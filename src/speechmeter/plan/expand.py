@@ -38,7 +38,7 @@ def expand(plan: Plan) -> Cells:
     skipped: list[Skip] = []
     for case in _all_cases(plan):
         if plan.triangle and outside_triangle(plan, case):
-            skipped.append(Skip(case=case, reason="outside the triangle of the recipe"))
+            skipped.append(Skip(case=case, reason="excluded by triangle"))
         else:
             cases.append(case)
     return Cells(cases=tuple(cases), skipped=tuple(skipped))

@@ -257,7 +257,7 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
     if path[0] == "rounds":
         return (f"rounds takes `auto` or a whole number from 1 on, not {value!r}", "for example `rounds: 5`")
     if path[0] in _SHARES:
-        return (f"{path[0]} takes a share {_SHARES[path[0]]}, not {value!r}", f"for example `{path[0]}: 5%`")
+        return (f"{path[0]} takes a fraction {_SHARES[path[0]]}, not {value!r}", f"for example `{path[0]}: 5%`")
     if kind == "less_than":
         return (f"{key} must be less than {context['lt']:g}, not {value!r}", fix)
     if kind == "greater_than_equal":

@@ -61,7 +61,7 @@ def parse_plan(
         mark = error.problem_mark or error.context_mark
         where = f"{name}:{mark.line + 1}" if mark else name
         if isinstance(error, yaml.constructor.ConstructorError):
-            fix = "a plan holds plain values only, no YAML tags"
+            fix = "remove YAML tags (`!…`); a plan can contain plain values only"
             raise PlanError(f"{error.problem}", where=where, fix=fix) from error
         fix = "check indentation, quotes and brackets"
         raise PlanError(f"not valid YAML: {error.problem}", where=where, fix=fix) from error
@@ -102,7 +102,9 @@ def _walk(node: yaml.Node, path: KeyPath, name: str, origins: dict[KeyPath, Orig
     if path:
         origins[path] = Origin(where=f"{name}:{node.start_mark.line + 1}")
     if len(origins) > MOST_VALUES:
-        raise PlanError(f"a plan of over {MOST_VALUES} values", where=origins[path], fix="remove aliases of aliases")
+        raise PlanError(
+            f"the plan has more than {MOST_VALUES} values", where=origins[path], fix="remove aliases of aliases"
+        )
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):
             _walk(child, (*path, index), name, origins, above)

@@ -207,7 +207,7 @@ def test_the_same_counts_are_the_same_however_few(errors):
 
 def test_few_utterances_cannot_tell_and_say_how_few_they_are():
     found = judged([1, 2, 0], [1, 1, 0])
-    assert (found.word, found.reason) == ("CANNOT TELL", "3 utterances of both; measure more utterances to decide")
+    assert (found.word, found.reason) == ("CANNOT TELL", "3 utterances of both; more utterances are needed to decide")
     assert judged([2], [1]).reason == "an interval needs at least 2 utterances in common, but there are 1"
 
 

@@ -127,7 +127,7 @@ def test_a_record_of_another_machine_is_repeated_only_on_such_a_one(axes, tmp_pa
     monkeypatch.setattr(preflight, "cuda_devices", lambda: 0)
     case = make_case(**axes)
     base = write(tmp_path / "run", make_record(case, Measurement.of(metrics.LATENCY, [1.0])))
-    with pytest.raises(DeviceError, match="; repeat this record on a machine that has what it was"):
+    with pytest.raises(DeviceError, match="; run this command on a machine that has the required device"):
         rerun(base, case.id, Again(trust=True, output=tmp_path / "again"))
     assert not (tmp_path / "again").exists()
 
@@ -166,7 +166,7 @@ def test_a_metric_that_the_case_has_not_is_refused_before_anything_is_measured(m
 
 def test_a_case_with_other_figures_only_says_which(tmp_path):
     base = write(tmp_path / "run", make_record(make_case(), Measurement.of(metrics.LATENCY_LOAD, [1.0])))
-    with pytest.raises(InputError, match=r"has none of latency, .*; choose from: latency_load"):
+    with pytest.raises(InputError, match=r"has none of the metrics latency, .*; choose from: latency_load"):
         rerun(base, make_case().id, Again(trust=True))
 
 

@@ -119,7 +119,8 @@ class _Addition:
             setattr(decorated, _PENDING, {**getattr(decorated, _PENDING, {}), **self.changes})
         except AttributeError:  # a bound method, say
             raise InputError(
-                f"schedule and export cannot be attached to {decorated!r}", fix="apply profile first, then them"
+                f"schedule and export cannot be attached to {decorated!r}",
+                fix="apply `profile` first, then `schedule` and `export`",
             ) from None
         return decorated
 

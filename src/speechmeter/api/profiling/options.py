@@ -164,7 +164,7 @@ def options_from(base: Options, given: Mapping[str, Any]) -> Options:
         handlers = tuple(given_handlers) if isinstance(given_handlers, list | tuple) else (given_handlers,)
         wrong = next((one for one in handlers if not callable(one)), None)
         if wrong is not None:
-            raise InputError(f"on_trace_ready: {wrong!r} cannot be called", fix="give a function")
+            raise InputError(f"on_trace_ready: {wrong!r} is not callable", fix="give a function")
         changes["on_trace_ready"] = handlers
     if "modules" in found:
         changes["modules"] = given_modules(found["modules"])
@@ -174,7 +174,9 @@ def options_from(base: Options, given: Mapping[str, Any]) -> Options:
     if "activities" in found:
         activities = {getattr(one, "name", str(one)).upper() for one in found["activities"]}
         if "CPU" not in activities:
-            raise InputError("activities: the CPU is always recorded", fix="add torch.profiler.ProfilerActivity.CPU")
+            raise InputError(
+                "activities: CPU is missing; it cannot be switched off", fix="add torch.profiler.ProfilerActivity.CPU"
+            )
         changes["gpu"] = len(activities) > 1
     return replace(base, **changes)
 

@@ -100,7 +100,7 @@ class Recorder:
     def _take_turn(self, until: ExitStack) -> bool:
         """Whether no other profiler is running. Torch sees only those of this thread; a second one is fatal."""
         if torch.autograd._profiler_enabled() or not _one_at_a_time.acquire(blocking=False):
-            self.refused[self._kind] = "another profiler was running, and torch has one at a time"
+            self.refused[self._kind] = "another torch profiler was running; torch supports only one at a time"
             return False
         self.refused.pop(self._kind, None)
         until.callback(_one_at_a_time.release)

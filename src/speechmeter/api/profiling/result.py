@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 TABLES_FILE = "tables.md"
 _COLD = "only the first step ran: its times include one-time costs (memory, caches, libraries); run more steps"
-_NOT_COUNTED = "FLOPs are counted in the last warm-up step, and none ran: run more steps, or use @schedule(warmup=1)"
+_NOT_COUNTED = (
+    "FLOPs are counted in the last warm-up step, but no warm-up step ran: run more steps, or use @schedule(warmup=1)"
+)
 
 
 class Profile:
@@ -223,7 +225,8 @@ class Profile:
         if len(self.methods) > 1:
             names = list(self.methods)
             raise InputError(
-                f"{self.name} has profiles of {', '.join(names)}", fix=f"choose one: .profile.methods[{names[0]!r}]"
+                f"{self.name} has several profiles: {', '.join(names)}",
+                fix=f"choose one: .profile.methods[{names[0]!r}]",
             )
         return next(iter(self.methods.values()), self)
 
@@ -236,7 +239,7 @@ class Profile:
             return self.refused or "no step was recorded"
         counted = ", one of them to count FLOPs" if self.counted is not None else ""
         ran = "1 step" if self.seen == 1 else f"{self.seen} steps"
-        return f"no step was recorded: {ran} ran{counted}, and the schedule records later ones"
+        return f"no step was recorded: only {ran} ran{counted}, and the schedule records later steps"
 
     @cached_property
     def _on_cuda(self) -> bool:

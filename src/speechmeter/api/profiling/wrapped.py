@@ -54,7 +54,7 @@ def profiled_class(kind: type, options: Options) -> type:
     if hasattr(kind, "profile"):
         raise InputError(
             f"{kind.__qualname__} already has an attribute `profile`",
-            fix="profile an object of it: profile(thing)",
+            fix="profile an instance instead of the class: profile(instance)",
         )
     taking = Taking(kind.__name__, options)
     if options.class_hooks is None:
@@ -63,7 +63,7 @@ def profiled_class(kind: type, options: Options) -> type:
         names = _checked(kind, options.class_hooks, kind.__qualname__)
     if not names:
         raise InputError(
-            f"{kind.__qualname__} has none of {', '.join((*METHODS, FORWARD))}",
+            f"{kind.__qualname__} has none of the methods {', '.join((*METHODS, FORWARD))}",
             fix="name its methods: class_hooks=['transcribe_batch']",
         )
     # hooks of a module run around `forward`, not in it
@@ -113,7 +113,7 @@ class ProfiledObject:
         if options.class_hooks is not None:
             _checked(target, options.class_hooks, name)
         elif not callable(target) and not any(_is_public_method(target, one) for one in dir(target)):
-            raise InputError(f"{target!r} cannot be called", fix="profile a function, a class or a model")
+            raise InputError(f"{target!r} is not callable", fix="profile a function, a class or a model")
         vars(self)[TAKING] = Taking(name, options)
         vars(self)["target"] = target
 
@@ -181,7 +181,7 @@ def recorded(target: Any, method: str, taking: Taking) -> Iterator[None]:
     with taking.run(roots), _stepping(target, kinds, taking):
         yield
     if not any(taking.profile.seen_by_kind.values()):
-        taking.profile.of(method).refused = f"{method} called none of {', '.join(batches)}, which are its steps"
+        taking.profile.of(method).refused = f"no step was recorded: {method} did not call {' or '.join(batches)}"
 
 
 @contextmanager

@@ -91,7 +91,7 @@ class _Recipe:
         # a folder, the recipe's own download, or else a model of the hub, which the plug-in looks for
         load, saved = f"speechbrain:{source}", f"{_SAVED}/{source}"
         if self._found(source) is None and self._found(saved) is not None:
-            self._draft.note(f"{source!r} is taken from {saved!r}, where the recipe keeps it", origin)
+            self._draft.note(f"{source!r} is loaded from {saved!r}, where the recipe saves it", origin)
             load = f"speechbrain:{saved}"
         entry = {"name": source.rstrip("/").rpartition("/")[2] or source, "load": load}
         self._draft.put("models", [entry | ({"type": kind} if kind is not None else {})])
