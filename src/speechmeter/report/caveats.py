@@ -38,7 +38,7 @@ def study_notes(records: Sequence[Record], most: int = MOST) -> list[str]:
         names = list(models[note])
         named = everyone <= set(names) or note.startswith(f"{names[0]}: ")  # some notes begin with the name themselves
         lines.append(note if named else f"{', '.join(names)}: {note}")
-    more = [f"and {len(lines) - most} more notes, in the records"] if len(lines) > most else []
+    more = [f"and {len(lines) - most} more notes in the records"] if len(lines) > most else []
     return [*lines[:most], *more]
 
 
