@@ -104,7 +104,7 @@ def history(
 
 def find_runs(folder: Path) -> list[Path]:
     """Run directories below a folder, by name. Hidden folders and the inside of runs are not searched."""
-    fix = "name the folder that contains the runs"
+    fix = "use the folder that contains the runs"
     if not folder.is_dir():
         raise InputError("there is no such directory", where=str(folder), fix=fix)
     if is_run(folder):

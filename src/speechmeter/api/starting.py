@@ -222,7 +222,7 @@ def check_options(study: Study, options: Options) -> None:
     """Raise InputError for options that exclude each other, or do not go with the study or with the output."""
     if options.resume and options.output is None:
         raise RunDirError(
-            "the run directory to continue is missing", key="resume", fix="name its directory with `output`"
+            "the run directory to continue is missing", key="resume", fix="set its directory with `output`"
         )
     if options.retry_failed and not options.resume:
         raise InputError("`retry_failed` needs a run to resume", key="retry_failed", fix="add `resume` and `output`")
@@ -302,7 +302,7 @@ def _check_same_plan(output: Path, study: Study) -> None:
 def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     for key in dict.fromkeys([*begun, *now]):
         if begun.get(key) != now.get(key) and key not in _CHANGEABLE:
-            return f"{key}: {begun.get(key)!r} then, {now.get(key)!r} now"
+            return f"{key}: {begun.get(key)!r} at the start, {now.get(key)!r} now"
     if begun.get("limits") != now.get("limits") and now.get("find"):  # what fits depends on them
-        return f"limits: {begun.get('limits')!r} then, {now.get('limits')!r} now"
+        return f"limits: {begun.get('limits')!r} at the start, {now.get('limits')!r} now"
     return "the number of cores or the audio of this machine is different"

@@ -37,8 +37,8 @@ class Note(Enum):
     NUMBER_EACH = "number for each value"
     MAPPING = "mapping"
     ROWS = "list of [text, text, number]"
-    PARTS_EACH = "by name, by direction, a number for each value"
-    LABELS_EACH = "list of rows: labels, module, and by direction a number for each value"
+    PARTS_EACH = "mapping from name and direction to a list of numbers"
+    LABELS_EACH = "list of rows [labels, module, numbers of each direction]"
 
 
 COMMON_NOTES: Mapping[str, Note] = {

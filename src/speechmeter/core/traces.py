@@ -165,16 +165,16 @@ def _read(path: Path, chosen: Callable[[str], Keep | None]) -> Trace:
         data = json.loads(text, strict=False, object_hook=hook)  # torch may write a name that is no text
     except OSError as error:
         raise InputError(
-            f"the trace cannot be read: {error.strerror or error}", where=str(path), fix="name a trace"
+            f"the trace cannot be read: {error.strerror or error}", where=str(path), fix="use a trace"
         ) from error
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"this is not a trace: {error}", where=str(path), fix="name a .json or .json.gz trace"
+            f"this is not a trace: {error}", where=str(path), fix="use a .json or .json.gz trace"
         ) from error
     events = data if isinstance(data, list) else data.get("traceEvents") if isinstance(data, dict) else None
     events = [event for event in events if event is not _GONE] if isinstance(events, list) else events
     if not isinstance(events, list) or not all(_is_event(event) for event in events):
-        raise InputError("this JSON file is not a trace", where=str(path), fix="name a file in the Trace Event format")
+        raise InputError("this JSON file is not a trace", where=str(path), fix="use a file in the Trace Event format")
     facts = {key: value for key, value in data.items() if key != "traceEvents"} if isinstance(data, dict) else {}
     return Trace(events=events, facts=facts)
 
@@ -227,4 +227,4 @@ def _below(path: Path) -> list[Path]:
 
 def _name_one(found: Sequence[Path], folder: Path) -> str:
     names = ", ".join(str(one.relative_to(folder)) for one in found[:4])
-    return f"name one: {names}{', …' if len(found) > 4 else ''}"
+    return f"choose one: {names}{', …' if len(found) > 4 else ''}"

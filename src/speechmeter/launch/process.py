@@ -105,13 +105,13 @@ class MeasuringProcess:
                 self._group.remove()
         if not in_time and not oom_killed:
             ran_on = "" if self._outcome is None else "; it was measured, but some of its processes did not end"
-            reason = f"over the limit of {limit_s or time_s:g} s, in {self._phase}{ran_on}"
+            reason = f"exceeded the limit of {limit_s or time_s:g} s in {self._phase}{ran_on}"
             outcome = Outcome(status="timeout", reason=reason)
         elif self._outcome is not None:
             outcome = self._outcome
             text = f"{self._left_behind} process(es) were left running and were killed"
             if oom_killed and self._group is not None and outcome.status == "ok":
-                reason = "a process of the model was killed for lack of memory"
+                reason = "a process of the model was killed, because memory ran out"
                 outcome = replace(outcome, status="oom", reason=reason)
             elif self._left_behind:
                 outcome = replace(outcome, reason=outcome.reason or text, warnings=(*outcome.warnings, text))
@@ -202,7 +202,7 @@ class MeasuringProcess:
         code = self._exit
         tail = self._printed.last_line()
         if oom_killed and code in (None, -signal.SIGKILL):
-            return Outcome(status="oom", reason=f"killed by the kernel for lack of memory, in {self._phase}")
+            return Outcome(status="oom", reason=f"killed by the kernel in {self._phase}, because memory ran out")
         if any(sign in tail for sign in _ALLOCATION_FAILED):
             return Outcome(status="oom", reason=f"out of memory in {self._phase}: {tail}")
         if code is None:

@@ -133,7 +133,7 @@ def _directory(spec: Spec) -> Path:
 
 def _way_out(spec: Spec) -> str:
     if spec.source:
-        return f"name a directory with {', '.join(_FILES)}, or write moonshine-voice alone"
+        return f"use a directory with {', '.join(_FILES)}, or write moonshine-voice alone"
     return "install moonshine-voice 0.0.73, which contains this model, or name a directory: moonshine-voice:DIRECTORY"
 
 

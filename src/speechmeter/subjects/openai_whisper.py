@@ -58,7 +58,7 @@ class OpenAIWhisperSubject:
         source = case.subject.source
         if source not in SIZES and not Path(source).is_file():
             looks_like_file = "/" in source or source.endswith(".pt")
-            fix = "name a checkpoint file that exists" if looks_like_file else nearest(source, [*SIZES])
+            fix = "use a checkpoint file that exists" if looks_like_file else nearest(source, [*SIZES])
             raise SubjectError(f"openai-whisper: {source!r} is neither a size nor a file", fix=fix)
 
     def unavailable(self, case: Case) -> str | None:
@@ -129,7 +129,7 @@ def _model(source: str, device: str) -> Any:
         except Exception as error:  # a file that is no checkpoint fails in torch, in pickle or by a missing key
             raise SubjectError(
                 f"openai-whisper cannot load {source!r}: {type(error).__name__}: {error}",
-                fix="name a checkpoint of openai-whisper",
+                fix="use a checkpoint of openai-whisper",
             ) from error
     width, heads, layers = SIZES[source]
     newest = source == "large-v3"

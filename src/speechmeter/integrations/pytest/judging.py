@@ -27,7 +27,7 @@ from speechmeter.report.numbers import figure, number
 Outcome = Literal["passed", "failed", "undecided"]
 _BUSY = 0.10
 _NO_BASELINE = (
-    "there is no baseline to compare with; name one with --speechmeter-baseline RUN, or mark the test with a limit"
+    "there is no baseline to compare with; set one with --speechmeter-baseline RUN, or mark the test with a limit"
 )
 
 
@@ -106,7 +106,7 @@ _WORDS: dict[Judgement, tuple[str, Outcome]] = {
     "beyond": ("BEYOND", "failed"),
     "undecided": ("CANNOT TELL", "undecided"),
 }
-_NOT_ASKED = "it was not measured; name its meter with meters=[…]"
+_NOT_ASKED = "it was not measured; add its meter with meters=[…]"
 _SINGLE = "a single round has no interval; use more rounds"
 
 

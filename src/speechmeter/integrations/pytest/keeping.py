@@ -77,7 +77,7 @@ def update_baseline(baseline: Path, run: Path) -> int:
             draft.records_path.replace(held.records_path)
     except OSError as error:
         raise RunDirError(
-            f"cannot be written: {error.strerror}", where=str(held.path), fix="name another --speechmeter-baseline"
+            f"cannot be written: {error.strerror}", where=str(held.path), fix="use another --speechmeter-baseline"
         ) from error
     return len(replaced)
 

@@ -228,7 +228,7 @@ def _note_lengths(draft: Draft, stages: Sequence[ForeignStage]) -> None:
                 "max_len_a, max_len_b: replaced by max_new_tokens"
                 if draft.flagged(_LENGTH)
                 else "max_len_a, max_len_b: with random weights every text has the greatest length that these allow; "
-                "`max_new_tokens: 60` gives another length",
+                "set max_new_tokens for another length",
                 stage.origin(key),
             )
             return

@@ -78,7 +78,7 @@ def test_one_stage_is_a_model_with_axes(tmp_path):
         f"{place}:6: stage1: transformers:speech_to_text with the size of s2t_transformer_s and random weights; "
         "it replaces path best.pt, which only fairseq can read",
         f"{place}:9: max_len_a, max_len_b: with random weights every text has the greatest length that these allow; "
-        "`max_new_tokens: 60` gives another length",
+        "set max_new_tokens for another length",
         f"{place}:2: dataset_path 'frames.npy' is not here: 3 synthetic examples: random features of 100 to 1000 "
         "frames",
     )
