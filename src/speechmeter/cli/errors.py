@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,20 +74,13 @@ def resume_command(argv: Sequence[str], run: Path, options: Mapping[str, str] | 
     """The same words with `--resume -o RUN`, quoted for a shell. `options` replace those that were given."""
     replaced = {f"--{key.replace('_', '-')}": value for key, value in (options or {}).items()}
     words = [word for option in replaced.items() for word in option]
-    kept = _without(argv, ("-o", "--output", *replaced))
-    return shlex.join(["speechmeter", *kept, *words, "--resume", "-o", str(run)])
-
-
-def _without(argv: Sequence[str], valued: Sequence[str]) -> Iterator[str]:
-    """The words without these flags and their values, and without `--resume` and `--force`.
-
-    A value may be a word of its own, or be joined to its flag (`--output=a`, `-oa`).
-    """
-    words = iter(argv)
-    for word in words:
+    kept: list[str] = []
+    given = iter(argv)
+    for word in given:
         flag, equals, _ = word.partition("=")
-        if flag in valued:
+        if flag in ("-o", "--output", *replaced):  # its value is a word of its own, or joined to it: `--output=a`
             if not equals:
-                next(words, None)
+                next(given, None)
         elif word not in {"--resume", "--force"} and not (word.startswith("-o") and not word.startswith("--")):
-            yield word
+            kept.append(word)
+    return shlex.join(["speechmeter", *kept, *words, "--resume", "-o", str(run)])

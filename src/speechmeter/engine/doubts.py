@@ -37,8 +37,8 @@ def session_warnings(session: LoadedSession) -> list[str]:
     warnings += session.batches.warnings
     if session.first is not None and session.first.unfinished:
         warnings.append(
-            f"the model returned {session.first.unfinished}: its work is not done when the call returns, and is not "
-            "measured; return the finished result"
+            f"the model returned {session.first.unfinished}: its work is not finished when the call returns, so it "
+            "is not measured; return the finished result"
         )
     if (session.prepared.data_dependent or is_text) and session.case.workload.source == "noise":
         warnings.append(
@@ -58,8 +58,8 @@ def other_tf32(case: Case) -> list[str]:
         return []
     words = {True: "on", False: "off"}
     return [
-        f"the model's code switched TF32 {words[used]}, but the case says {words[asked]}; "
-        f"remove that from the model, or measure with --set tf32={str(used).lower()}"
+        f"the model's code switched TF32 {words[used]}, but the case requests TF32 {words[asked]}; "
+        f"remove the switch from the model's code, or use `tf32: {str(used).lower()}`"
     ]
 
 

@@ -94,9 +94,10 @@ class MaxResident:
             return Reading(
                 growth_bytes=peak - peak_before,
                 peak_bytes=peak,
-                caveat="lower bound: the size before the call cannot be read here, only the highest size so far",
+                caveat="lower bound: this system reports only the highest resident memory so far, not the memory "
+                "before the call",
             )
-        old = "upper bound: the process was already as large before the call, while loading or in an earlier call"
+        old = "upper bound: the process had already used this much memory earlier, while loading or in an earlier call"
         caveat = "" if peak > peak_before else old
         return Reading(growth_bytes=max(0, peak - before), peak_bytes=peak, caveat=caveat)
 
@@ -129,7 +130,7 @@ class Sampling:
             done.set()
             watcher.join()
         peak = max(highest[0], self._resident() or 0)
-        caveat = f"lower bound: the size was read every {self._interval_s:g} s"
+        caveat = f"lower bound: the resident memory was read only every {self._interval_s:g} s"
         return Reading(growth_bytes=peak - before, peak_bytes=peak, caveat=caveat)
 
 

@@ -190,7 +190,7 @@ _EXAMPLES = {
     "limits": "for example `limits: {time_s: 120, memory_gib: 8}`",
     "schedule": "for example `schedule: {wait: 10, warmup: 10, active: 20, repeat: 2}`",
     "kind": "for example `kind: A100` or `kind: {cuda: A100, cpu: laptop}`",
-    "audio": "name a sound file, `sample` or `noise`",
+    "audio": "use a sound file, `sample` or `noise`",
     "workload": "for example `workload: audio`",
     "trace": "for example `trace: true` or `trace: {steps: 3}`",
     "save_speech": "for example `save_speech: true` or `save_speech: {prefix: dev, rate: 16000}`",
@@ -208,8 +208,8 @@ _PARTS: dict[str | int, type[BaseModel]] = {
 }
 _SHARES: dict[str | int, str] = {
     "precision": "between 0 and 1",
-    "find_within": "from 0 to below 1",
-    "find_margin": "from 0 to below 1",
+    "find_within": "of at least 0 and below 1",
+    "find_margin": "of at least 0 and below 1",
 }
 _KINDS = {
     "int": "a whole number",
@@ -244,7 +244,8 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
         return (f"{key} is missing", fix)
     if kind == "extra_forbidden":
         part = _PARTS.get(path[0], Plan)
-        return (f"unknown key {path[-1]!r} in {path[0]}", nearest(str(path[-1]), _keys(part)))
+        keys = [field.alias or name for name, field in part.model_fields.items()]
+        return (f"unknown key {path[-1]!r} in {path[0]}", nearest(str(path[-1]), keys))
     if kind == "too_short":
         return (f"{path[0]} is empty", fix)
     if kind == "finite_number":
@@ -258,7 +259,7 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
     if path[0] == "rounds":
         return (f"rounds takes `auto` or a whole number from 1 on, not {value!r}", "for example `rounds: 5`")
     if path[0] in _SHARES:
-        return (f"{path[0]} takes a share {_SHARES[path[0]]}, not {value!r}", f"for example `{path[0]}: 5%`")
+        return (f"{path[0]} takes a fraction {_SHARES[path[0]]}, not {value!r}", f"for example `{path[0]}: 5%`")
     if kind == "less_than":
         return (f"{key} must be less than {context['lt']:g}, not {value!r}", fix)
     if kind == "greater_than_equal":
@@ -267,10 +268,6 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
     if expected:
         return (f"{key} takes {expected}, not {value!r}", fix)
     return (f"{key}: {finding['msg']}", fix)
-
-
-def _keys(part: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in part.model_fields.items()]
 
 
 def _default(key: str) -> Any:

@@ -34,7 +34,7 @@ _Item = TypeVar("_Item")
 _LEAST_ROOM = 64 * 1024
 """Bytes. With less free space than this the disk counts as full."""
 _LARGEST_PLANNED = 64 * 2**20
-_NAME_A_RUN = "name a directory that `speechmeter run` wrote"
+_NAME_A_RUN = "use a directory that `speechmeter run` wrote"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,4 +315,8 @@ def _replace_whole(path: Path, text: str) -> None:
 
 
 def _is_link(path: Path) -> RunDirError:
-    return RunDirError("this is a link, which may lead out of the run", where=str(path), fix="replace it by the file")
+    return RunDirError(
+        "this is a symbolic link, which may point outside the run directory",
+        where=str(path),
+        fix="replace it with the file itself",
+    )

@@ -89,7 +89,8 @@ class OnnxSubject:
         takes, asked = _FLOATS[inputs.sound.type], case.axes.dtype
         if takes != asked:
             raise SubjectError(
-                f"the graph takes {takes}, not {asked}", fix=f"use `dtype: {takes}` or export the graph in {asked}"
+                f"the graph's input is {takes}, but the case uses {asked}",
+                fix=f"use `dtype: {takes}` or export the graph in {asked}",
             )
         modules = {"model": weights}
         name = "features" if inputs.is_features else "copy"
@@ -129,7 +130,7 @@ def weights_only(path: Path) -> Any:
     except Exception as error:  # protobuf's own error class differs between its implementations
         raise _unreadable(path, error) from error
     if not model.graph.node:
-        raise SubjectError(f"{str(path)!r} contains no ONNX graph", fix="name a .onnx file")
+        raise SubjectError(f"{str(path)!r} contains no ONNX graph", fix="use a .onnx file")
     for tensor in model.graph.initializer:
         for field in _DATA:
             tensor.ClearField(field)
@@ -138,7 +139,7 @@ def weights_only(path: Path) -> Any:
 
 def _unreadable(path: Path, error: Exception) -> SubjectError:
     reason = " ".join(str(error).split())[:200]
-    return SubjectError(f"{str(path)!r} cannot be loaded: {reason}", fix="name a .onnx file that onnxruntime can run")
+    return SubjectError(f"{str(path)!r} cannot be loaded: {reason}", fix="use a .onnx file that onnxruntime can run")
 
 
 def _session(case: Case, device: str, path: Path) -> Any:
@@ -187,7 +188,9 @@ def map_inputs(inputs: Sequence[Any], layout: str | None = None) -> Inputs:
 def _layout(sound: Any, asked: str | None) -> str:
     if len(sound.shape) == 2:
         if asked:
-            raise SubjectError(f"{_described([sound])} takes samples and has no layout", fix="remove `layout`")
+            raise SubjectError(
+                f"{_described([sound])} takes samples, so `layout` does not apply", fix="remove `layout`"
+            )
         return ""
     middle, last = sound.shape[1:]
     fits = {"frames-bands": last == BANDS, "bands-frames": middle == BANDS, "channel-samples": middle == 1}

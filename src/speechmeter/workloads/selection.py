@@ -176,7 +176,7 @@ def ids_of(manifest: Path) -> frozenset[str]:
     """The ids of all items of a list. Raises InputError where it cannot be read, or has none."""
     found = frozenset(item.id for item in formats.read(manifest) if isinstance(item, Utterance))
     if not found:
-        raise InputError(f"{str(manifest)!r} lists no items", key="data", fix="name a list of utterances")
+        raise InputError(f"{str(manifest)!r} lists no items", key="data", fix="use a list of utterances")
     return found
 
 
@@ -212,12 +212,12 @@ def _none_usable(choice: Choice, refused: Refusals) -> InputError:
         fix = None if left_out.kinds else "correct the list or the files"
     elif choice.ids is not None:
         what = f"{path!r} has none of the {len(choice.ids)} ids of the reference set"
-        fix = "name a reference set whose ids are those of this list"
+        fix = "use a reference set with ids of this list"
     elif choice.manifest.is_dir():
         what = f"{path!r} holds no sound file; it holds {contents(choice.manifest)}"
-        fix = "name a folder with sound in it"
+        fix = "use a folder with sound in it"
     else:
-        what, fix = f"{path!r} has no item that can be used: it lists nothing", "correct the list"
+        what, fix = f"{path!r} has no items", "correct the list"
     return InputError(what, key=choice.key, fix=fix)
 
 
@@ -270,9 +270,9 @@ def select(choice: Choice, *, watch: Watch = lambda done, of: None, keep: Keep =
             features = data.ndim == 2
             if usable and usable[0].features is not features:
                 raise UnusableError(
-                    "holds features, and the first item holds sound"
+                    "contains features, but the first item contains sound"
                     if features
-                    else "holds sound, and the first item holds features"
+                    else "contains sound, but the first item contains features"
                 )
             file = sound.file_facts(utterance, choice.taste, data)
             usable.append(Usable(utterance=utterance, length=len(data), features=features, file=file))

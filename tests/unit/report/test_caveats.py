@@ -67,7 +67,7 @@ def test_notes_of_some_models_name_them_and_those_of_most_cases_come_first():
         told("c", "8-bit", seconds=1.0),
     ]
     assert study_notes(records) == ["a, b: random weights", "b, c: 8-bit", "a: rare"]
-    assert study_notes(records, most=1) == ["a, b: random weights", "and 2 more notes, in the records"]
+    assert study_notes(records, most=1) == ["a, b: random weights", "and 2 more notes in the records"]
     assert study_notes(records[:2]) == ["random weights", "rare"]
 
 
@@ -83,7 +83,7 @@ def test_notes_on_intervals_are_kept_where_there_are_some():
     )
     assert "±: half of the 95 % interval over rounds." in quality.notes
     assert not [note for note in once.notes if note.startswith("±")]
-    assert any(note.startswith("[…] of WER: 95 % interval by ") for note in once.notes)
+    assert any(note.startswith("[…] of WER: 95 % interval, by ") for note in once.notes)
     assert not any(
         "±" in note
         for table in choose.tables(report_runs.once(report_runs.systems()), "utterances")

@@ -55,51 +55,31 @@ _TRANSLATOR = StandIn(
     options={
         "head": "mt",
         "config": {
-            "d_model": 512,
-            "encoder_layers": 6,
-            "decoder_layers": 6,
-            "encoder_attention_heads": 8,
-            "decoder_attention_heads": 8,
-            "encoder_ffn_dim": 2048,
-            "decoder_ffn_dim": 2048,
+            "d_model": 512, "encoder_layers": 6, "decoder_layers": 6, "encoder_attention_heads": 8,
+            "decoder_attention_heads": 8, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048,
         },
     },
-)
+)  # fmt: skip
 _SPECTROGRAM = {
-    "hidden_size": 512,
-    "encoder_ffn_dim": 2048,
-    "decoder_layers": 6,
-    "decoder_attention_heads": 4,
-    "decoder_ffn_dim": 2048,
-    "speech_decoder_postnet_units": 512,
-}
+    "hidden_size": 512, "encoder_ffn_dim": 2048, "decoder_layers": 6, "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 2048, "speech_decoder_postnet_units": 512,
+}  # fmt: skip
 _SYNTHESISER = StandIn(
-    role="tts",
-    load="transformers:speecht5",
-    like="tts_transformer",
-    fed="text",
-    speaks=True,
-    threshold=True,
+    role="tts", load="transformers:speecht5", like="tts_transformer", fed="text", speaks=True, threshold=True,
     vocabulary=81,
     options={
-        "head": "tts",
-        "vocoder": "random",
+        "head": "tts", "vocoder": "random",
         "config": {**_SPECTROGRAM, "encoder_layers": 6, "encoder_attention_heads": 4},
     },
-)
+)  # fmt: skip
 _CONVERTER = StandIn(
-    role="s2s",
-    load="transformers:speecht5",
-    like="s2spect_transformer",
-    fed="sound",
-    speaks=True,
-    threshold=True,
+    role="s2s", load="transformers:speecht5", like="s2spect_transformer", fed="sound", speaks=True, threshold=True,
     options={
-        "head": "s2st",
-        "vocoder": "random",
+        "head": "s2st", "vocoder": "random",
         "config": {**_SPECTROGRAM, "encoder_layers": 12, "encoder_attention_heads": 8},
     },
-)
+)  # fmt: skip
+_VOCODER = StandIn(role="vocoder", load="transformers:seamless_m4t", like="code_hifigan", fed="text", speaks=True)
 _TASKS = {
     "speech_to_text": _RECOGNISER,
     "translation": _TRANSLATOR,
@@ -113,37 +93,18 @@ TASKS = tuple(_TASKS)
 def stand_in(stage: Mapping[str, Any]) -> StandIn | None:
     """The model for a stage's task, or for its vocoder where it has no task; None when there is none of its kind."""
     task = stage.get("task")
-    if task is None:
-        return _vocoder(stage)
+    units = stage.get("target_code_size", _UNITS)
+    if task is None:  # units to sound: the generator and duration predictor of the code HiFi-GAN
+        config = {"unit_hifi_gan_vocab_size": units + _SPECIAL, "unit_embed_dim": 128}
+        return replace(_VOCODER, vocabulary=units + _SPECIAL, options={"head": "vocoder", "config": config})
     if task == "speech_to_speech" and stage.get("target_is_code"):
-        return _to_units(stage)
+        # speech to discrete units: the recogniser's shape with units for words
+        config = {"vocab_size": units + _SPECIAL, "decoder_attention_heads": 8, **_sizes(stage)}
+        return replace(_RECOGNISER, role="s2u", like="s2ut_transformer_fisher", options={"config": config})
     found = _TASKS.get(str(task))
     if found is _RECOGNISER and (sizes := _sizes(stage)):
         return replace(found, options={"config": sizes})
     return found
-
-
-def _to_units(stage: Mapping[str, Any]) -> StandIn:
-    """Speech to discrete units: the recogniser's shape with units for words."""
-    size = stage.get("target_code_size", _UNITS)
-    config = {"vocab_size": size + _SPECIAL, "decoder_attention_heads": 8, **_sizes(stage)}
-    return replace(_RECOGNISER, role="s2u", like="s2ut_transformer_fisher", options={"config": config})
-
-
-def _vocoder(stage: Mapping[str, Any]) -> StandIn:
-    """Units to sound: the generator and duration predictor of the code HiFi-GAN."""
-    size = stage.get("target_code_size", _UNITS)
-    config = {"unit_hifi_gan_vocab_size": size + _SPECIAL, "unit_embed_dim": 128}
-    options = {"head": "vocoder", "config": config}
-    return StandIn(
-        role="vocoder",
-        load="transformers:seamless_m4t",
-        like="code_hifigan",
-        fed="text",
-        speaks=True,
-        vocabulary=size + _SPECIAL,
-        options=options,
-    )
 
 
 def _sizes(stage: Mapping[str, Any]) -> dict[str, int]:
@@ -196,14 +157,20 @@ def put_models(draft: Draft, stages: Sequence[ForeignStage], name: str) -> None:
     for stage in stages:
         files = ", ".join(f"{key} {name}" for key, name in stage.files.items())
         draft.note(
-            f"{stage.key}: {stage.model.load} in the size of {stage.model.like}, random weights"
+            f"{stage.key}: {stage.model.load} with the size of {stage.model.like} and random weights"
             + (f"; it replaces {files}, which only fairseq can read" if files else ""),
             (stage.key,),
         )
     _note_lengths(draft, stages)
     _check_threshold(draft, stages)
     if len(stages) == 1:
-        _put_one(draft, stages[0], name)
+        stage = stages[0]
+        draft.put("models", [{"name": name, "load": stage.model.load, **stage.options()}])
+        draft.trace(("models", 0), (stage.key,))
+        for key, value in _generation(draft, stage).items():
+            draft.put(key, value, stage.origin(key))
+            if key in stage.merged:
+                draft.overrule(key, stage.origin(key))
         return
     entries = []
     for place, stage in enumerate(stages):
@@ -220,15 +187,6 @@ def put_models(draft: Draft, stages: Sequence[ForeignStage], name: str) -> None:
     for key in GENERATION:
         if decoders and all(key in stage.merged for stage in decoders):
             draft.overrule(key, decoders[0].origin(key))
-
-
-def _put_one(draft: Draft, stage: ForeignStage, name: str) -> None:
-    draft.put("models", [{"name": name, "load": stage.model.load, **stage.options()}])
-    draft.trace(("models", 0), (stage.key,))
-    for key, value in _generation(draft, stage).items():
-        draft.put(key, value, stage.origin(key))
-        if key in stage.merged:
-            draft.overrule(key, stage.origin(key))
 
 
 def _generation(draft: Draft, stage: ForeignStage) -> dict[str, Any]:
@@ -270,7 +228,7 @@ def _note_lengths(draft: Draft, stages: Sequence[ForeignStage]) -> None:
                 "max_len_a, max_len_b: replaced by max_new_tokens"
                 if draft.flagged(_LENGTH)
                 else "max_len_a, max_len_b: with random weights every text has the greatest length that these allow; "
-                "`max_new_tokens: 60` gives another length",
+                "set max_new_tokens for another length",
                 stage.origin(key),
             )
             return

@@ -257,11 +257,11 @@ def _empty(labels: Any) -> bool:
 def _notes(loaded: Loaded, rate: int) -> list[str]:
     notes = [f"speechbrain {version('speechbrain')}, {loaded.kind}", *loaded.notes]
     if rate != RATE:
-        notes.append(f"input converted from {RATE} to {rate} Hz outside the clock")
+        notes.append(f"input converted from {RATE} to {rate} Hz; the conversion is not timed")
     if hasattr(loaded.model, "tokenizer") and _empty(loaded.model.tokenizer):
         notes.append("no tokenizer files: output is token ids")
     if loaded.kind == "SpeakerRecognition":
-        notes.append("each item is compared with the next one in the batch: one embedding an item")
+        notes.append("each item is compared with the next one in the batch, so one embedding is computed per item")
     if loaded.kind == "SNREstimator":
-        notes.append("the sources that it rates are halves of the input, made outside the clock")
+        notes.append("the sources to rate are halves of the input; splitting it is not timed")
     return notes
