@@ -57,7 +57,11 @@ def subsets(
         check_format(named)
         for path in (named, *companions(named)):
             check_free(path, force=force, makes_folder=True)
-    ids = None if ref_dataset is None else selection.ids_of(ref_dataset)
+    try:
+        ids = None if ref_dataset is None else selection.ids_of(ref_dataset)
+    except InputError as error:
+        error.key = "ref_dataset"
+        raise
     taste = Taste(longest_s=longest_s, channel=number)
     choices = [
         Choice(manifest=source, format=format, root=root, count=count, how=how, ids=ids, seed=seed, taste=taste)

@@ -27,6 +27,7 @@ def as_typed(app: typer.Typer, argv: Sequence[str], where: str | None = None, ow
         command = getattr(command, "commands", {}).get(word, command)
     flags = {str(option.name).rstrip("_"): option for option in command.params if option.param_type_name == "option"}
     flags |= {"models": flags["model"]} if "model" in flags else {}
+    takes_source = any(argument.name == "source" for argument in command.params)
     in_file = where is not None and _LINE_OF_FILE.search(where) is not None
 
     def spell(key: str, value: str) -> str:
@@ -35,6 +36,8 @@ def as_typed(app: typer.Typer, argv: Sequence[str], where: str | None = None, ow
             return as_plan(key, value)
         if key in flags and not (of_plan and value.startswith("{")):  # a flag takes no mapping
             return _flag(flags[key], value)
+        if key == "data" and takes_source:
+            return "SOURCE"
         if of_plan:
             return f"--set {shlex.quote(f'{key}={value}')}" if value else f"--set {key}"
         return as_plan(key, value)

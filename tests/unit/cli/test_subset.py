@@ -66,6 +66,13 @@ def test_a_reference_set_of_other_ids_is_refused(command, folder):
     assert not (folder / "none.npy").exists()
 
 
+@pytest.mark.parametrize("words", [("data", "subset"), ("shapes",)])
+def test_an_absent_list_is_named_as_the_argument_that_it_is(command, words):
+    done = command(*words, "absent.tsv")
+    assert done.code == 2
+    assert "SOURCE: 'absent.tsv' does not exist" in done.err
+
+
 @pytest.mark.parametrize(
     ("flags", "what"),
     [
@@ -75,7 +82,7 @@ def test_a_reference_set_of_other_ids_is_refused(command, folder):
             ("--pick", "most", "--count", "2"),
             "--pick: unknown choice 'most'; choose from: first, random, ",
         ),
-        (("--ref-dataset", "absent.npy"), "'absent.npy' does not exist"),
+        (("--ref-dataset", "absent.npy"), "--ref-dataset: 'absent.npy' does not exist"),
     ],
 )
 def test_what_cannot_be_chosen_is_one_line(command, folder, flags, what):
