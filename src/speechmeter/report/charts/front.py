@@ -79,9 +79,15 @@ def _rows(
 
 
 def _figure(rows: Rows, score: Metric, cost: Metric, *, unjudged: bool) -> Figure:
+    # which of the two intervals there are
+    parts = [
+        "over utterances for the score" if any(row["low"] is not None for row in rows) else "",
+        "over rounds for the cost" if any(row["cost_low"] is not None for row in rows) else "",
+    ]
+    drawn_ones = ", ".join(filter(None, parts))
     return Figure(
         title=f"{score.title} against {cost.title}",
-        caption=" ".join(filter(None, [_intervals_drawn(rows), _JUDGED]))
+        caption=" ".join(filter(None, [sentence(f"95 % intervals {drawn_ones}") if drawn_ones else "", _JUDGED]))
         + (f" There are over {MOST_SYSTEMS} systems: they are drawn, but not compared." if unjudged else ""),
         spec=drawn(_chart(rows, score, cost), rows, _HEIGHT),
         columns=tuple(_fields(score, cost).items()),
@@ -93,16 +99,6 @@ def _fields(score: Metric, cost: Metric) -> dict[str, str]:
     """What a reader sees of a row, with headings."""
     titles = {"text": score.title, "cost_text": cost.title}
     return {"label": "system", **titles, "standing": "front", "against": "against"}
-
-
-def _intervals_drawn(rows: Rows) -> str:
-    """Which of the two intervals there are."""
-    parts = [
-        "over utterances for the score" if any(row["low"] is not None for row in rows) else "",
-        "over rounds for the cost" if any(row["cost_low"] is not None for row in rows) else "",
-    ]
-    drawn_ones = ", ".join(filter(None, parts))
-    return sentence(f"95 % intervals {drawn_ones}") if drawn_ones else ""
 
 
 def _chart(rows: Rows, score: Metric, cost: Metric) -> Any:
