@@ -22,6 +22,26 @@ from speechmeter.subjects.torchaudio_stand_in import torchaudio_or_stand_in
 _DROPPED_BY_NUMPY = {"row_stack": "vstack", "in1d": "isin", "trapz": "trapezoid"}
 
 
+def torchaudio() -> Exact:
+    """`torchaudio.functional.rnnt_loss` with its own log-softmax."""
+    return _padded(partial(import_module("torchaudio.functional").rnnt_loss, blank=BLANK, reduction="none"))
+
+
+def warp_transducer() -> Exact:
+    """`warprnnt_pytorch.rnnt_loss`, which makes log-probs itself where it needs them."""
+    return _padded(partial(import_module("warprnnt_pytorch").rnnt_loss, blank=BLANK, reduction="none"))
+
+
+def warprnnt_numba() -> Exact:
+    """`warprnnt_numba.RNNTLossNumba`; it takes logits on the CPU too."""
+    return _numba_loss("warprnnt_numba")
+
+
+def nemo() -> Exact:
+    """NeMo's `RNNTLossNumba`: the kernels that warprnnt_numba was taken from."""
+    return _numba_loss("nemo.collections.asr.parts.numba.rnnt_loss")
+
+
 def _numba_loss(module: str) -> Exact:
     """Without fastemit, which would scale the loss, and without clamping."""
     restore_numpy_names()
@@ -35,20 +55,6 @@ def _padded(rnnt_loss: Callable[..., Any]) -> Exact:
         return rnnt_loss(logits.contiguous(), *labels.arguments)
 
     return loss
-
-
-def _plain_loss(module: str) -> Exact:
-    return _padded(partial(import_module(module).rnnt_loss, blank=BLANK, reduction="none"))
-
-
-torchaudio = partial(_plain_loss, "torchaudio.functional")
-"""With its own log-softmax."""
-warp_transducer = partial(_plain_loss, "warprnnt_pytorch")
-"""It makes log-probs itself where it needs them."""
-warprnnt_numba = partial(_numba_loss, "warprnnt_numba")
-"""It takes logits on the CPU too."""
-nemo = partial(_numba_loss, "nemo.collections.asr.parts.numba.rnnt_loss")
-"""The kernels that warprnnt_numba was taken from."""
 
 
 def speechbrain() -> Exact:
@@ -111,6 +117,26 @@ def warp_rnnt() -> Exact:
     return loss
 
 
+def k2() -> Exact:
+    """`k2.rnnt_loss`."""
+    return _k2_exact("k2")
+
+
+def fast_rnnt() -> Exact:
+    """`fast_rnnt.rnnt_loss`; the package shares its interface with k2."""
+    return _k2_exact("fast_rnnt")
+
+
+def k2_pruned() -> Pruned:
+    """From `k2.rnnt_loss_smoothed` to `k2.rnnt_loss_pruned`."""
+    return _k2_pruned("k2")
+
+
+def fast_rnnt_pruned() -> Pruned:
+    """From `fast_rnnt.rnnt_loss_smoothed` to `fast_rnnt.rnnt_loss_pruned`."""
+    return _k2_pruned("fast_rnnt")
+
+
 def _k2_exact(package: str) -> Exact:
     rnnt_loss = import_module(package).rnnt_loss
 
@@ -167,8 +193,3 @@ def _boundary(labels: Labels) -> torch.Tensor:
     """[0, 0, labels, frames] of each utterance; without it both libraries take padding for speech."""
     first = torch.zeros_like(labels.labels)
     return torch.stack([first, first, labels.labels, labels.frames], dim=1)
-
-
-k2, k2_pruned = partial(_k2_exact, "k2"), partial(_k2_pruned, "k2")
-fast_rnnt, fast_rnnt_pruned = partial(_k2_exact, "fast_rnnt"), partial(_k2_pruned, "fast_rnnt")
-"""fast_rnnt shares its interface with k2."""
