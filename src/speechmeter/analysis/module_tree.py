@@ -7,18 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from speechmeter.analysis.modules import LABELS, class_of, rows_of, time_metric
-from speechmeter.core.scope import (
-    CLASS,
-    LABEL,
-    MODULE,
-    OTHER_MODULES,
-    OUTSIDE,
-    ROW,
-    STAGE,
-    UNATTRIBUTED,
-    WITHIN,
-    Scope,
-)
+from speechmeter.core.scope import CLASS, LABEL, MODULE, OTHER_MODULES, OUTSIDE, ROW, STAGE, UNATTRIBUTED, WITHIN, Scope
 from speechmeter.core.types import Measurement, Record
 
 

@@ -17,15 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.core.device import Device
-from speechmeter.core.machine import (
-    allocator,
-    available_cores,
-    cpu_model,
-    host_name,
-    kib_field,
-    proc_fields,
-    read_text,
-)
+from speechmeter.core.machine import allocator, available_cores, cpu_model, host_name, kib_field, proc_fields, read_text
 from speechmeter.core.types import VARIANT, Case, Environment
 
 _PACKAGES = (
