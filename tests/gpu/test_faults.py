@@ -42,10 +42,10 @@ def asserts_later():
 def run(cli, workshop):
     (workshop / "cuda_faults.py").write_text(MODELS)
 
-    def call(*names, launcher="subprocess"):
+    def call(*names, launcher="subprocess"):  # inline loses the GPU of its process: not that of the tests
         models = [word for name in names for word in ("--model", f"python:cuda_faults.py:{name}")]
         done = cli("run", *models, "--device", "cuda", "--seconds", "1", "--quick", "--meters", "latency", "-o", "run",
-                   "--launcher", launcher)  # fmt: skip
+                   "--launcher", launcher, fresh=launcher == "inline")  # fmt: skip
         lines = [json.loads(line) for line in (workshop / "run/records.jsonl").read_text().splitlines()]
         return done, {line["case"]["subject"]["name"].partition(":")[2]: line for line in lines}
 

@@ -44,12 +44,12 @@ BAD = {
         ["run", "--model", "python:fakes.py:nothing", "--audio", "no.wav"],
         "--audio: 'no.wav' does not exist",
     ),
-    "resume what": (["run", "--resume"], "--resume: the run to continue is not named"),
+    "resume what": (["run", "--resume"], "--resume: the run directory to continue is missing"),
     "resume a typo": (["run", "--resume", "-o", "absent"], "absent: there is no such directory"),
     "retry what": (["run", "--model", "python:fakes.py:nothing", "--retry-failed"], "--retry-failed"),
     "inline cores": (
         ["run", "--model", "python:fakes.py:nothing", "--launcher", "inline", "--cores", "1"],
-        "--cores: the launcher inline measures in this process",
+        "--cores: --launcher inline measures in this process",
     ),
     "no such launcher": (["run", "--model", "python:fakes.py:nothing", "--launcher", "kubernetes"], "--launcher"),
     "show nothing": (["show", "absent"], "absent: there is no such directory"),
@@ -83,7 +83,7 @@ def test_dry_run_lists_cases_skipped_cells_and_time(cli, workshop):
     (workshop / "plan.yaml").write_text(PLAN)
     done = cli("run", "plan.yaml", "--trust", "--dry-run")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("left out: outside the triangle") == 5
+    assert done.stdout.count("left out: excluded by triangle") == 5
     assert done.stdout.count("· 5 rounds (up to 20)") == 10
     assert "10 cases, 5 skipped, 0 unavailable; 50 measurements, between" in done.stdout
     assert not (workshop / "runs").exists()

@@ -64,7 +64,7 @@ def test_a_dataset_with_broken_items_is_measured_without_them(cli, workshop):
 
 def test_nothing_is_written_for_data_of_which_nothing_can_be_used(cli, workshop):
     write = pickled(workshop / "set.npy", b"cposix\nsystem\n(S'touch ran'\ntR.")
-    for manifest, what in ((write.name, "it asks for posix.system"), ("absent.tsv", "does not exist")):
+    for manifest, what in ((write.name, "it uses posix.system"), ("absent.tsv", "does not exist")):
         done = cli("run", "--model", "python:fakes.py:nothing", "--data", manifest, "-o", "out")
         assert done.returncode == 2
         assert what in done.stderr

@@ -40,7 +40,7 @@ def test_a_recipe_with_a_local_model_lists_its_cases(cli, workshop, profile):
     done = cli("run", "profile.yaml", "--trust", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("tiny · cpu") == 15
-    assert done.stdout.count("left out: outside the triangle") == 5
+    assert done.stdout.count("left out: excluded by triangle") == 5
     assert "profile.yaml:10: 'seed' has no equivalent" in done.stderr
     assert not (workshop / "pwned").exists()
 
@@ -66,5 +66,5 @@ def test_a_stage_that_stands_twice_stops_the_command(cli, workshop):
     assert done.returncode == 2
     assert done.stderr.strip() == (
         "speechmeter: three.yaml:4: stage2 appears twice, on lines 3 and 4: the first would be ignored; "
-        "name the one on line 4 stage3"
+        "rename the one on line 4 to stage3"
     )

@@ -75,7 +75,7 @@ def test_a_list_becomes_a_shape_file_and_what_is_left_out_is_said(cli, workshop)
         ((), "one source is needed; give a list, a folder or a shape file, or --generate"),
         (("fakes.py", "--generate", "3"), "one source is needed"),
         (("--generate", "3", "--frames", "mel"), "--frames: unknown kind of frames 'mel'; choose from: raw"),
-        (("--generate", "3", "-o", "a.txt"), "end it with .pt or .tsv"),
+        (("--generate", "3", "-o", "a.txt"), "use the suffix .pt or .tsv"),
         (("absent.pt",), "there is no file 'absent.pt'"),
         (("absent.jsonl",), "does not exist"),
     ],

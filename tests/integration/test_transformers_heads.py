@@ -112,7 +112,7 @@ def test_heads_that_read(run, workshop):
     assert frames["speecht5"] == pytest.approx(2 * 12 * 4 * 256 / 16_000)
     assert frames["vits"] == pytest.approx(2 * 12 * 4 * 16 / 16_000)
     assert frames["fastspeech2_conformer_with_hifigan"] == pytest.approx(2 * 12 * 6 * 16 / 22_050)
-    assert "speech length pinned to 4 frames a source symbol" in notes(found["speecht5-natural"][0])
+    assert "speech length pinned to 4 frames per source symbol" in notes(found["speecht5-natural"][0])
     assert len(sounds(workshop)) == 6 * 2 * 2
 
 

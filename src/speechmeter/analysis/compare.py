@@ -167,7 +167,7 @@ def _by_rounds(
     ]
     base_logs, new_logs = (_logs(metric, values) for values in figures)
     if base_logs is None or new_logs is None:
-        return replace(blank, ratio=None, reason="a round with a figure of 0 or less has no ratio")
+        return replace(blank, ratio=None, reason="the figure of a round is 0 or negative, so there is no ratio")
     # the rounds of each first stage, from which the number of all rounds was chosen
     pilots = [next((r.pilot.rounds for r in side if r.pilot is not None), None) for side in (base, new)]
     if is_paired:
@@ -199,7 +199,7 @@ def judged(case: Case, metric: Metric, logs: Difference, min_effect: float, *, i
     else:
         more = _rounds_to_settle(logs, edge)
         words = "1 more round" if more == 1 else f"{more} more rounds"
-        reason = f"about {words} would settle it" if more else f"over {_MOST_ROUNDS} rounds would be needed"
+        reason = f"about {words} needed to decide" if more else f"over {_MOST_ROUNDS} rounds needed to decide"
     worse = 1.0 if is_worse(metric, 1.0) else -1.0
     return Verdict(
         case=case, metric=metric, word=word, base=None, new=None,
@@ -293,7 +293,7 @@ def _by_utterance(blank: Verdict, old: Estimate, fresh: Estimate, found: quality
         return max(0.0, 1 + difference / old.value) if old.value else None
 
     tails = quality.tails(change)
-    reason = "more utterances would settle it" if word == "CANNOT TELL" else ""
+    reason = "more utterances are needed to decide" if word == "CANNOT TELL" else ""
     return replace(
         blank, word=word, regression=word == _worse(metric), rounds=0, paired=True,
         ratio=ratio(change.value), low=ratio(change.low), high=ratio(change.high),

@@ -76,7 +76,7 @@ def why_absent(record: Record, metric: Metric, scope: str = "total") -> str | No
             return measurement.unavailable
     if metrics.AUDIO_SECONDS in sources and record.find(metrics.AUDIO_SECONDS.id) is None:
         was_fed = record.status == "ok" or record.find(metrics.ITEMS.id) is not None
-        return "the workload is not audio" if was_fed else None
+        return "the input is not audio" if was_fed else None
     return _why_no_memory(record, scope) if metric == metrics.MEMORY_NEEDED else None
 
 

@@ -144,7 +144,7 @@ def _corrected(verdict: Verdict, steadied: Difference | None, worse: float, bett
     holds = beyond and (worse if is_worse(verdict.metric, steadied.mean) else better) < LEVEL
     if holds:
         word = word_of_change(verdict.metric, steadied.mean)
-        note = "" if verdict.word == word else "by the spread of all cells"
+        note = "" if verdict.word == word else "decided with the spread over all cells"
         return replace(
             verdict, word=word, regression=is_worse(verdict.metric, steadied.mean), shown=shown,
             reason=note or verdict.reason, rounds_to_settle=None,

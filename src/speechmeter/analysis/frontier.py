@@ -200,9 +200,9 @@ def _edge(groups: Sequence[Group]) -> Edge:
     if other is not None:
         stop = f"{ended}: {next((r.reason for r in by_size[other] if r.status not in ('ok', 'oom')), '')}"
     elif fails is None:
-        stop = "nothing ran out of memory: the largest that was tried fits"
+        stop = "nothing ran out of memory, so the largest size that fits may be above the largest tested one"
     elif fits is None:
-        stop = f"nothing that was tried fits: {by_size[fails][-1].reason}"
+        stop = f"even the smallest tested size does not fit: {by_size[fails][-1].reason}"
     return Edge(
         target=target,
         case=case,

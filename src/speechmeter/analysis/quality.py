@@ -82,7 +82,10 @@ def paired_difference(first: Sequence[Record], second: Sequence[Record], metric:
     if rows[0] == rows[1]:
         return Difference(estimate=made, order="same")
     if low is None or high is None:
-        reason = f"an interval needs {scores.least_units(metric.id)} utterances, {len(shared)} are here"
+        reason = (
+            f"an interval needs at least {scores.least_units(metric.id)} utterances in common, "
+            f"but there are {len(shared)}"
+        )
         return Difference(estimate=made, order="not resolvable", reason=reason)
     return Difference(estimate=made, order=_order(low, high, 0.0, 0.0, metric))
 
@@ -122,7 +125,7 @@ def _unresolved(one: System, other: System, score: Metric) -> list[str]:
     found = []
     paired = paired_difference(one.records, other.records, score)
     if paired.estimate is not None and paired.order == "not resolvable":
-        found.append(paired.reason or f"the interval of the difference in {score.title} holds 0")
+        found.append(paired.reason or f"the interval of the difference in {score.title} contains 0")
     elif paired.estimate is None and order_of(one.score, other.score) == "not resolvable":
         found.append(_why_unclear(one.score, other.score))
     if order_of(one.cost, other.cost) == "not resolvable":

@@ -71,10 +71,11 @@ def speakers_of(records: Sequence[Record]) -> tuple[str, ...]:
 
 IntervalKind = Literal["bootstrap", "bootstrap-t", "betting", "exact"]
 KINDS: dict[IntervalKind, str] = {
-    "bootstrap": f"by resampling utterances, from {LEAST} of them on",
-    "bootstrap-t": "by bootstrap-t over {units}, with one more that is all wrong above; error rates capped at 100 %",
-    "betting": "by betting on {units}, for few in error; error rates capped at 100 %",
-    "exact": "exact for a share of utterances",
+    "bootstrap": f"by bootstrap over utterances; it needs at least {LEAST} utterances",
+    "bootstrap-t": "by bootstrap-t over {units}; the upper bound assumes one more with every word wrong. Error rates "
+    "are capped at 100 %",
+    "betting": "by the betting method over {units}, because few have errors. Error rates are capped at 100 %",
+    "exact": "by an exact method for a proportion of utterances",
 }
 """How the interval of a score is made, in words."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,9 +166,9 @@ def _lost(groups: Iterable[tuple[Record, ...]], thresholds: Mapping[str, float])
 def _unpaired_notes(earlier: EarlierRuns, new: Selection) -> list[str]:
     """What an unpaired comparison cannot see, and the commands for a paired one."""
     if earlier.words:
-        what = f"the spread between runs is taken from {earlier.words}"
+        what = f"the spread between runs is estimated from {earlier.words}"
     else:
-        what = f"a difference of up to {ALLOWANCE:.0%} may come from that, and is not called a change"
+        what = f"this alone can cause a difference of up to {ALLOWANCE:.0%}, which is not reported as a change"
     stored = RunDir(new.path).plan_path
     plan = shlex.quote(str(stored)) if stored.is_file() else "PLAN.yaml"
     measure = command_line("run", plan, baseline_python="OLD/bin/python", output="RUN")
@@ -206,9 +207,9 @@ def share(value: Any, *, key: str | None = None, where: str | None = None) -> fl
     except ValueError:
         number = -1.0
     if not 0 < number < float("inf"):
-        raise InputError(f"{value!r} is not a share above 0", key=key, where=where, fix="for example 5%")
+        raise InputError(f"{value!r} is not a percentage above 0", key=key, where=where, fix="for example 5%")
     if number >= 1 and not text.endswith("%"):
-        raise InputError(f"{text} would mean {number * 100:g} %", key=key, where=where, fix=f"write {text}%")
+        raise InputError(f"{text} means {number * 100:g} %", key=key, where=where, fix=f"write {text}%")
     return number
 
 
@@ -245,9 +246,13 @@ def _matched(
 ) -> tuple[list[tuple[Rounds, Rounds]], list[Rounds], list[Rounds]]:
     """Pairs of cases of the same cell, the most alike first; then what only NEW has, and what only BASE has."""
     left, right = list(base.groups), list(new.groups)
-    found: dict[str, tuple[Record, ...]] = {}
+    found: dict[str, Rounds] = {}
     for alike in _ALIKE:
-        olds, news = (_by_key(side, ignored, alike) for side in (left, right))
+        olds: defaultdict[str, list[Rounds]] = defaultdict(list)
+        news: defaultdict[str, list[Rounds]] = defaultdict(list)
+        for groups, by_key in ((left, olds), (right, news)):
+            for group in groups:
+                by_key[_key(group[0].case, ignored, alike)].append(group)
         for key in olds.keys() & news.keys():
             if len(olds[key]) == len(news[key]) == 1:
                 found[news[key][0][0].case.id] = olds[key][0]
@@ -256,15 +261,6 @@ def _matched(
         right = [group for group in right if group[0].case.id not in found]
     pairs = [(found[group[0].case.id], group) for group in new.groups if group[0].case.id in found]
     return pairs, right, left
-
-
-def _by_key(
-    groups: Iterable[tuple[Record, ...]], ignored: set[str], alike: tuple[str, ...]
-) -> dict[str, list[tuple[Record, ...]]]:
-    found: dict[str, list[tuple[Record, ...]]] = {}
-    for group in groups:
-        found.setdefault(_key(group[0].case, ignored, alike), []).append(group)
-    return found
 
 
 def _key(case: Case, ignored: set[str], alike: tuple[str, ...]) -> str:

@@ -49,7 +49,7 @@ def subsets(
         raise InputError(f"{pick} needs a number of items", key="pick", fix="add it, for example `count: 500`")
     number = int(channel) if channel.isdecimal() else channel
     if isinstance(number, str) and number != MIX:
-        raise InputError(f"must be mix or a number counted from 0, not {channel!r}", key="channel")
+        raise InputError(f"must be `mix` or a channel number (the first is 0), not {channel!r}", key="channel")
     files = [output] * len(picks)
     if output is not None and len(picks) > 1:  # `set.npy` becomes `set-shortest.npy`, and so on
         files = [output.with_name(f"{output.stem}-{how}{output.suffix}") for how in picks]

@@ -38,12 +38,8 @@ class EarlierRuns:
 
     def spread(self, base: Sequence[Record], metric: Metric, scope: str) -> Between:
         """The variance of what two runs of this case differ by, beyond what their rounds show; None if unknown."""
-        same = [
-            figure
-            for group in self._read().get(_key(base[0].case), [])
-            if group[0].host == base[0].host and (figure := estimate(group, metric, scope)) is not None
-        ]
-        figures = [figure for figure in same if figure.value > 0]
+        same = [group for group in self._read().get(_key(base[0].case), []) if group[0].host == base[0].host]
+        figures = [figure for group in same if (figure := estimate(group, metric, scope)) and figure.value > 0]
         found = between_runs(figures)
         if found.spread is not None:
             self._used = max(self._used, len(figures))
@@ -62,7 +58,10 @@ class EarlierRuns:
                 except (SpeechmeterError, OSError):
                     continue
                 for group in groups.values():
-                    contents = {_content(record) for record in group}
+                    contents = {  # what a copy of a record has in common with it
+                        (one.case.id, one.round, one.started, one.wall_s, tuple(m.values for m in one.measurements))
+                        for one in group
+                    }
                     if contents <= seen:
                         continue
                     seen |= contents
@@ -83,8 +82,3 @@ class EarlierRuns:
 def _key(case: Case) -> str:
     """The id of the case whatever order its meters are named in: they are measured in the same order."""
     return replace(case, meters=tuple(sorted(case.meters))).id
-
-
-def _content(record: Record) -> object:
-    """What a copy of a record has in common with it."""
-    return record.case.id, record.round, record.started, record.wall_s, tuple(m.values for m in record.measurements)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from speechmeter.analysis.history import Failure, Point, Series, history_exit, m
 from speechmeter.analysis.metric_names import metric_named
 from speechmeter.analysis.selecting import fits, nothing_fits, parse
 from speechmeter.core.errors import InputError, SpeechmeterError
-from speechmeter.core.metrics import Metric
 from speechmeter.core.types import FAILED, Case, Record
 from speechmeter.report.numbers import counted
 from speechmeter.store.run_dir import RunDir, is_run
@@ -45,6 +44,7 @@ class _Group:
     """The rounds of one case on one machine in one run, failed ones too."""
 
     run: str
+    machine: _Machine
     records: tuple[Record, ...]
     facts: Mapping[str, Any]
 
@@ -55,14 +55,6 @@ class _Group:
     @property
     def case(self) -> Case:
         return self.records[0].case
-
-    @property
-    def host(self) -> str:
-        return self.records[0].host
-
-    @property
-    def machine(self) -> _Machine:
-        return machine_of(self.facts, self.host)
 
     @property
     def failure(self) -> str:
@@ -87,7 +79,10 @@ def history(
         raise nothing_fits(text, filters, [group.records[0] for group in groups])
     newest = _newest(chosen, last)
     apart = _apart(newest)
-    names = _machine_names({machine for _, machine in apart})
+    machines = {machine for _, machine in apart}
+    hosts = Counter(machine[0] for machine in machines)
+    # machines are named by their hosts; two of one name get the rest of what is known of them added
+    names = {one: one[0] if hosts[one[0]] == 1 else " · ".join(filter(None, one)) for one in machines}
     series = [
         one
         for name, min_effect in thresholds.items()
@@ -138,8 +133,7 @@ def _read(folder: Path, watch: _Watcher) -> tuple[list[_Group], list[str]]:
 
 def _groups(run: RunDir, name: str, seen: set[tuple[Any, ...]]) -> Iterator[_Group]:
     environments = run.environments()
-    found: dict[tuple[str, _Machine], list[Record]] = {}
-    facts_of: dict[tuple[str, _Machine], Mapping[str, Any]] = {}
+    found: dict[tuple[str, _Machine], tuple[Mapping[str, Any], list[Record]]] = {}
     for record in run.records():
         mark = (record.case.id, record.round, record.host, record.environment, record.started)
         if record.status not in {"ok", *FAILED} or mark in seen:
@@ -147,10 +141,9 @@ def _groups(run: RunDir, name: str, seen: set[tuple[Any, ...]]) -> Iterator[_Gro
         seen.add(mark)
         facts = environments.get(record.environment, {}).get("facts", {})
         key = (record.case.id, machine_of(facts, record.host))
-        found.setdefault(key, []).append(record)
-        facts_of.setdefault(key, facts)
-    for key, records in found.items():
-        yield _Group(run=name, records=tuple(records), facts=facts_of[key])
+        found.setdefault(key, (facts, []))[1].append(record)
+    for (_, machine), (facts, records) in found.items():
+        yield _Group(run=name, machine=machine, records=tuple(records), facts=facts)
 
 
 def _newest(groups: Sequence[_Group], last: int | None) -> list[_Group]:
@@ -169,12 +162,12 @@ def _apart(groups: Sequence[_Group]) -> dict[tuple[str, _Machine], list[_Group]]
     A process that was killed could not report its machine: its group goes to the newest known one of that host.
     """
     ordered = sorted(groups, key=lambda group: group.started)
-    homes = {(_key(group.case), group.host): group.machine for group in ordered if group.facts}
+    homes = {(_key(group.case), group.records[0].host): group.machine for group in ordered if group.facts}
     found: dict[tuple[str, _Machine], list[_Group]] = {}
     for group in groups:
         key = _key(group.case)
         lost = group.failure and not group.facts
-        machine = homes.get((key, group.host), group.machine) if lost else group.machine
+        machine = homes.get((key, group.records[0].host), group.machine) if lost else group.machine
         found.setdefault((key, machine), []).append(group)
     return found
 
@@ -183,16 +176,16 @@ def _key(case: Case) -> str:
     return json.dumps({**case.to_json(), "meters": []}, sort_keys=True)
 
 
-def _machine_names(machines: Collection[_Machine]) -> dict[_Machine, str]:
-    """Their hosts; two machines of one name get the rest of what is known of them added."""
-    hosts = Counter(machine[0] for machine in machines)
-    return {one: one[0] if hosts[one[0]] == 1 else " · ".join(filter(None, one)) for one in machines}
-
-
 def _series(groups: Sequence[_Group], name: str, machine: str, min_effect: float, notes: list[str]) -> Iterator[Series]:
     case = groups[-1].case
     metric = metric_named(name, groups[-1].records, key="metric")
-    points = list(_points(groups, metric, notes))
+    points = []
+    for group in groups:
+        figure = estimate(group.records, metric)
+        if figure is not None and figure.value > 0:
+            points.append(Point(run=group.run, started=group.started, figure=figure, facts=group.facts))
+        elif figure is not None:
+            notes.append(f"left out: {group.run}: {metric.name} is not above 0 for {group.case.label}")
     measured = {point.run for point in points}
     failed = [group for group in groups if group.failure and group.run not in measured]
     if failed:
@@ -200,16 +193,5 @@ def _series(groups: Sequence[_Group], name: str, machine: str, min_effect: float
         runs = counted(len({group.run for group in groups}), "run")
         notes.append(f"failed: {count} of {runs} of {latest.case.label}, last {latest.run}: {latest.failure}")
     if points:
-        failures = [
-            Failure(run=group.run, started=group.started, facts=group.facts, reason=group.failure) for group in failed
-        ]
+        failures = [Failure(run=one.run, started=one.started, facts=one.facts, reason=one.failure) for one in failed]
         yield series_of(case, metric, machine, points, min_effect, failures)
-
-
-def _points(groups: Sequence[_Group], metric: Metric, notes: list[str]) -> Iterator[Point]:
-    for group in groups:
-        figure = estimate(group.records, metric)
-        if figure is not None and figure.value > 0:
-            yield Point(run=group.run, started=group.started, figure=figure, facts=group.facts)
-        elif figure is not None:
-            notes.append(f"left out: {group.run}: {metric.name} is not above 0 for {group.case.label}")

@@ -1,4 +1,4 @@
-"""Measure an object of the running program: `speechmeter.measure(model, inputs)`."""
+"""Measure an object in the calling program: `speechmeter.measure(model, inputs)`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def measure(
     unknown = set(axes) - {*_PROTOCOL, "threads"}
     if unknown:
         raise InputError(
-            f"measure has no axis {min(unknown)!r}",
+            f"`measure` has no argument or axis {min(unknown)!r}",
             fix=plugins.nearest(min(unknown), [*_PROTOCOL, "threads"]),
         )
     live = _Live(subject, inputs, audio_seconds)
@@ -100,13 +100,13 @@ def measure(
     )
 
 
-_WHY = "an object cannot be moved into a process of its own; use speechmeter.run with python:file.py:factory"
+_WHY = "`measure` cannot start a separate process for an object; use speechmeter.run with python:file.py:factory"
 
 
 class _Live:
     """Subject and workload in one: an object that is already here, and its inputs."""
 
-    summary = "an object of the running program"
+    summary = "an object in the calling program"
     axes: tuple[Axis, ...] = ()
     options: tuple[Option, ...] = ()
     runs_code = False

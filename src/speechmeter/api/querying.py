@@ -34,7 +34,7 @@ def export(runs: Sequence[str | Path], sql: str, output: str | Path, *, force: b
     path = Path(output)
     if path.suffix not in FILES:
         raise InputError(
-            f"{path.name} has no suffix that says the format", key="output", fix=f"use {' or '.join(FILES)}"
+            f"the format is unknown: {path.name} has no known suffix", key="output", fix=f"use {' or '.join(FILES)}"
         )
     check_free(path, force=force)
     with written_by_user(path):
@@ -68,17 +68,10 @@ def estimate_rows(name: str, run: RunDir) -> Iterator[dict[str, Any]]:
         labels |= {"host": group[0].host, "axes": dict(case.axes)}
         for scope, found in figures.of(group):
             yield labels | {
-                "metric": found.metric.id,
-                "unit": found.metric.unit,
-                "scope": scope,
-                "value": _finite(found.value),
-                "low": _finite(found.low),
-                "high": _finite(found.high),
-                "rounds": found.rounds,
-                "failed": found.failed,
-                "samples": found.samples_per_round,
-                "statistic": found.statistic,
-            }
+                "metric": found.metric.id, "unit": found.metric.unit, "scope": scope, "statistic": found.statistic,
+                "value": _finite(found.value), "low": _finite(found.low), "high": _finite(found.high),
+                "rounds": found.rounds, "failed": found.failed, "samples": found.samples_per_round,
+            }  # fmt: skip
 
 
 def _finite(value: float | None) -> float | None:

@@ -95,8 +95,14 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
     scores = case.protocol.quality or Quality()
     _check_input(scores.import_ or "", scores.extra)
     limits = _limits(case, base.path)
-    _check_machine(case, limits, base.path)
-    output = _free_output(how.output, case)
+    try:
+        preflight([case], limits)
+    except DeviceError as error:  # its advice to lower a limit or leave out a device fails: the record fixes both
+        fix = "run this command on a machine that has the required device and memory"
+        raise DeviceError(error.reason, where=str(base.path), fix=fix) from error
+    output = how.output or new_run(f"rerun-{case.id[:6]}")
+    if not is_free(output):
+        raise RunDirError("it already exists", where=str(output), fix="choose another `output`")
     with stops_in(output), RunWriter(output) as store:
         # the plan that is stored is only a note: the case itself is in every record
         store.begin(f"# {case.id} of {base.path.resolve().name}, measured again: {case.label}\n")
@@ -124,7 +130,13 @@ def _chosen(base: Selection, wanted: str) -> tuple[Record, ...]:
     stored = [(as_stored(group[0].case), group) for group in base.groups]
     fitting = [(case, group) for case, group in stored if wanted and case.id.startswith(wanted)]
     if not fitting:
-        _check_left_out(base.path, wanted)
+        for record in RunDir(base.path).records():  # a case that its plan left out is in the run, but not measured
+            if wanted and record.status == "skipped" and record.case.id.startswith(wanted):
+                raise InputError(
+                    f"{record.case.label} was left out of this run: {record.reason}",
+                    where=str(base.path),
+                    fix="choose a case that was measured",
+                )
         raise _name_one(f"no case of this run begins with {wanted!r}", base, [case for case, _ in stored])
     ids = {case.id for case, _ in fitting}
     if len(ids) > 1:
@@ -140,18 +152,6 @@ def _name_one(what: str, base: Selection, cases: Iterable[Case]) -> InputError:
     names = [f"{id} ({label})" for id, label in {case.id: case.label for case in cases}.items()]
     more = ", …" if len(names) > _FEW else ""
     return InputError(what, where=str(base.path), fix=f"choose one: {', '.join(names[:_FEW])}{more}")
-
-
-def _check_left_out(run: Path, wanted: str) -> None:
-    """A case that its plan left out is in the run, although it was never measured."""
-    records = RunDir(run).records()
-    for record in records:
-        if wanted and record.status == "skipped" and record.case.id.startswith(wanted):
-            raise InputError(
-                f"{record.case.label} was left out of this run: {record.reason}",
-                where=str(run),
-                fix="choose a case that was measured",
-            )
 
 
 def _check_trust(subject: Spec, run: Path, trusted: bool) -> None:
@@ -170,16 +170,9 @@ def _check_input(source: str, options: Mapping[str, Any]) -> None:
         return
     if Path(source).exists():
         raise InputError("its content changed since it was measured", where=source, fix="restore the old content")
-    raise InputError("the input is missing", where=source, fix="run the command from the folder of the first run")
-
-
-def _check_machine(case: Case, limits: Limits, run: Path) -> None:
-    """Advice to lower a limit or leave out a device does not apply: the record fixes both."""
-    try:
-        preflight([case], limits)
-    except DeviceError as error:
-        fix = "repeat this record on a machine that has what it was measured with"
-        raise DeviceError(error.reason, where=str(run), fix=fix) from error
+    raise InputError(
+        "the input is missing", where=source, fix="run the command in the folder where the original run was started"
+    )
 
 
 def _compared(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
@@ -190,7 +183,7 @@ def _compared(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
         raise InputError(f"{label} has no {lacking[0]}", key="metric", fix=_choices(group))
     found = list(asked) or [name for name in METRICS if _has(group, name)]
     if not found:
-        raise InputError(f"{label} has none of {', '.join(METRICS)}", key="metric", fix=_choices(group))
+        raise InputError(f"{label} has none of the metrics {', '.join(METRICS)}", key="metric", fix=_choices(group))
     return found
 
 
@@ -202,14 +195,6 @@ def _has(group: Sequence[Record], name: str) -> bool:
 
 def _choices(group: Sequence[Record]) -> str:
     return "choose from: " + ", ".join(sorted({m.name for m in metrics.known() if estimate(group, m) is not None}))
-
-
-def _free_output(output: Path | None, case: Case) -> Path:
-    if output is None:
-        return new_run(f"rerun-{case.id[:6]}")
-    if not is_free(output):
-        raise RunDirError("it already exists", where=str(output), fix="choose another `output`")
-    return output
 
 
 def _limits(case: Case, run: Path) -> Limits:

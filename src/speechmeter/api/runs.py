@@ -44,7 +44,6 @@ from speechmeter.store.run_dir import Planned, RunDir, RunWriter, unfinished
 
 __all__ = ["Merged", "Options", "Run", "check_study", "load", "merge", "outcome", "run", "run_study"]
 
-_BUSY_METER = "split"
 _HEADLINES = (metrics.LATENCY, metrics.FLOPS, metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CUDA_ALLOCATED)
 """The first of these that a record has is shown while a run goes on."""
 
@@ -189,7 +188,11 @@ def _run(study: Study, options: Options, machines: Machines | None, watch: Watch
         else:
             run_sweep(sweep, _executor(options, study, store), store, _refuse_same_code(store, options, watch))
         made = load(output)
-        written = [store.write_table(f"{view}.md", _as_file(made, view)) for view in study.plan.markdown]
+        busy = any("split" in record.case.meters for record in made.records)
+        written = []
+        for view in study.plan.markdown:  # real-time factors in exponents, with busy time where it was measured
+            tables = choose.tables(made.records, view, beside=view == "rtf" and busy)
+            written.append(store.write_table(f"{view}.md", text.markdown(tables, sci=view == "rtf")))
         return replace(made, written=tuple(written), is_tour=study.plan.name == TOUR)
 
 
@@ -200,12 +203,6 @@ def _executor(options: Options, study: Study, store: RunWriter) -> Executor:
     if options.launcher == "inline":
         return InlineExecutor(artifacts)
     return SubprocessExecutor(study.plan.limits.value(), artifacts, options.baseline_path)
-
-
-def _as_file(made: Run, view: str) -> str:
-    """A table as Markdown: real-time factors in exponents, with busy time of CPU and GPU where it was measured."""
-    beside = view == "rtf" and any(_BUSY_METER in record.case.meters for record in made.records)
-    return text.markdown(choose.tables(made.records, view, beside=beside), sci=view == "rtf")
 
 
 @contextmanager

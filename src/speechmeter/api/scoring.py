@@ -46,7 +46,7 @@ def score_files(paths: Sequence[Path], normaliser: str = "basic") -> ScoredFiles
         raise InputError(lacking)
     repeated = next((path for index, path in enumerate(paths) if path in paths[:index]), None)
     if repeated is not None:
-        raise InputError("this file is named twice", where=str(repeated), fix="name each file once")
+        raise InputError("this file is given twice", where=str(repeated), fix="name each file once")
     names = [system_name(path) for path in paths]
     read = {
         name if names.count(name) == 1 else str(path): read_utterances(path)

@@ -21,7 +21,7 @@ def check_search(study: Study, launcher: str, *, two_interpreters: bool) -> None
         )
     if launcher not in ("subprocess", "inline"):
         raise InputError(
-            f"`find` runs one trial after another, so it cannot use the launcher {launcher}",
+            f"`find` runs one trial after another, so it cannot use `launcher: {launcher}`",
             key="launcher",
             fix="use `launcher: subprocess` on the machine in question",
         )
@@ -30,13 +30,13 @@ def check_search(study: Study, launcher: str, *, two_interpreters: bool) -> None
     on_cpu = [case for case in study.cells.cases if case.device.is_cpu]
     if on_cpu:
         raise DeviceError(
-            "a search on the CPU ends when memory runs out, and with the launcher inline that would end this process",
+            "a search on the CPU goes on until memory runs out; with `launcher: inline` this kills the calling process",
             where=study.origin(on_cpu[0], "device"),
             fix="use `launcher: subprocess`",
         )
     if study.plan.limits.memory_gib is not None:
         raise InputError(
-            "the launcher inline has no limits, so a search cannot respect `limits.memory_gib`",
+            "`launcher: inline` cannot enforce `limits.memory_gib`",
             where=study.source.origin(("limits",)),
             fix="use `launcher: subprocess`",
         )
@@ -66,7 +66,7 @@ def search_lines(search: Search) -> list[str]:
         + (
             f"left out: {left_out[line.id]}"
             if line.id in left_out
-            else f"largest {target.axis} from {line.axes[target.axis]:,} on, up to {most:,}"
+            else f"search for the largest {target.axis} between {line.axes[target.axis]:,} and {most:,}"
         )
         for line in search.lines
     ]

@@ -103,11 +103,11 @@ _CHECKS = (
         truth=float(known.LAYERS_TIED), tolerance=0,
     ),
     _Check(
-        meter="operators", what="share of matrix products where there is little else", factory="multiplies",
+        meter="operators", what="time share of matrix products, nearly all of the work", factory="multiplies",
         metric=metrics.TIME_OPERATOR, truth=1.0, tolerance=0.05, read=_time_in_products,
     ),
     _Check(
-        meter="hardware-flops", what="matrix products, by the processor's counters", factory="multiplies",
+        meter="hardware-flops", what="matrix products, compared with the CPU's counters", factory="multiplies",
         metric=metrics.FLOPS_HARDWARE, truth=float(known.MULTIPLIES_FLOPS), tolerance=0.1 * known.MULTIPLIES_FLOPS,
     ),
 )  # fmt: skip
@@ -183,7 +183,7 @@ def _latency_finding() -> Finding:
     samples = found.values if found is not None else ()
     return Finding(
         meter="latency",
-        what="calls of about 20 ms, by their own clock",
+        what="calls of about 20 ms that time themselves",
         unit="s",
         truth=median(spins.lasted_s[-len(samples) :]),
         tolerance=0.05 * known.SPIN_S,
@@ -194,7 +194,11 @@ def _latency_finding() -> Finding:
 
 def _peaks_finding() -> Finding:
     nothing = Finding(
-        meter="peaks", what="matrix products, the fastest by its own clock", unit="flop/s", truth=None, tolerance=None
+        meter="peaks",
+        what="fastest of several matrix products that time themselves",
+        unit="flop/s",
+        truth=None,
+        tolerance=None,
     )
     if find_spec("torch") is None:
         return replace(nothing, excuse=_NO_TORCH)
@@ -214,10 +218,10 @@ def _peaks_finding() -> Finding:
 def _energy_finding() -> Finding:
     """The energy counter of a GPU against the same card's power readings; elsewhere there is no second source."""
     nothing = Finding(
-        meter="energy", what="calls on the GPU, by its power readings", unit="J", truth=None, tolerance=None
+        meter="energy", what="GPU calls, compared with the GPU's power readings", unit="J", truth=None, tolerance=None
     )
     if not cuda_devices():
-        return replace(nothing, excuse="no CUDA device here, and no second sensor to hold a processor's against")
+        return replace(nothing, excuse="no CUDA device; a CPU has no second energy sensor to compare with")
     try:
         nvml = load_nvml()
         handle = device_handle(nvml, Device(kind="cuda", index=0))

@@ -84,7 +84,11 @@ def study_of(
     """
     rounds = keys.get("rounds")
     if quick and rounds is not None:
-        raise InputError("`quick` is one round, so it excludes another number", key="rounds", fix="give one of the two")
+        raise InputError(
+            "`quick` measures one round, so it cannot be combined with `rounds`",
+            key="rounds",
+            fix="give one of the two",
+        )
     number = int(rounds) if isinstance(rounds, str) and rounds.isdigit() else rounds
     given = {**keys, "rounds": 1 if quick else number}
     overrides = [from_models(models)] if models else []
@@ -118,7 +122,7 @@ def changed_data(study: Study, options: Options) -> list[str]:
         if earlier is not None:
             since = earlier.started[:16].replace("T", " ") or "this run began"
             found[
-                f"{case.workload.source} changed since {since}: its cases are measured again, beside the old ones"
+                f"{case.workload.source} changed since {since}: its cases are measured again; the old records are kept"
             ] = None
     return list(found)
 
@@ -184,10 +188,8 @@ def machines_for(study: Study, options: Options) -> Iterator[Machines | None]:
 
 def sweep_of(study: Study, options: Options, machines: Machines | None) -> Sweep:
     """What is measured, how often, and what is left out because it is not available."""
-    unavailable: Sequence[Skip]
-    if machines is not None:
-        unavailable = machines.absent
-    else:
+    unavailable: Sequence[Skip] = machines.absent if machines is not None else ()
+    if machines is None:
         unavailable = preflight(study.cells.cases, study.plan.limits.value(), origin=study.origin)
     cases = list(study.cells.cases)
     if options.baseline_path is not None:
@@ -219,23 +221,23 @@ def _variants(case: Case) -> list[Case]:
 def check_options(study: Study, options: Options) -> None:
     """Raise InputError for options that exclude each other, or do not go with the study or with the output."""
     if options.resume and options.output is None:
-        raise RunDirError("the run to continue is not named", key="resume", fix="name its directory with `output`")
-    if options.retry_failed and not options.resume:
-        raise InputError(
-            "only a resumed run has failed cases to repeat", key="retry_failed", fix="add `resume` and `output`"
+        raise RunDirError(
+            "the run directory to continue is missing", key="resume", fix="name its directory with `output`"
         )
+    if options.retry_failed and not options.resume:
+        raise InputError("`retry_failed` needs a run to resume", key="retry_failed", fix="add `resume` and `output`")
     if options.address is not None and options.launcher != "ray":
-        raise InputError("only a cluster has an address", key="address", fix="add `launcher: ray`")
+        raise InputError("`address` applies to `launcher: ray` only", key="address", fix="add `launcher: ray`")
     if options.launcher != "subprocess" and options.baseline_python is not None:
         raise InputError(
-            f"the launcher {options.launcher} has one interpreter only",
+            f"`launcher: {options.launcher}` cannot use a second interpreter",
             key="baseline_python",
             fix="use `launcher: subprocess`",
         )
     pinned = [case for case in study.cells.cases if case.axes.cores != len(available_cores())]
     if options.launcher == "inline" and pinned:
         raise DeviceError(
-            "the launcher inline measures in this process, so it cannot limit the cores",
+            "`launcher: inline` measures in this process, so it cannot limit the cores",
             where=study.origin(pinned[0], "cores"),
             fix="use `launcher: subprocess`",
         )
@@ -254,9 +256,22 @@ def check_output(output: Path, study: Study, options: Options) -> None:
     """Raise RunDirError for a directory that is not free, unless it is to be resumed or replaced."""
     if options.resume and is_run(output):
         _check_same_plan(output, study)
-        _check_same_interpreters(output, two=options.baseline_python is not None)
-        if study.plan.find is not None:
-            _check_same_host(output)
+        records, two = RunDir(output).records(), options.baseline_python is not None
+        measured = [record for record in records if record.status != "skipped"]  # those are of neither interpreter
+        if measured and not any((VARIANT in record.case.axes) is two for record in measured):
+            begun, fix = ("without", "leave it out") if two else ("with", "add it")
+            raise RunDirError(
+                f"this run was started {begun} `baseline_python`",
+                where=str(output),
+                fix=f"{fix}, or choose another `output`",
+            )
+        others = {record.host for record in records} - {host_name()}
+        if others and study.plan.find is not None:  # what fitted before says nothing about another machine
+            raise RunDirError(
+                f"this search was started on {', '.join(sorted(others))}, but this machine is {host_name()}",
+                where=str(output),
+                fix="choose another `output`, and merge both runs afterwards",
+            )
         return
     if is_free(output) or (options.force and is_run(output)):
         return
@@ -278,7 +293,7 @@ def _check_same_plan(output: Path, study: Study) -> None:
     if {case.id for case in begun.cells.cases} != {case.id for case in study.cells.cases}:
         changed = _first_difference(begun.plan.to_plain(), study.plan.to_plain())
         raise RunDirError(
-            f"this run was begun with another plan ({changed})",
+            f"this run was started with a different plan ({changed})",
             where=str(output),
             fix="resume it with the same plan, or choose another `output`",
         )
@@ -290,27 +305,4 @@ def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
             return f"{key}: {begun.get(key)!r} then, {now.get(key)!r} now"
     if begun.get("limits") != now.get("limits") and now.get("find"):  # what fits depends on them
         return f"limits: {begun.get('limits')!r} then, {now.get('limits')!r} now"
-    return "this machine gives other cores or audio"
-
-
-def _check_same_interpreters(output: Path, *, two: bool) -> None:
-    """Cases of one interpreter and of two differ, even if the plan is the same."""
-    measured = [record for record in RunDir(output).records() if record.status != "skipped"]  # those are of neither
-    if measured and not any((VARIANT in record.case.axes) is two for record in measured):
-        begun, fix = ("without", "leave it out") if two else ("with", "add it")
-        raise RunDirError(
-            f"this run was begun {begun} `baseline_python`",
-            where=str(output),
-            fix=f"{fix}, or choose another `output`",
-        )
-
-
-def _check_same_host(output: Path) -> None:
-    """A search builds on what fitted before, which says nothing about another machine."""
-    others = {record.host for record in RunDir(output).records()} - {host_name()}
-    if others:
-        raise RunDirError(
-            f"this search was begun on {', '.join(sorted(others))}, and this machine is {host_name()}",
-            where=str(output),
-            fix="choose another `output`, and merge both runs afterwards",
-        )
+    return "the number of cores or the audio of this machine is different"

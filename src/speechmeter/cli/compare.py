@@ -20,11 +20,9 @@ _many_runs = option_group("Comparing many runs")
 
 def compare(
     base: str | None = typer.Argument(
-        None, metavar="BASE", help="A run directory, or a part of it: RUN@model=a,batch=1.", show_default=False
+        None, metavar="BASE", help="A run directory, or a part of it: RUN@model=a,batch=1."
     ),
-    new: str | None = typer.Argument(
-        None, metavar="NEW", help="Another run, or another part of the same run.", show_default=False
-    ),
+    new: str | None = typer.Argument(None, metavar="NEW", help="Another run, or another part of the same run."),
     metric: list[str] | None = typer.Option(
         None,
         "--metric",
@@ -40,7 +38,7 @@ def compare(
     ),
     allow_missing: bool = typer.Option(False, "--allow-missing", help="Accept that NEW lacks cells that BASE has."),
     every_cell: bool = typer.Option(
-        False, "--every-cell", help="Judge each cell alone, without a correction for their number."
+        False, "--every-cell", help="Judge each cell alone, without a correction for multiple comparisons."
     ),
     format: str = format_option("table", "markdown", "json", "github"),
     history: str | None = _many_runs(
@@ -54,7 +52,8 @@ def compare(
     """Compare two runs cell by cell. The verdict for a cell is SLOWER, FASTER, SAME or CANNOT TELL.
 
     The exit code is 1 on a regression, and 3 if the command cannot tell. A cell counts as a regression only if it
-    still holds when all cells are judged together, and if the geometric mean of all changes exceeds --min-effect.
+    is still significant after a correction for the number of cells, and if the geometric mean of all changes exceeds
+    --min-effect.
 
     With --history, the command looks for level shifts of each case over many runs. The exit code is 1 if the newest
     shift is a regression or the newest run failed.

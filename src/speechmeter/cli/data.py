@@ -45,7 +45,9 @@ def subset(
     root: Path | None = _reading(
         None, "--root", metavar="DIR", help="The folder that paths in SOURCE are relative to."
     ),
-    channel: str = _reading("mix", "--channel", metavar="N", help="Channel to read: mix, or a number counted from 0."),
+    channel: str = _reading(
+        "mix", "--channel", metavar="N", help="Channel to read: mix, or a channel number (the first is 0)."
+    ),
     output: Path | None = typer.Option(
         None,
         "-o",

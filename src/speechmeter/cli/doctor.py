@@ -10,7 +10,7 @@ from speechmeter.cli.printing import console_for, say
 
 
 def doctor() -> None:
-    """Check the sensors, clocks, noise and packages of this machine, and say how to get what is missing.
+    """Check the sensors, clocks, noise and packages of this machine. Print how to install what is missing.
 
     \b
     Example:

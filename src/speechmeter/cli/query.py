@@ -13,7 +13,9 @@ from speechmeter.cli.printing import console_for, note, say
 
 def query(
     words: list[str] = typer.Argument(
-        ..., metavar='RUN… ["SELECT …"]', help="Run directories, then one SELECT. Without it, tables are described."
+        ...,
+        metavar='RUN… ["SELECT …"]',
+        help="Run directories, then one SELECT query. Without a query, the tables and columns are listed.",
     ),
     format: str = format_option(*TABLE_FORMATS),
     output: Path | None = typer.Option(
@@ -57,7 +59,7 @@ def merge(
 ) -> None:
     """Merge several runs into one. A record that several runs contain is kept once.
 
-    Runs that contradict each other are refused.
+    The command fails if runs contradict each other.
 
     \b
     Example:

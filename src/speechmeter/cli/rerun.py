@@ -34,7 +34,7 @@ def rerun(
     output: Path | None = typer.Option(
         None, "-o", "--output", metavar="DIR", help="The run directory to write. The default is runs/<time>-rerun-<id>."
     ),
-    trust: bool = typer.Option(False, "--trust", help="Allow code that the record names to run."),
+    trust: bool = typer.Option(False, "--trust", help="Run Python code that the record refers to."),
     format: str = format_option("table", "markdown", "json"),
 ) -> None:
     """Measure a case of a run again, in the same way, and compare.

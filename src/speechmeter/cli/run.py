@@ -29,7 +29,6 @@ def run(
         None,
         metavar="PLAN.yaml",
         help="A plan. Options change its values. Without a plan and without --model, a built-in tour is measured.",
-        show_default=False,
     ),
     model: list[str] | None = _what(
         None,
@@ -50,7 +49,9 @@ def run(
         metavar="M,M",
         help="What to measure: latency, memory, parameters, flops, energy, … `speechmeter models` lists all.",
     ),
-    triangle: bool | None = _what(None, "--triangle/--no-triangle", help="Skip the heavy half of the grid."),
+    triangle: bool | None = _what(
+        None, "--triangle/--no-triangle", help="Skip the combinations of long audio and large batch."
+    ),
     device: str | None = _how(None, "--device", metavar="DEVICE", help="cpu, cuda or cuda:N."),
     dtype: str | None = _how(None, "--dtype", metavar="TYPE", help="float32, float16 or bfloat16."),
     threads: str | None = _how(None, "--threads", metavar="N,N", help="Threads of the math libraries."),
@@ -68,7 +69,9 @@ def run(
         metavar="PYTHON",
         help="Also measure with this interpreter, side by side, to compare two versions of the code.",
     ),
-    set_: list[str] | None = _how(None, "--set", metavar="KEY=VALUE", help="Any other key of a plan. Repeatable."),
+    set_: list[str] | None = _how(
+        None, "--set", metavar="KEY=VALUE", help="Set any other key of the plan. Repeatable."
+    ),
     rounds: str | None = _rounds(
         None, "--rounds", metavar="N", help="Fresh processes for each case: a number, or auto."
     ),
@@ -76,18 +79,18 @@ def run(
         None,
         "--precision",
         metavar="SHARE",
-        help="With --rounds auto: stop when half the interval is below this, such as 5%.",
+        help="With --rounds auto: stop when the interval is ± this or less, such as 5%.",
     ),
     repeats: int | None = _rounds(
-        None, "--repeats", metavar="N", help="Take exactly N samples, after those that `discard` drops."
+        None, "--repeats", metavar="N", help="Take exactly N samples. Samples that `discard` drops do not count."
     ),
     quick: bool = _rounds(False, "--quick", help="Measure one round only. Figures have no interval."),
     find: str | None = _find(
         None, "--find", metavar="WHAT", help="What to maximise: max-batch, max-seconds or max-frames."
     ),
-    find_most: float | None = _find(None, "--find-most", metavar="N", help="Never try more than this."),
+    find_most: float | None = _find(None, "--find-most", metavar="N", help="Upper limit of the search."),
     find_within: str | None = _find(
-        None, "--find-within", metavar="SHARE", help="How close the search comes, such as 1%."
+        None, "--find-within", metavar="SHARE", help="Precision of the search, such as 1%."
     ),
     find_margin: str | None = _find(
         None, "--find-margin", metavar="SHARE", help="Safety margin below the result. The default is 5%."
@@ -102,7 +105,7 @@ def run(
     address: str | None = _where(
         None, "--address", metavar="HOST:PORT", help="With --launcher ray: the cluster, or auto."
     ),
-    trust: bool = _where(False, "--trust", help="Allow code that the plan names to run."),
+    trust: bool = _where(False, "--trust", help="Run Python code that the plan refers to."),
     offline: bool = _where(False, "--offline", help="Never use the network."),
     output: Path | None = _output(
         None, "-o", "--output", metavar="DIR", help="The run directory to write. The default is runs/<time>-<plan>."
@@ -112,7 +115,9 @@ def run(
     ),
     retry_failed: bool = _output(False, "--retry-failed", help="With --resume: measure failed cases again."),
     force: bool = _output(False, "--force", help="Replace the run in the output directory."),
-    strict: bool = _output(False, "--strict", help="Exit with 1 if any case fails. Without it, only if all fail."),
+    strict: bool = _output(
+        False, "--strict", help="Exit with 1 if any case fails. The default is to do so only if all fail."
+    ),
     dry_run: bool = _output(False, "--dry-run", help="Measure nothing: list the cases and estimate the time."),
 ) -> None:
     """Measure a plan, or the models that --model names, or (with neither) a built-in tour.
@@ -164,7 +169,8 @@ def run(
 def _print_run(made: Run) -> None:
     for line in made.failure_lines():
         say(line)
-    print_tables(made.tables(), "table")
+    if made.measured:  # tables of failures alone would only repeat the lines above
+        print_tables(made.tables(), "table")
     path = shlex.quote(str(made.path))
     say(f"{made.summary} · {made.path}")
     say(f"to see it again: speechmeter show {path}")
@@ -204,5 +210,5 @@ def _print_outlook(found: Outlook) -> None:
     say(
         f"{cases}, {len(found.skipped)} skipped, {len(found.unavailable)} unavailable; "
         f"{counted(time.total, 'measurement')}, between {duration(time.least_s)} and {most} "
-        f"({time.known} of them timed by earlier runs; the others take between a process's start and the time limit)"
+        f"({time.known} are estimated from earlier runs; each of the others takes at most the time limit)"
     )

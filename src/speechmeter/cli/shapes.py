@@ -18,7 +18,6 @@ def shapes(
         None,
         metavar="SOURCE",
         help="A list of utterances, a folder of audio files, or a shape file.",
-        show_default=False,
     ),
     output: Path | None = typer.Option(
         None,
@@ -26,15 +25,13 @@ def shapes(
         "--output",
         metavar="FILE",
         help="The shape file to write: shapes.pt or shapes.tsv.",
-        show_default=False,
     ),
     generate: int | None = typer.Option(
         None,
         "--generate",
         metavar="N",
         min=1,
-        help="Instead of SOURCE, draw N rows like those of LibriSpeech train-clean-100, which has 85617.",
-        show_default=False,
+        help="Instead of SOURCE, generate N rows that resemble LibriSpeech train-clean-100 (85617 rows).",
     ),
     seed: int = typer.Option(0, "--seed", metavar="N", min=0, help="Seed of --generate."),
     bare: bool = typer.Option(False, "--bare", help="Write only the tensor, as the original benchmark reads it."),
@@ -50,27 +47,23 @@ def shapes(
         "--sentencepiece",
         metavar="MODEL",
         help="Count the pieces of this SentencePiece model instead.",
-        show_default=False,
     ),
     frames: str | None = _tokens(
         None,
         "--frames",
         metavar="KIND",
-        help="What T counts: subsampled or raw frames. The default is that of the shape file, else subsampled.",
+        help="Whether T counts subsampled or raw frames. The default is the kind of the shape file, or subsampled.",
     ),
     shift_ms: float = _tokens(10.0, "--shift-ms", metavar="MS", min=1.0, help="Milliseconds between two raw frames."),
     format: str = _tokens("auto", "--format", metavar="FORMAT", help="Format of SOURCE, if it cannot be recognised."),
-    root: Path | None = _tokens(
-        None, "--root", metavar="DIR", help="The folder that paths in SOURCE are relative to.", show_default=False
-    ),
+    root: Path | None = _tokens(None, "--root", metavar="DIR", help="The folder that paths in SOURCE are relative to."),
     batch: int = _batches(30, "--batch", metavar="N", min=1, help="Rows in a batch of fixed size."),
     max_frames: int | None = _batches(
         None,
         "--max-frames",
         metavar="N",
         min=1,
-        help="Frames in a batch by frames. The default is 10000 subsampled or 30000 raw frames.",
-        show_default=False,
+        help="Maximum number of frames in a batch by frames. The default is 10000 subsampled or 30000 raw frames.",
     ),
     first: int = _batches(0, "--first", metavar="N", min=0, help="The first batch to examine."),
     steps: int | None = _batches(
@@ -79,10 +72,11 @@ def shapes(
         metavar="N",
         min=1,
         help="Number of batches to examine. The default is all.",
-        show_default=False,
     ),
 ) -> None:
-    """Make a table of shapes from a list or a generator, and print its quantiles and the batches made of it.
+    """Make a table of shapes (frames T and tokens U) from a list or a generator.
+
+    Print its quantiles, and the batches that it gives.
 
     \b
     Examples:

@@ -15,16 +15,16 @@ _one_view = option_group("For one table only")
 
 
 def show(
-    run: Path | None = typer.Argument(None, metavar="RUN", help="A run directory.", show_default=False),
+    run: Path | None = typer.Argument(None, metavar="RUN", help="A run directory."),
     metric: str | None = typer.Option(
-        None, "--metric", metavar="METRIC", help="What to show: a word from the list below, or any metric of the run."
+        None, "--metric", metavar="METRIC", help="What to show: a name from the list below, or any metric of the run."
     ),
     format: str = format_option(*TABLE_FORMATS),
     statistic: str = typer.Option(
         "geomean",
         "--stat",
         metavar="STATISTIC",
-        help="geomean over rounds; or mean-sd, mean+3sd, p50, p90, p95, p99 or max of all samples.",
+        help="Statistic to show: geomean over rounds; or mean-sd, mean+3sd, p50, p90, p95, p99 or max of all samples.",
     ),
     sci: bool = typer.Option(False, "--sci", help="Print numbers with exponents."),
     explain: str | None = typer.Option(
@@ -32,7 +32,6 @@ def show(
         "--explain",
         metavar="METRIC",
         help="Explain a metric or a table in full. RUN may be left out.",
-        show_default=False,
     ),
     split: bool = _one_view(
         False, "--split", help="With --metric rtf: wall time, CPU busy time and GPU busy time side by side."

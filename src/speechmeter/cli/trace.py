@@ -21,14 +21,16 @@ def _options() -> None: ...
 @app.command(cls=Command)
 def diff(
     first: Path = typer.Argument(
-        ..., metavar="A", help="A trace, or a run or folder with traces of one thing.", show_default=False
+        ..., metavar="A", help="A trace file, or a run or folder whose traces are all of one model.", show_default=False
     ),
-    second: Path = typer.Argument(..., metavar="B", help="What to compare it with.", show_default=False),
+    second: Path = typer.Argument(
+        ..., metavar="B", help="The trace, run or folder to compare with A.", show_default=False
+    ),
     changed: str = typer.Option(
         "any",
         "--changed",
         metavar="KIND",
-        help="Which changes to list: any, only (in one side only), count or time.",
+        help="Which changes to list: any, only (operators in one of the two only), count or time.",
         callback=one_of("any", "only", "count", "time"),
     ),
     min_effect: str = typer.Option(

@@ -94,8 +94,10 @@ CORE_AXES: tuple[Axis, ...] = (
     Axis(name="device", kind=str, default="cpu", help="cpu, cuda or cuda:N"),
     Axis(name="dtype", kind=str, default="float32", help="number format of weights and input",
          choices=("float32", "float16", "bfloat16")),
-    Axis(name="threads", kind=int, default=None, help="threads of the math libraries; absent: one per core", minimum=1),
-    Axis(name="cores", kind=int, default=None, help="CPU cores by affinity; absent: all there are", minimum=1),
+    Axis(name="threads", kind=int, default=None, minimum=1,
+         help="threads of the math libraries (default: one per core)"),
+    Axis(name="cores", kind=int, default=None, minimum=1,
+         help="number of CPU cores that the process may use (default: all)"),
     Axis(name="compile", kind=bool, default=False, help="torch.compile the model"),
     Axis(name="deterministic", kind=bool, default=False, help="deterministic algorithms only"),
     Axis(name="tf32", kind=bool, default=False, help="TF32 matrix units for float32 on CUDA"),
@@ -183,10 +185,10 @@ class Axes(Mapping[str, Any]):
 NONE, INT8_DYNAMIC = "none", "int8-dynamic"
 BEAM = Axis(name="beam", kind=int, default=1, help="hypotheses that the decoder keeps; 1 is greedy", minimum=1)
 MIN_NEW_TOKENS = Axis(
-    name="min_new_tokens", kind=int, default=None, help="least length of a generated text, in tokens", minimum=0
+    name="min_new_tokens", kind=int, default=None, help="minimum length of a generated text, in tokens", minimum=0
 )
 MAX_NEW_TOKENS = Axis(
-    name="max_new_tokens", kind=int, default=None, help="length of a generated text, in tokens", minimum=1
+    name="max_new_tokens", kind=int, default=None, help="maximum length of a generated text, in tokens", minimum=1
 )
 MAX_LEN_A = Axis(
     name="max_len_a", kind=float, default=None, help="a of: max new tokens = a × source length + b", minimum=0

@@ -70,7 +70,7 @@ class Batches(Sequence[Batch]):
         if isinstance(place, slice):
             return [self.one(index) for index in range(*place.indices(len(self)))]
         if not -len(self) <= place < len(self):
-            raise IndexError(f"there is no batch {place}: there are {len(self)} batches")
+            raise IndexError(f"there is no batch {place}: the number of batches is {len(self)}")
         return self.one(place % len(self))
 
 

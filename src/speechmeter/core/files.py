@@ -80,7 +80,7 @@ class _Bounded(io.RawIOBase):
             raise _too_large(self._path, self._most_bytes)
         if self._packed and self._given > _FROM_BYTES and self._given > MOST_RATIO * self._file.tell():
             raise InputError(
-                f"the gzipped file unpacks to over {MOST_RATIO} times its size, which no list or trace does",
+                f"the gzipped file unpacks to more than {MOST_RATIO} times its size, too much for a list or trace",
                 where=str(self._path),
                 fix="unpack it yourself, and check its content",
             )
@@ -136,7 +136,9 @@ def _make_folder(draft: Path) -> int:
 
 def _new(folder: Path, make: Callable[[Path], int], prefix: str = "") -> tuple[Path, int]:
     """A new draft and the descriptor that holds it, after drafts were removed that nobody holds."""
-    mine = prefix or f"{_PREFIX}{_host()}-"
+    # locks may not reach across machines: each removes its own drafts alone
+    host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
+    mine = prefix or f"{_PREFIX}{host}-"
     for entry in list(os.scandir(folder)):
         if entry.name.startswith(mine):
             with contextlib.suppress(OSError):  # held, removed by another, or on a disk that knows no locks
@@ -146,16 +148,10 @@ def _new(folder: Path, make: Callable[[Path], int], prefix: str = "") -> tuple[P
         held = make(draft)
         with contextlib.suppress(OSError):  # a disk that knows no locks; or another process took it for unheld
             _lock(held)
-        if _is_there(draft, held):
-            return draft, held
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(draft.lstat(), os.fstat(held)):
+                return draft, held
         os.close(held)
-
-
-def _is_there(draft: Path, held: int) -> bool:
-    try:
-        return os.path.samestat(draft.lstat(), os.fstat(held))
-    except FileNotFoundError:
-        return False
 
 
 def _remove_unheld(draft: Path) -> None:
@@ -180,12 +176,7 @@ def _lock(held: int) -> None:
     fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _host() -> str:
-    """Locks may not reach across machines: each removes its own drafts alone."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
-
-
-_ELSEWHERE = "make it writable and make room, or choose another place"
+_ELSEWHERE = "make it writable and free some disk space, or choose another directory"
 
 
 def check_free(path: Path, *, force: bool, makes_folder: bool = False) -> None:
@@ -205,7 +196,7 @@ def check_free(path: Path, *, force: bool, makes_folder: bool = False) -> None:
             raise InputError(f"{folder} is a file, not a directory", key="output", fix="choose another name")
         if not folder.exists():
             raise InputError(
-                f"there is no directory {path.parent}", key="output", fix="make it, or choose another name"
+                f"there is no directory {path.parent}", key="output", fix="create it, or choose another name"
             )
         if not os.access(folder, os.W_OK | os.X_OK):
             raise InputError(f"{folder} is not writable", key="output", fix=_ELSEWHERE)

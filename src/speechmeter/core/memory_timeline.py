@@ -77,7 +77,7 @@ def read_timeline(path: Path) -> MemoryTimeline:
     try:
         data = json.loads(read_text(path, LARGEST_FILE))
         if data["format"] != FORMAT:
-            raise InputError(f"the format is {data['format']}, known is {FORMAT}", where=str(path), fix="update")
+            raise InputError(f"the format is {data['format']}, not {FORMAT}", where=str(path), fix="update")
         return MemoryTimeline.from_json(data)
     except OSError as error:
         raise InputError(

@@ -121,7 +121,8 @@ def check_input(case: Case) -> None:
     fed, taken = fed_by(case).kinds, subject(case.subject.plugin).takes
     if fed and taken and not set(fed) & set(taken):
         raise SubjectError(
-            f"{case.subject.name} takes {' or '.join(taken)}, and `{case.workload.plugin}:` feeds {' or '.join(fed)}",
+            f"{case.subject.name} needs {' or '.join(taken)} as input, "
+            f"but `{case.workload.plugin}:` provides {' or '.join(fed)}",
             fix=_WAYS_OUT[taken[0]],
         )
 

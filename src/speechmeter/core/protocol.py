@@ -110,7 +110,8 @@ def protocol_from_json(data: Mapping[str, Any]) -> Protocol:
     required, defaults = _KEYS[kind]
     if not required <= data.keys() or data.get("mode", "") != kind.mode:
         kind, (required, defaults) = OtherProtocol, _KEYS[OtherProtocol]
-    read = {key: _READ.get(key, _same)(data[key]) for key in data if key in required or key in defaults}
+    read = {key: data[key] for key in data if key in required or key in defaults}
+    read |= {key: convert(read[key]) for key, convert in _READ.items() if key in read}
     extra = {key: value for key, value in data.items() if key not in read and (key != "mode" or not kind.mode)}
     absent = frozenset(key for key in defaults if key not in data and key not in ("power_log", "filter", "quality"))
     return kind(**read, extra=extra, absent=absent)
@@ -122,16 +123,6 @@ def differences(base: Protocol, new: Protocol) -> list[tuple[str, Any, Any]]:
     return [(key, old.get(key), fresh.get(key)) for key in {**old, **fresh} if old.get(key) != fresh.get(key)]
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _own(kind: type[_Shared]) -> tuple[str, ...]:
-    """The fields that a kind has beside the shared ones."""
-    shared = {one.name for one in fields(_Shared)}
-    return tuple(one.name for one in fields(kind) if one.name not in shared)
-
-
 def _keys(kind: type[_Shared]) -> tuple[frozenset[str], frozenset[str]]:
     """(keys that a protocol of this kind needs, keys that have a default)."""
     named = [one for one in fields(kind) if one.name not in ("extra", "absent")]
@@ -140,7 +131,10 @@ def _keys(kind: type[_Shared]) -> tuple[frozenset[str], frozenset[str]]:
 
 
 _KINDS: tuple[type[Protocol], ...] = (SteadyProtocol, RepeatsProtocol, ScheduleProtocol, SearchProtocol, OtherProtocol)
-_OWN: Mapping[type[_Shared], tuple[str, ...]] = {kind: _own(kind) for kind in _KINDS}
+_SHARED_FIELDS = {one.name for one in fields(_Shared)}
+_OWN: Mapping[type[_Shared], tuple[str, ...]] = {
+    kind: tuple(one.name for one in fields(kind) if one.name not in _SHARED_FIELDS) for kind in _KINDS
+}
 _KEYS = {kind: _keys(kind) for kind in _KINDS}
 _BY_MODE = {kind.mode: kind for kind in _KINDS if kind is not SearchProtocol}
 

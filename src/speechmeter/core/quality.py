@@ -117,7 +117,11 @@ def read_scores(path: Path) -> list[ScoreRow]:
     for line, row in rows:
         where = f"{path}:{line}"
         if len(row) != len(header):
-            raise InputError(f"{len(row)} cells under {len(header)} columns", where=where, fix="complete the row")
+            raise InputError(
+                f"the row has {len(row)} cells, but the header has {len(header)} columns",
+                where=where,
+                fix="complete the row",
+            )
         cells = {name: cell.strip() for name, cell in zip(header, row, strict=True)}
         made = ScoreRow(
             model=cells["model"],
@@ -151,7 +155,7 @@ def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         raise InputError(f"scores cannot be read: {error}", where=str(path), fix="name a CSV file") from error
     header = [name.strip().lower() for name in lines[0][1]] if lines else []
     if "model" not in header:
-        raise InputError("scores have no column `model`", where=str(path), fix=f"the file needs {_FIX}")
+        raise InputError("the file has no column `model`", where=str(path), fix=f"the file needs {_FIX}")
     for name in header:
         if header.count(name) > 1:
             raise InputError(f"column {name!r} appears twice", where=str(path), fix="remove one of them")
@@ -170,13 +174,17 @@ def _score_columns(header: Sequence[str], path: Path) -> dict[str, str]:
         allowed = _FACTORS if name in _RATES else ("",)
         found = [f"{name}{suffix}" for suffix in _FACTORS if f"{name}{suffix}" in header]
         if len(found) > 1 or (found and found[0].removeprefix(name) not in allowed):
-            raise InputError(f"{' and '.join(found)}: {name} has one column", where=str(path), fix=f"keep `{name}`")
+            raise InputError(
+                f"{' and '.join(found)}: only one column `{name}` is allowed", where=str(path), fix=f"keep `{name}`"
+            )
         columns.update({name: found[0]} if found else {})
     for column in header:
         if column.endswith(_BOUNDS) and _is_score(column) and column.rpartition("_")[0] not in columns.values():
-            raise InputError(f"{column} has no {column.rpartition('_')[0]} beside it", where=str(path), fix=_FIX)
+            raise InputError(
+                f"the interval column {column} needs a column {column.rpartition('_')[0]}", where=str(path), fix=_FIX
+            )
     if not columns:
-        raise InputError("scores have no column of a score", where=str(path), fix=f"the file needs {_FIX}")
+        raise InputError("the file has no column with a score", where=str(path), fix=f"the file needs {_FIX}")
     return columns
 
 
@@ -186,18 +194,22 @@ def _score(cells: Mapping[str, str], name: str, column: str, where: str) -> Scor
     if value is None:
         return None
     if (low is None) is not (high is None):
-        raise InputError(f"{column} has one end of an interval", where=where, fix="give both, or none")
+        raise InputError(
+            f"{column} has only one end of its interval", where=where, fix="give both ends, or leave out both"
+        )
     if low is not None and high is not None and not low <= value <= high:
         raise InputError(
             f"{column} {value:g} is outside its interval {low:g} to {high:g}", where=where, fix="correct it"
         )
     if factor != 1 and value > _MOST_FRACTION:
         raise InputError(
-            f"{column} {value:g} would be {value * factor:g} %", where=where, fix=f"call the column {name}_percent"
+            f"{column} {value:g} means {value * factor:g} %, which is too high",
+            where=where,
+            fix=f"call the column {name}_percent",
         )
     scaled = [None if number is None else number * factor for number in (low, high)]
     if name not in _RATES and value > 100:
-        raise InputError(f"{column} {value:g} is above 100", where=where, fix="correct it")
+        raise InputError(f"{column} is {value:g}, but must be at most 100", where=where, fix="correct it")
     return Score(value=value * factor, low=scaled[0], high=scaled[1])
 
 
@@ -218,8 +230,14 @@ def _check_scale(rows: Sequence[ScoreRow], columns: Mapping[str, str], path: Pat
     for name, column in columns.items():
         values = [row.scores[name].value for row in rows if name in row.scores]
         if column == name and any(values) and max(values) <= 1:
-            fix = f"call it {name}_percent or {name}_fraction" if name in _RATES else "give it as 0 to 100"
-            raise InputError(f"column {name} may be percent or fractions: all are at most 1", where=str(path), fix=fix)
+            fix = (
+                f"rename it to {name}_percent or {name}_fraction" if name in _RATES else "give values between 0 and 100"
+            )
+            raise InputError(
+                f"column {name} is ambiguous: all values are at most 1, so they may be percentages or fractions",
+                where=str(path),
+                fix=fix,
+            )
 
 
 def _same(value: Any, text: str) -> bool:

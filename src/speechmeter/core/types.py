@@ -46,22 +46,13 @@ class Spec:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as stored in a record."""
-        return {
-            "plugin": self.plugin,
-            "name": self.name,
-            "source": self.source,
-            "options": dict(self.options),
-        }
+        return {"plugin": self.plugin, "name": self.name, "source": self.source, "options": dict(self.options)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Spec:
         """The inverse of `to_json`."""
-        return cls(
-            plugin=data["plugin"],
-            name=data["name"],
-            source=data.get("source", ""),
-            options=data.get("options", {}),
-        )
+        source, options = data.get("source", ""), data.get("options", {})
+        return cls(plugin=data["plugin"], name=data["name"], source=source, options=options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +105,11 @@ class Case:
             parts.append(f"{self.axes.seconds:g} s × {self.axes.batch or 1}")
         elif self.axes.batch is not None and self.axes.get("max_frames") is None:
             parts.append(f"batch {self.axes.batch}")
-        parts += [f"{name} {value}" for name, value in self.axes.items() if not _as_usual(name, value)]
+        usual = {axis.name: axis.default for axis in (*SHARED_AXES, *CORE_AXES)}
+        for name, value in self.axes.items():
+            shown_above = name in ("device", "seconds", "batch", "threads", "cores")
+            if not shown_above and value not in (None, NONE, usual.get(name)):
+                parts.append(f"{name} {value}")
         return " · ".join(part for part in parts if part)
 
     def to_json(self) -> dict[str, Any]:
@@ -137,12 +132,6 @@ class Case:
             meters=tuple(data["meters"]),
             protocol=protocol_from_json(data["protocol"]),
         )
-
-
-def _as_usual(name: str, value: Any) -> bool:
-    shown_otherwise = name in ("device", "seconds", "batch", "threads", "cores")
-    usual = next((axis.default for axis in (*CORE_AXES, *SHARED_AXES) if axis.name == name), None)
-    return shown_otherwise or value in (None, NONE, usual)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,7 +75,9 @@ def read_utterances(path: Path) -> UtteranceFile:
                     found[one.name] = one
                 except ValueError as error:
                     if len(bad) < _NAMED:
-                        bad.append(f"{path}:{number}: {_shortened(str(error))}")
+                        reason = str(error)
+                        short = reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}…"
+                        bad.append(f"{path}:{number}: {short}")
                     else:
                         others += 1
                 if len(found) > MOST_UTTERANCES:
@@ -101,10 +103,6 @@ def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def _shortened(reason: str) -> str:
-    return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}…"
-
-
 def _utterance(line: bytes) -> Utterance:
     try:
         data = json.loads(line.decode("utf-8-sig"))
@@ -112,8 +110,8 @@ def _utterance(line: bytes) -> Utterance:
         raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from error
     except UnicodeDecodeError as error:
         raise ValueError("not UTF-8") from error
-    except RecursionError as error:
-        raise ValueError("not a JSON object") from error
+    except RecursionError:
+        data = None
     if not isinstance(data, Mapping):
         raise ValueError("not a JSON object")
     missing = [name for name in FIELDS if name not in data]

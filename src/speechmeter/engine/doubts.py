@@ -58,8 +58,8 @@ def other_tf32(case: Case) -> list[str]:
         return []
     words = {True: "on", False: "off"}
     return [
-        f"the model's code switched TF32 {words[used]}, but the case says {words[asked]}; "
-        f"remove that from the model, or measure with --set tf32={str(used).lower()}"
+        f"the model's code switched TF32 {words[used]}, but the case requests TF32 {words[asked]}; "
+        f"remove the switch from the model's code, or use `tf32: {str(used).lower()}`"
     ]
 
 

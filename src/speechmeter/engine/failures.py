@@ -35,9 +35,9 @@ def classify(error: BaseException) -> tuple[Status, str]:
     if isinstance(error, MemoryError) or _says_out_of_memory(error, text):
         return "oom", _shorten(text or "out of memory", _MEMORY_LENGTH)
     if isinstance(error, RuntimeError) and "cuda" in text.lower() and any(sign in text.lower() for sign in _LOST):
-        return "crashed", _shorten(f"the device is lost to this process: {text} ({_line(error)})")
+        return "crashed", _shorten(f"this process can no longer use the GPU: {text} ({_line(error)})")
     if isinstance(error, SystemExit):
-        return "error", f"the model ended the interpreter: SystemExit({error.code!r})"
+        return "error", f"the model's code called sys.exit: SystemExit({error.code!r})"
     if isinstance(error, SpeechmeterError):  # made for a reader: neither class nor line adds to it
         return "error", _shorten(text)
     return "error", _shorten(f"{type(error).__name__}: {text} ({_line(error)})")

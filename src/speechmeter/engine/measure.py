@@ -79,7 +79,10 @@ def measure(
     checked = attempt.measure(last, refused, found.measurements)
     if checked.status == "ok":
         return checked
-    return replace(found, warnings=(*found.warnings, f"not checked by a second measurement: {checked.reason}"))
+    return replace(
+        found,
+        warnings=(*found.warnings, f"the second measurement, which should check this one, failed: {checked.reason}"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,7 +88,7 @@ def _noise() -> Finding:
         times.append(perf_counter_ns() - start)
     times.sort()
     ratio = times[int(0.95 * len(times))] / median(times)
-    state = f"the 95th percentile of equal work is {ratio:.2f} × its median"
+    state = f"repeated work takes {ratio:.2f} × its median time at the 95th percentile"
     if ratio < 1.1:
         return Finding(what="noise", state=state)
     return Finding(what="noise", state=state, level="note", advice="use several rounds; close other programs")
@@ -100,7 +100,7 @@ def _peak_memory() -> Finding:
         state = "unavailable: this system does not report the memory of a process"
         return Finding(what="peak memory", state=state, level="bad")
     if isinstance(found[0], HighWaterMark):
-        return Finding(what="peak memory", state="the kernel's high-water mark can be reset")
+        return Finding(what="peak memory", state="exact: the kernel's high-water mark can be reset")
     state = f"read from {found[0].source}: some readings may be lower bounds"
     return Finding(what="peak memory", state=state, level="note", advice="needs a writable /proc/self/clear_refs")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
@@ -144,7 +144,7 @@ class Requirements:
         if case.device.is_cuda and not node.gpus:
             return "has no GPU"
         if case.axes.cores > cores:
-            return f"the case needs {case.axes.cores} cores, it has {cores}"
+            return f"has {cores} cores, and the case needs {case.axes.cores}"
         if self.memory_bytes(case) > node.memory_bytes:
             return (
                 f"limits.memory_gib is {self.limits.memory_gib:g}, and the machine has "
@@ -207,23 +207,19 @@ def ask(cluster: Cluster, requirements: Requirements, nodes: Sequence[Node]) -> 
         # A survey is given no GPU and so sees none, while a measurement on a machine with GPUs will see one.
         question = {**requirements.setting(), "cases": cases, "gpus": int(has_gpu)}
         for node, answer in zip(group, cluster.survey(group, question) if group else (), strict=True):
-            machines[node.id] = _machine(node, answer)
+            if isinstance(answer, Lost):
+                machines[node.id] = Machine(node=node, host=node.name, unfit=answer.reason)
+                continue
+            theirs, here = answer["version"], version("speechmeter")
+            machines[node.id] = Machine(
+                node=node,
+                host=answer["host"],
+                cores=tuple(answer["cores"]),
+                absent=answer["absent"],
+                refused=answer["refused"],
+                unfit="" if theirs == here else f"it has Speechmeter {theirs}, this machine has {here}",
+            )
     return [machines[node.id] for node in nodes]
-
-
-def _machine(node: Node, answer: Answer) -> Machine:
-    if isinstance(answer, Lost):
-        return Machine(node=node, host=node.name, unfit=answer.reason)
-    machine = Machine(
-        node=node,
-        host=answer["host"],
-        cores=tuple(answer["cores"]),
-        absent=answer["absent"],
-        refused=answer["refused"],
-    )
-    if answer["version"] != (here := version("speechmeter")):
-        return replace(machine, unfit=f"it has Speechmeter {answer['version']}, this machine has {here}")
-    return machine
 
 
 def _missing_package(case: Case, machines: Sequence[Machine], requirements: Requirements) -> str:

@@ -215,7 +215,10 @@ class _ClusterRun:
             return
         work.turn = None
         found = measured_from(answer)
-        again = [f"measured again after a loss: {reason}" for reason in self._losses[turn.case.id, turn.round]]
+        again = [
+            f"measured again, because the first attempt was lost: {reason}"
+            for reason in self._losses[turn.case.id, turn.round]
+        ]
         warnings = (*found.outcome.warnings, *again, *unpack(answer["files"], self._artifacts))
         self._recorder.finish(turn, replace(found, outcome=replace(found.outcome, warnings=warnings)))
 
@@ -228,7 +231,7 @@ class _ClusterRun:
             losses.append(f"{host}: {lost.reason}")
         work.turn = None
         if len(losses) >= TRIES:
-            reason = f"lost {len(losses)} times, with the process or machine that measured: {losses[-1]}"
+            reason = f"lost {len(losses)} times, because the measuring process or its machine failed: {losses[-1]}"
             outcome = Outcome(status="crashed", reason=reason, warnings=tuple(losses[:-1]))
             wall_s = monotonic() - work.started_s
             self._recorder.finish(turn, Measured(outcome=outcome, host=host, started=work.started, wall_s=wall_s))

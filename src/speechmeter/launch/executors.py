@@ -155,7 +155,7 @@ def measure_here(
     name = PROFILED if names == {PROFILED} else MAIN
     outcome = measure(case, subject, workload, shared, report=report, process=name, ways=ORDINARY, keep=keep)
     absent = tuple(
-        Measurement.absent(meter.metrics[0], f"{meter.name} needs a process of its own: {fix}") for meter in apart
+        Measurement.absent(meter.metrics[0], f"{meter.name} needs a separate process: {fix}") for meter in apart
     )
     return replace(outcome, measurements=(*outcome.measurements, *absent))
 

@@ -95,7 +95,9 @@ class _Borrowed:
 
     def _settle(self, commit: str) -> None:
         """Files of a directory of git: at this commit, on no branch."""
-        found = self._run("config", "--file", str(self._common() / "config"), "--get-regexp", "^core\\.").stdout
+        shared = self._theirs / "commondir"  # names the directory that all worktrees of the repository share
+        common = self._theirs / _first(shared).strip() if shared.is_file() else self._theirs
+        found = self._run("config", "--file", str(common / "config"), "--get-regexp", "^core\\.").stdout
         kept = [line for line in found.splitlines() if _HARMLESS.fullmatch(line)]
         lines = ["[core]", *(line.removeprefix("core.").replace(" ", " = ", 1) for line in kept)]
         if len(commit) == len("0" * 64):
@@ -104,15 +106,10 @@ class _Borrowed:
         (self._ours / "HEAD").write_text(f"{commit}\n")
         (self._ours / "refs").mkdir()
 
-    def _common(self) -> Path:
-        """The directory that all worktrees of the repository share."""
-        shared = self._theirs / "commondir"
-        return self._theirs / _first(shared).strip() if shared.is_file() else self._theirs
-
     def _ask(self, *words: str, **environ: str) -> str:
         done = self._run(*words, **environ)
         if done.returncode != 0:
-            raise ValueError(f"git {words[0]} ended with {done.returncode}")
+            raise ValueError(f"git {words[0]} failed with exit code {done.returncode}")
         return done.stdout
 
     def _run(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -28,9 +28,7 @@ class _Files:
 
 
 _FIRST = _Files(limit="memory.limit_in_bytes", swap="memory.memsw.limit_in_bytes", kills="memory.oom_control")
-_SECOND = _Files(
-    limit="memory.max", swap="memory.swap.max", kills="memory.events", together="memory.oom.group"
-)  # fmt: skip
+_SECOND = _Files(limit="memory.max", swap="memory.swap.max", kills="memory.events", together="memory.oom.group")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,17 +115,13 @@ def _own_group(process: Path, controller: str) -> Path | None:
         return None
     fields = [line.split(":", 2) for line in lines]
     path = next((own for _, names, own in fields if controller in names.split(",")), None)
-    for root, point in (_mount(line, controller) for line in mounts):
-        if path is not None and point is not None and (path == root or path.startswith(root.rstrip("/") + "/")):
-            return point / path[len(root.rstrip("/")) :].lstrip("/")
+    if path is None:
+        return None
+    for line in mounts:
+        before, _, after = line.partition(" - ")
+        kind, _, options = [*after.split(), "", "", ""][:3]
+        if kind == "cgroup2" if controller == "" else kind == "cgroup" and controller in options.split(","):
+            root, point = before.split()[3:5]
+            if path == root or path.startswith(root.rstrip("/") + "/"):
+                return Path(point) / path[len(root.rstrip("/")) :].lstrip("/")
     return None
-
-
-def _mount(line: str, controller: str) -> tuple[str, Path | None]:
-    """(root within the hierarchy, mount point) of a line of mountinfo; no point where it is of something else."""
-    before, _, after = line.partition(" - ")
-    kind, _, options = [*after.split(), "", "", ""][:3]
-    first = kind == "cgroup" and controller != "" and controller in options.split(",")
-    if first or (kind == "cgroup2" and controller == ""):
-        return before.split()[3], Path(before.split()[4])
-    return "", None

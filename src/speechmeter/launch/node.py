@@ -126,15 +126,11 @@ def unpack(packed: Mapping[str, bytes], folder: Path) -> list[str]:
     refused = []
     for name, content in packed.items():
         target = folder / name
-        if not _is_inside(name, target, folder):
-            refused.append(f"{name!r} would be written outside of the run, so it was not written")
+        pure = PurePosixPath(name)
+        plain = bool(pure.parts) and not pure.is_absolute() and "\0" not in name
+        if not plain or target.resolve() != folder.resolve() / pure:
+            refused.append(f"{name!r} was not written, because its path is outside the run directory")
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
     return refused
-
-
-def _is_inside(name: str, target: Path, folder: Path) -> bool:
-    pure = PurePosixPath(name)
-    plain = bool(pure.parts) and not pure.is_absolute() and "\0" not in name
-    return plain and target.resolve() == folder.resolve() / pure

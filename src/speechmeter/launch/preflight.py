@@ -79,17 +79,14 @@ def obstacle(case: Case, *, origin: Originate = lambda case, key: None, cuda: in
 
     ask(partial(_check_device, count=cuda_devices() if cuda is None else cuda), "device")
     ask(_check_cores, "cores")
-    reason = ask(_absence, "models")
+    subject = plugins.subject
+    reason = ask(lambda case: subject(case.subject.plugin).installed().missing, "models")
+    reason = reason or ask(lambda case: subject(case.subject.plugin).unavailable(case), "models")
     if reason is None:
-        ask(lambda case: plugins.subject(case.subject.plugin).check(case), "models")
+        ask(lambda case: subject(case.subject.plugin).check(case), "models")
         ask(plugins.check_input, "models")
         ask(lambda case: plugins.workload(case.workload.plugin).check(case), case.workload.plugin)
     return reason
-
-
-def _absence(case: Case) -> str | None:
-    subject = plugins.subject(case.subject.plugin)
-    return subject.installed().missing or subject.unavailable(case)
 
 
 def _check_device(case: Case, count: int) -> None:

@@ -104,7 +104,7 @@ class MeasuringProcess:
             if self._group is not None:
                 self._group.remove()
         if not in_time and not oom_killed:
-            ran_on = "" if self._outcome is None else "; it was measured, and processes of it ran on"
+            ran_on = "" if self._outcome is None else "; it was measured, but some of its processes did not end"
             reason = f"over the limit of {limit_s or time_s:g} s, in {self._phase}{ran_on}"
             outcome = Outcome(status="timeout", reason=reason)
         elif self._outcome is not None:
@@ -207,7 +207,8 @@ class MeasuringProcess:
         if code is None:
             how = "the process vanished"
         elif code < 0:
-            how = f"killed by {_signal_name(-code)}"
+            names = {one.value: one.name for one in signal.Signals}  # most real-time signals have no name
+            how = f"killed by {names.get(-code, f'signal {-code}')}"
         else:
             how = f"the interpreter ended with exit code {code}"
         return Outcome(status="crashed", reason=f"{how}, in {self._phase}" + (f": {tail}" if tail else ""))
@@ -219,14 +220,6 @@ class MeasuringProcess:
             return outcome
         text = f"{self._left_behind} process(es) were left running and were killed"
         return replace(outcome, reason=outcome.reason or text, warnings=(*outcome.warnings, text))
-
-
-def _signal_name(number: int) -> str:
-    """`SIGTERM`; a number where there is no name, as for most real-time signals."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _oom_kills(group: MemoryGroup | None) -> int:

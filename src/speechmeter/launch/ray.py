@@ -84,7 +84,7 @@ def _check_loopback(ray: Any) -> None:
     addresses = {str(node["NodeManagerAddress"]) for node in ray.nodes()}
     if not all(ip_address(address).is_loopback for address in addresses):
         raise InputError(
-            f"Ray {ray.__version__} listens on {', '.join(sorted(addresses))} instead of this machine alone",
+            f"Ray {ray.__version__} listens on {', '.join(sorted(addresses))} and not only on this machine",
             key="launcher",
             fix="start a cluster as your network needs it, and name it with `address`",
         )

@@ -151,7 +151,7 @@ class Recorder:
             raise
 
     def _so_far(self) -> str:
-        return f"{self._schedule.made} of {self._schedule.total} measured, all kept"
+        return f"{self._schedule.made} of {self._schedule.total} measured and saved"
 
     def _report(
         self, kind: EventKind, case: Case, round_: int, *, phase: str = "", record: Record | None = None

@@ -6,7 +6,7 @@ is an answer. Any other failure is not: it ends the search of that line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from speechmeter.analysis.frontier import Bounds, next_size, trials_left
@@ -14,7 +14,7 @@ from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import plugins
 from speechmeter.core.errors import InputError, StoppedRun
 from speechmeter.core.finding import Target, at
-from speechmeter.core.types import FAILED, Case, Record, Skip
+from speechmeter.core.types import FAILED, Case, Skip
 from speechmeter.launch.executors import Executor
 from speechmeter.launch.recorder import Event, Watcher, run_sweep
 from speechmeter.launch.schedule import Sweep
@@ -53,78 +53,55 @@ def run_search(search: Search, executor: Executor, store: RunWriter, watch: Watc
     absent = Sweep(cases=(), rounds=_ONCE, unavailable=search.unavailable, retry_failed=search.retry_failed)
     run_sweep(absent, executor, store, watch)
     lines = [line for line in search.lines if line.id not in left_out]
-    count = _Count(watch=watch)
+    run = _Run(search, executor, store, watch)
     try:
         for index, line in enumerate(lines):
-            count.lines_after = len(lines) - index - 1
-            _search_line(search, line, _Trials(search=search, executor=executor, store=store, count=count))
+            run.lines_after = len(lines) - index - 1
+            run.line(line)
     except StoppedRun as stop:
-        stop.finished = f"{count.made} trials measured, all kept"
+        stop.finished = f"{run.made} trials measured and saved"
         raise
 
 
-class _Count:
+class _Run:
     """Trials made and still to come: turns the events of single trials into those of the whole search."""
 
-    def __init__(self, watch: Watcher) -> None:
-        self._watch = watch
-        self.made = 0
-        self.left = 0
-        self.lines_after = 0
+    def __init__(self, search: Search, executor: Executor, store: RunWriter, watch: Watcher) -> None:
+        self._search, self._executor, self._store, self._watch = search, executor, store, watch
+        self.made = self._left = self.lines_after = 0
 
-    def watch(self, event: Event) -> None:
-        """Pass an event of one trial on."""
-        self.made += event.kind == "finished"
-        self.left -= event.kind == "finished"
-        total = self.made + max(0, self.left) + self.lines_after * max(1, self.left)
-        self._watch(replace(event, done=self.made, total=max(total, self.made)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Trials:
-    """Makes single trials."""
-
-    search: Search
-    executor: Executor
-    store: RunWriter
-    count: _Count
-
-    def record(self, trial: Case) -> Record:
-        """The record of a trial: the store's, unless it failed otherwise than for memory and is to be repeated."""
-        again = self.search.retry_failed and self._stored(trial, *(FAILED - {OUT_OF_MEMORY})) is not None
-        run_sweep(Sweep(cases=[trial], rounds=_ONCE, retry_failed=again), self.executor, self.store, self.count.watch)
-        found = self._stored(trial)
-        assert found is not None
-        return found
-
-    def known(self, line: Case) -> dict[int, bool]:
-        """The sizes of a line that the store has, and whether each fitted."""
-        target = self.search.target
-        own = line.line(target.axis)
-        return {
+    def line(self, line: Case) -> None:
+        """Search one line; sizes that the store has are not tried again."""
+        target, bounds = self._search.target, self._search.bounds(line)
+        tried = {
             target.steps(record.case.axes[target.axis]): record.status == "ok"
-            for record in self.store.records()
-            if record.status in ("ok", OUT_OF_MEMORY) and record.case.line(target.axis) == own
+            for record in self._store.records()
+            if record.status in ("ok", OUT_OF_MEMORY) and record.case.line(target.axis) == line.line(target.axis)
         }
+        while (size := next_size(tried, bounds)) is not None:
+            fed = _largest_fed(lambda steps: at(line, target, steps), size, max(tried, default=0))
+            if fed < size:
+                bounds = replace(bounds, most=fed)
+                continue
+            self._left = trials_left(tried, bounds)
+            trial = at(line, target, size)
+            # one that failed otherwise than for memory is repeated where that is asked
+            other = any(one in FAILED and one != OUT_OF_MEMORY for one in self._statuses(trial))
+            sweep = Sweep(cases=[trial], rounds=_ONCE, retry_failed=self._search.retry_failed and other)
+            run_sweep(sweep, self._executor, self._store, self._pass_on)
+            status = next(self._statuses(trial))
+            if status not in ("ok", OUT_OF_MEMORY):
+                return
+            tried[size] = status == "ok"
 
-    def _stored(self, trial: Case, *statuses: str) -> Record | None:
-        records = (record for record in self.store.records() if record.case.id == trial.id)
-        return next((record for record in records if not statuses or record.status in statuses), None)
+    def _statuses(self, trial: Case) -> Iterator[str]:
+        return (record.status for record in self._store.records() if record.case.id == trial.id)
 
-
-def _search_line(search: Search, line: Case, trials: _Trials) -> None:
-    tried = trials.known(line)
-    bounds = search.bounds(line)
-    while (size := next_size(tried, bounds)) is not None:
-        fed = _largest_fed(lambda steps: at(line, search.target, steps), size, max(tried, default=0))
-        if fed < size:
-            bounds = replace(bounds, most=fed)
-            continue
-        trials.count.left = trials_left(tried, bounds)
-        status = trials.record(at(line, search.target, size)).status
-        if status not in ("ok", OUT_OF_MEMORY):
-            return
-        tried[size] = status == "ok"
+    def _pass_on(self, event: Event) -> None:
+        self.made += event.kind == "finished"
+        self._left -= event.kind == "finished"
+        total = self.made + max(0, self._left) + self.lines_after * max(1, self._left)
+        self._watch(replace(event, done=self.made, total=max(total, self.made)))
 
 
 def _largest_fed(trial: Callable[[int], Case], size: int, known: int) -> int:

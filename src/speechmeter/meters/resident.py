@@ -94,9 +94,10 @@ class MaxResident:
             return Reading(
                 growth_bytes=peak - peak_before,
                 peak_bytes=peak,
-                caveat="lower bound: the size before the call cannot be read here, only the highest size so far",
+                caveat="lower bound: this system reports only the highest resident memory so far, not the memory "
+                "before the call",
             )
-        old = "upper bound: the process was already as large before the call, while loading or in an earlier call"
+        old = "upper bound: the process had already used this much memory earlier, while loading or in an earlier call"
         caveat = "" if peak > peak_before else old
         return Reading(growth_bytes=max(0, peak - before), peak_bytes=peak, caveat=caveat)
 

@@ -36,7 +36,10 @@ class SplitMeter(Meter):
     def unavailable(self, case: Case) -> str | None:
         """Needs torch. On a CPU there are operators and the rest; the profiler sees no compiled code there."""
         if case.axes.compile and not case.device.is_cuda:
-            return torch_missing() or "compiled code on a CPU runs outside of operators: the profiler does not see it"
+            return (
+                torch_missing()
+                or "the profiler cannot see compiled code on a CPU, because it runs outside of torch operators"
+            )
         return torch_missing()
 
     def needs(self, session: Session) -> Needs:

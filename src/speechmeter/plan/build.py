@@ -38,23 +38,25 @@ def build_plan(source: Source, *, trust: bool = False) -> Plan:
     _check_once([m.name for m in body.models], source, "models")
     _check_once(list(body.meters), source, "meters")
     for index, entry in enumerate(body.models):
-        _check_model(entry, source, index, trust=trust)
+        _check_plugin(entry.load, source, ("models", index))
+        _check_model(entry, source, ("models", index), trust=trust)
+        for number, stage in enumerate(stages_of(entry)):
+            _check_model(stage, source, ("models", index, STAGES, number), trust=trust, is_stage=True)
     for name in body.meters:
         _named(lambda name=name: plugins.meter(name), source, ("meters",))
     _check_schedule(body, source)
     declared = declared_axes(body, source)
     axes = _sweeps(swept, declared, source)
-    plan = body.model_copy(update={"axes": axes, **_rebased(body, source), "meters": _meters(body)})
+    # whoever says how quality is taken or a trace recorded asks for the meter
+    implied = {QUALITY: body.quality is not None, TRACE: body.trace is not False}
+    meters = (*body.meters, *(name for name, wanted in implied.items() if wanted and name not in body.meters))
+    plan = body.model_copy(update={"axes": axes, **_rebased(body, source), "meters": meters})
     plan = searching(plan, declared, source)
     _check_scores(plan, source)
-    return _pinned(plan)
-
-
-def _pinned(plan: Plan) -> Plan:
-    """The plan with the normaliser under its id: the run that keeps it means the same when there is a newer version."""
     asked = plan.quality or QualityEntry()
     if QUALITY not in plan.meters or asked.import_ is not None:
         return plan
+    # the normaliser under its id: the run that keeps the plan means the same when there is a newer version
     quality = asked.model_copy(update={"normaliser": normaliser_id(asked.normaliser)})
     return plan.model_copy(update={"quality": quality})
 
@@ -104,30 +106,27 @@ def _named(get: Any, source: Source, path: KeyPath) -> Any:
 
 
 def _check_once(values: list[str], source: Source, key: str) -> None:
+    example = ": `models: a=…` `models: b=…`" if source.is_override("models") else ""
     for index, value in enumerate(values):
         if value in values[:index]:
             raise PlanError(
                 f"{key}: {value!r} is listed twice",
                 where=source.origin((key, index)),
-                fix=_apart(source) if key == "models" else "remove one",
+                fix="remove one" if key != "models" else "give each one a name of its own" + example,
             )
 
 
-def _apart(source: Source) -> str:
-    """How two models of one name get names of their own."""
-    if source.is_override("models"):
-        return "give each one a name of its own: `models: a=…` `models: b=…`"
-    return "give each one a name of its own"
-
-
-def _check_model(entry: ModelEntry, source: Source, index: int, *, trust: bool) -> None:
-    path: KeyPath = ("models", index)
-    _check_plugin(entry.load, source, path)
+def _check_model(entry: ModelEntry, source: Source, path: KeyPath, *, trust: bool, is_stage: bool = False) -> None:
+    """A stage of a cascade is a model, and may also set axes of its own."""
     subject = _named(lambda: plugins.subject(plugin_of(entry.load)), source, path)
-    _check_options(entry.model_extra, subject.options, source, path, plugin_of(entry.load))
-    for place, stage in enumerate(stages_of(entry)):
-        _check_stage(stage, source, (*path, STAGES, place), trust=trust)
-    _check_trust(entry, subject, source, path, trust=trust)
+    options = (*subject.options, *subject.axes) if is_stage else subject.options
+    _check_options(entry.model_extra, options, source, path, plugin_of(entry.load))
+    if subject.runs_code and source.base is not None and not source.is_override("models") and not trust:
+        raise SubjectError(
+            f"{entry.load!r} runs code that the plan names",
+            where=source.origin(path),
+            fix="read that code, then add `trust`, or name the model on the command line",
+        )
 
 
 def _check_plugin(load: str, source: Source, path: KeyPath) -> None:
@@ -142,22 +141,6 @@ def _check_plugin(load: str, source: Source, path: KeyPath) -> None:
             where=source.origin(path),
             fix=f"write {plugin}:{load}{'' if ':' in load or plugin != 'python' else ':FACTORY'}",
         )
-
-
-def _check_trust(entry: ModelEntry, subject: Any, source: Source, path: KeyPath, *, trust: bool) -> None:
-    if subject.runs_code and source.base is not None and not source.is_override("models") and not trust:
-        raise SubjectError(
-            f"{entry.load!r} runs code that the plan names",
-            where=source.origin(path),
-            fix="read that code, then add `trust`, or name the model on the command line",
-        )
-
-
-def _check_stage(stage: ModelEntry, source: Source, path: KeyPath, *, trust: bool) -> None:
-    """A stage of a cascade is a model, and may also set axes of its own."""
-    subject = _named(lambda: plugins.subject(plugin_of(stage.load)), source, path)
-    _check_options(stage.model_extra, (*subject.options, *subject.axes), source, path, plugin_of(stage.load))
-    _check_trust(stage, subject, source, path, trust=trust)
 
 
 def _check_options(
@@ -269,16 +252,12 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
     return changes
 
 
-def _meters(plan: Plan) -> tuple[str, ...]:
-    """The meters of a plan; whoever says how quality is taken or a trace recorded asks for it."""
-    implied = {QUALITY: plan.quality is not None, TRACE: plan.trace is not False}
-    return (*plan.meters, *(name for name, wanted in implied.items() if wanted and name not in plan.meters))
-
-
 def _rebase_model(entry: ModelEntry, base: Path) -> ModelEntry:
-    changes: dict[str, Any] = {"load": _rebase_load(entry.load, base)}
+    plugin, colon, source = entry.load.partition(":")
+    path, factory_colon, factory = source.partition(":")
+    changes: dict[str, Any] = {"load": f"{plugin}{colon}{_rebase(path, base)}{factory_colon}{factory}"}
     given = entry.model_extra or {}
-    paths = _path_options(plugins.subject(plugin_of(entry.load)).options, given)
+    paths = _path_options(plugins.subject(plugin).options, given)
     changes |= {name: _rebase(given[name], base) for name in paths}
     if stages := stages_of(entry):
         changes[STAGES] = [_rebase_model(stage, base).model_dump() for stage in stages]
@@ -288,12 +267,6 @@ def _rebase_model(entry: ModelEntry, base: Path) -> ModelEntry:
 def _path_options(options: Iterable[Option], given: Mapping[str, Any]) -> list[str]:
     """The options that are given and name a file or folder."""
     return [option.name for option in options if Path in option.kinds and isinstance(given.get(option.name), str)]
-
-
-def _rebase_load(load: str, base: Path) -> str:
-    plugin, colon, source = load.partition(":")
-    path, factory_colon, factory = source.partition(":")
-    return f"{plugin}{colon}{_rebase(path, base)}{factory_colon}{factory}"
 
 
 def _rebase(path: str, base: Path) -> str:
@@ -308,7 +281,9 @@ def _check_scores(plan: Plan, source: Source) -> None:
         return
     where = source.origin((QUALITY, IMPORT)) or source.origin((QUALITY,))
     if asked.normaliser is not None or asked.scores is not None:
-        raise PlanError("scores that are imported were normalised elsewhere", where=where, fix="keep `import` alone")
+        raise PlanError(
+            "`import` cannot be combined with `normaliser` or `scores`", where=where, fix="keep `import` alone"
+        )
     rows = read_scores(Path(asked.import_))
     columns = sorted({name for row in rows for name in row.axes})
     known = [*plan.axes, "workload"]

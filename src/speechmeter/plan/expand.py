@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def expand(plan: Plan) -> Cells:
     skipped: list[Skip] = []
     for case in _all_cases(plan):
         if plan.triangle and outside_triangle(plan, case):
-            skipped.append(Skip(case=case, reason="outside the triangle of the recipe"))
+            skipped.append(Skip(case=case, reason="excluded by triangle"))
         else:
             cases.append(case)
     return Cells(cases=tuple(cases), skipped=tuple(skipped))
@@ -64,13 +64,15 @@ def _all_cases(plan: Plan) -> Iterator[Case]:
 
 def _cases_of(plan: Plan, entry: ModelEntry, workload: Spec, protocol: Protocol) -> Iterator[Case]:
     own = axes_of(entry)
+    plugin, _, source = entry.load.partition(":")
+    subject = Spec(plugin=plugin, name=entry.name, source=source, options=entry.model_extra or {})
     names = [*axis_names(CORE_AXES), *axis_names(own), *_workload_axes(workload)]
     left_out = {(axis.name, axis.default) for axis in own if axis.late}
     for values in itertools.product(*(plan.axes[name] for name in names)):
         axes = {name: value for name, value in zip(names, values, strict=True) if (name, value) not in left_out}
         axes["cores"] = axes["cores"] or len(available_cores())  # what was measured must not depend on who reads it
         axes["threads"] = axes["threads"] or axes["cores"]
-        yield Case(subject=_spec(entry), workload=workload, axes=Axes(axes), meters=plan.meters, protocol=protocol)
+        yield Case(subject=subject, workload=workload, axes=Axes(axes), meters=plan.meters, protocol=protocol)
 
 
 def _workload_axes(workload: Spec) -> list[str]:
@@ -80,36 +82,34 @@ def _workload_axes(workload: Spec) -> list[str]:
     return [name for name in names if name != "seconds" or not own_lengths]
 
 
-def _spec(entry: ModelEntry) -> Spec:
-    plugin, _, source = entry.load.partition(":")
-    return Spec(plugin=plugin, name=entry.name, source=source, options=entry.model_extra or {})
-
-
 def _workload_specs(plan: Plan) -> list[Spec]:
     options = dict(plan.workload.model_extra or {})
     named = next((options[key] for key in _CONTENTS if key in options), None)
     if named is not None:
         path = Path(str(named))
-        return [
-            Spec(
-                plugin=plan.workload.name, name=path.name, source=str(path), options={**options, **content_hashes(path)}
-            )
-        ]
+        options |= content_hashes(path)
+        return [Spec(plugin=plan.workload.name, name=path.name, source=str(path), options=options)]
     if plan.workload.name != "audio":
         return [Spec(plugin=plan.workload.name, name=plan.workload.name, options=options)]
-    return [_audio_spec(source, options) for source in plan.audio or ("noise",)]
-
-
-def _audio_spec(source: str, options: Mapping[str, Any]) -> Spec:
-    path = Path(source)
-    known = {} if source in SPECIAL_AUDIO else content_hashes(path)
-    return Spec(plugin="audio", name=path.name, source=source, options={**options, **known})
+    return [
+        Spec(
+            plugin="audio",
+            name=Path(source).name,
+            source=source,
+            options=options if source in SPECIAL_AUDIO else {**options, **content_hashes(Path(source))},
+        )
+        for source in plan.audio or ("noise",)
+    ]
 
 
 def content_hashes(path: Path) -> dict[str, str]:
     """What tells a file from another of its name; of a folder, the names and sizes of the files in and below it."""
     if path.is_file():
-        return {CONTENT_HASHES[0]: _digest(path)}
+        digest = hashlib.sha256()
+        with path.open("rb") as opened:
+            while piece := opened.read(1 << 20):  # a list of a million lines is no reason to hold it
+                digest.update(piece)
+        return {CONTENT_HASHES[0]: digest.hexdigest()[:16]}
     if path.is_dir():
         files = sorted((file.relative_to(path).as_posix(), file.stat().st_size) for file in _files_below(path))
         return {CONTENT_HASHES[1]: hashlib.sha256(repr(files).encode()).hexdigest()[:16]}
@@ -121,15 +121,6 @@ def _files_below(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (file for name in names if (file := Path(parent, name)).is_file())
-
-
-def _digest(path: Path) -> str:
-    """Read in pieces: a list of a million lines is no reason to hold it."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()[:16]
 
 
 def _protocol(plan: Plan) -> Protocol:

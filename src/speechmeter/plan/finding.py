@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from speechmeter.core.axes import Axis
 from speechmeter.core.errors import PlanError
 from speechmeter.core.finding import TARGETS, TRIAL_METERS, Target
@@ -23,7 +21,14 @@ def searching(plan: Plan, declared: dict[str, Axis], source: Source) -> Plan:
     Raises PlanError where what is fed has no such axis, or several values stand where one is the start.
     """
     if plan.find is None:
-        return _check_nothing_of_it(plan, source)
+        for key in ("find_most", "find_within"):
+            if getattr(plan, key) is not None:
+                raise PlanError(
+                    f"{key} applies to a search only, and this plan has none",
+                    where=source.origin((key,)),
+                    fix="add `find`",
+                )
+        return plan
     target = TARGETS[plan.find]
     where = source.origin(("find",))
     if target.axis not in declared:
@@ -35,10 +40,11 @@ def searching(plan: Plan, declared: dict[str, Axis], source: Source) -> Plan:
         )
     _check_alone(plan, target, source)
     start = _start(plan, target, source)
-    changes: dict[str, Any] = {"axes": {**plan.axes, target.axis: (start,)}, "meters": _meters(plan)}
+    meters = tuple(name for name in plan.meters if name in TRIAL_METERS) or TRIAL_METERS[:1]
     options = {**_ONE_CALL.get(plan.workload.name, {}), **(plan.workload.model_extra or {})}
-    changes["workload"] = plan.workload.model_copy(update=options)
-    return plan.model_copy(update=changes)
+    workload = plan.workload.model_copy(update=options)
+    axes = {**plan.axes, target.axis: (start,)}
+    return plan.model_copy(update={"axes": axes, "meters": meters, "workload": workload})
 
 
 def _check_alone(plan: Plan, target: Target, source: Source) -> None:
@@ -48,7 +54,7 @@ def _check_alone(plan: Plan, target: Target, source: Source) -> None:
         raise PlanError(
             f"`find` searches {target.axis}, so it takes one value to start from, not {given}",
             where=source.origin((target.axis,)),
-            fix="give one value, or none",
+            fix="give one value, or leave it out",
         )
     for rival in _RIVALS.get(target.axis, ()):
         if any(value is not None for value in plan.axes.get(rival, ())):
@@ -59,7 +65,7 @@ def _check_alone(plan: Plan, target: Target, source: Source) -> None:
             )
     if plan.triangle:
         raise PlanError(
-            "`triangle` leaves out cells of a grid, and a search has no grid",
+            "`triangle` and `find` cannot be combined",
             where=source.origin(("triangle",)),
             fix="keep one of the two",
         )
@@ -82,17 +88,3 @@ def search_protocol(plan: Plan) -> SearchProtocol:
     """The protocol of the trials that a plan asks for."""
     assert plan.find is not None
     return SearchProtocol(find=plan.find, seed=plan.seed, margin=plan.find_margin, memory_gib=plan.limits.memory_gib)
-
-
-def _meters(plan: Plan) -> tuple[str, ...]:
-    return tuple(name for name in plan.meters if name in TRIAL_METERS) or TRIAL_METERS[:1]
-
-
-def _check_nothing_of_it(plan: Plan, source: Source) -> Plan:
-    """Raise PlanError for keys of a search in a plan that searches nothing."""
-    for key in ("find_most", "find_within"):
-        if getattr(plan, key) is not None:
-            raise PlanError(
-                f"{key} applies to a search only, and this plan has none", where=source.origin((key,)), fix="add `find`"
-            )
-    return plan

@@ -242,7 +242,8 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
         return (f"{key} is missing", fix)
     if kind == "extra_forbidden":
         part = _PARTS.get(path[0], Plan)
-        return (f"unknown key {path[-1]!r} in {path[0]}", nearest(str(path[-1]), _keys(part)))
+        keys = [field.alias or name for name, field in part.model_fields.items()]
+        return (f"unknown key {path[-1]!r} in {path[0]}", nearest(str(path[-1]), keys))
     if kind == "too_short":
         return (f"{path[0]} is empty", fix)
     if kind == "finite_number":
@@ -256,7 +257,7 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
     if path[0] == "rounds":
         return (f"rounds takes `auto` or a whole number from 1 on, not {value!r}", "for example `rounds: 5`")
     if path[0] in _SHARES:
-        return (f"{path[0]} takes a share {_SHARES[path[0]]}, not {value!r}", f"for example `{path[0]}: 5%`")
+        return (f"{path[0]} takes a fraction {_SHARES[path[0]]}, not {value!r}", f"for example `{path[0]}: 5%`")
     if kind == "less_than":
         return (f"{key} must be less than {context['lt']:g}, not {value!r}", fix)
     if kind == "greater_than_equal":
@@ -265,10 +266,6 @@ def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:
     if expected:
         return (f"{key} takes {expected}, not {value!r}", fix)
     return (f"{key}: {finding['msg']}", fix)
-
-
-def _keys(part: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in part.model_fields.items()]
 
 
 def _default(key: str) -> Any:

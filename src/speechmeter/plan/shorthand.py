@@ -19,7 +19,7 @@ _WORD_FOR = {"data": "manifest", "shapes": "file"}
 _EXAMPLES = {
     "text": "for example `text: {vocabulary: 1000}`",
     "features": "for example `features: {bands: 80}`",
-    "data": "for example `data: {manifest: test.tsv, count: 20}`; one list a run",
+    "data": "for example `data: {manifest: test.tsv, count: 20}`; one list per run",
     "shapes": "for example `shapes: {steps: 20}`",
 }
 _LOSSES_FORM = "for example `losses: [ours, torchaudio, {name: pruned-10, load: ours-pruned, states: 10}]`"
@@ -50,7 +50,7 @@ def _models(data: dict[str, Any], origins: dict[KeyPath, Origin], source: Source
     for index, cascade in enumerate(cascades):
         where = source.origin(("cascades", index))
         if not isinstance(cascade, Mapping) or not _has_stages(cascade.get(STAGES)) or "name" not in cascade:
-            raise PlanError("a cascade has a name and at least two stages", where=where, fix=_FORM)
+            raise PlanError("a cascade needs a name and at least two stages", where=where, fix=_FORM)
         if where is not None:
             origins["models", len(models)] = where
         models.append({"load": CASCADE, **cascade})
@@ -83,7 +83,7 @@ def _listed(
 def _loss(loss: Any, where: Origin | None) -> dict[str, Any]:
     entry = {"name": loss} if isinstance(loss, str) else loss
     if not isinstance(entry, Mapping) or not isinstance(entry.get("load", entry.get("name")), str):
-        raise PlanError("a loss is a name, or a mapping with one", where=where, fix=_LOSSES_FORM)
+        raise PlanError("a loss must be a name, or a mapping with `name`", where=where, fix=_LOSSES_FORM)
     source = str(entry.get("load", entry.get("name"))).removeprefix(f"{LOSS}:")
     return {"name": source, **entry, "load": f"{LOSS}:{source}"}
 
@@ -91,7 +91,7 @@ def _loss(loss: Any, where: Origin | None) -> dict[str, Any]:
 def _step(step: Any, where: Origin | None) -> dict[str, Any]:
     entry = {"name": step, "load": step} if isinstance(step, str) else step
     if not isinstance(entry, Mapping) or not isinstance(entry.get("load", entry.get("name")), str):
-        raise PlanError("a training step is a name, or a mapping with one", where=where, fix=_TRAIN_FORM)
+        raise PlanError("a training step must be a name, or a mapping with `name`", where=where, fix=_TRAIN_FORM)
     load = str(entry.get("load", entry.get("name")))
     name = str(entry.get("name", load)).rpartition("/")[2].removeprefix("python:")
     if load.startswith("python:"):

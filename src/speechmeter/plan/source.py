@@ -58,7 +58,13 @@ def parse_plan(
             _walk(node, (), name, origins, frozenset())
         data = yaml.load(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
-        raise _broken(error, name) from error
+        mark = error.problem_mark or error.context_mark
+        where = f"{name}:{mark.line + 1}" if mark else name
+        if isinstance(error, yaml.constructor.ConstructorError):
+            fix = "remove YAML tags (`!…`); a plan can contain plain values only"
+            raise PlanError(f"{error.problem}", where=where, fix=fix) from error
+        fix = "check indentation, quotes and brackets"
+        raise PlanError(f"not valid YAML: {error.problem}", where=where, fix=fix) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise PlanError(f"not valid YAML: {error}", where=name, fix="check its indentation and quotes") from error
     if not isinstance(data, dict):
@@ -89,14 +95,6 @@ def read_text(path: Path) -> str:
     return text
 
 
-def _broken(error: yaml.MarkedYAMLError, name: str) -> PlanError:
-    mark = error.problem_mark or error.context_mark
-    where = f"{name}:{mark.line + 1}" if mark else name
-    if isinstance(error, yaml.constructor.ConstructorError):
-        return PlanError(f"{error.problem}", where=where, fix="a plan holds plain values only, no YAML tags")
-    return PlanError(f"not valid YAML: {error.problem}", where=where, fix="check indentation, quotes and brackets")
-
-
 def _walk(node: yaml.Node, path: KeyPath, name: str, origins: dict[KeyPath, Origin], above: frozenset[int]) -> None:
     if id(node) in above:
         raise PlanError("a value contains itself", where=f"{name}:{node.start_mark.line + 1}", fix="remove the alias")
@@ -104,19 +102,14 @@ def _walk(node: yaml.Node, path: KeyPath, name: str, origins: dict[KeyPath, Orig
     if path:
         origins[path] = Origin(where=f"{name}:{node.start_mark.line + 1}")
     if len(origins) > MOST_VALUES:
-        raise PlanError(f"a plan of over {MOST_VALUES} values", where=origins[path], fix="remove aliases of aliases")
+        raise PlanError(
+            f"the plan has more than {MOST_VALUES} values", where=origins[path], fix="remove aliases of aliases"
+        )
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):
             _walk(child, (*path, index), name, origins, above)
-    elif isinstance(node, yaml.MappingNode):
-        _walk_mapping(node, path, name, origins, above)
-
-
-def _walk_mapping(
-    node: yaml.MappingNode, path: KeyPath, name: str, origins: dict[KeyPath, Origin], above: frozenset[int]
-) -> None:
     seen: set[str] = set()
-    for key, child in node.value:
+    for key, child in node.value if isinstance(node, yaml.MappingNode) else ():
         where = f"{name}:{key.start_mark.line + 1}"
         if not isinstance(key, yaml.ScalarNode):
             raise PlanError("a key must be a plain word", where=where, fix="check the brackets before the colon")

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from speechmeter.core.errors import Origin, PlanError
-from speechmeter.core.quality import FIRST_VERSION, IMPORT, NORMALISERS, QUALITY, ScoreRow, read_scores, score_for
+from speechmeter.core.quality import FIRST_VERSION, IMPORT, NORMALISERS, QUALITY, read_scores, score_for
 from speechmeter.core.types import Case
 from speechmeter.plan.build import build_plan
 from speechmeter.plan.expand import Cells, expand
@@ -105,7 +105,12 @@ _OURS = frozenset({"models", "cascades"})
 def read_plan(path: Path, overrides: Sequence[Override] = ()) -> Translation:
     """The keys of a plan file, in our words. Raises PlanError for what is neither ours nor understood."""
     text = read_text(path)
-    keys = _top_keys(text)
+    try:  # the outermost keys; none of a text that is broken, for its reader to refuse. Tags are not followed.
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        node = None
+    pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+    keys = frozenset(key.value for key, _ in pairs if isinstance(key, yaml.ScalarNode))
     if not keys & _OURS:
         if keys & speechbrain_profile.KEYS:
             return speechbrain_profile.translate(text, path, overrides)
@@ -113,17 +118,6 @@ def read_plan(path: Path, overrides: Sequence[Override] = ()) -> Translation:
             return fairseq_benchmark.translate(text, path, overrides)
     source = parse_plan(text, str(path), base=path.parent)
     return Translation(source=source, overrides=tuple(overrides))
-
-
-def _top_keys(text: str) -> frozenset[str]:
-    """The outermost keys; none of a text that is broken, for its reader to refuse. Tags are not followed."""
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError, ValueError):
-        return frozenset()
-    if not isinstance(node, yaml.MappingNode):
-        return frozenset()
-    return frozenset(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
 
 
 def _unused_scores(plan: Plan, cases: Sequence[Case]) -> tuple[str, ...]:
@@ -140,9 +134,8 @@ def _unused_scores(plan: Plan, cases: Sequence[Case]) -> tuple[str, ...]:
     unused = [row for row in rows if id(row) not in used]
     if not unused:
         return ()
-    named = "; ".join(_described(row) for row in unused[:_NAMED]) + ("; …" if len(unused) > _NAMED else "")
+    rows_named = (
+        ", ".join([row.model, *(f"{name} {value}" for name, value in row.axes.items())]) for row in unused[:_NAMED]
+    )
+    named = "; ".join(rows_named) + ("; …" if len(unused) > _NAMED else "")
     return (f"{path}: {len(unused)} of {len(rows)} rows match no case of the plan: {named}",)
-
-
-def _described(row: ScoreRow) -> str:
-    return ", ".join([row.model, *(f"{name} {value}" for name, value in row.axes.items())])

@@ -20,11 +20,11 @@ MOST_OPERATORS = 20
 _LEAST_SHARE = 0.0001
 """An unknown operator with a smaller share of the time is not named."""
 _KINDS = {
-    "matrix": "matrix arithmetic, in flops",
-    "elements": "arithmetic by the element, in element_ops",
-    "moves": "moving data, no arithmetic",
-    "wraps": "only calls other operators",
-    "unknown": "unsupported operator, not counted",
+    "matrix": "matrix products and convolutions, counted in flops",
+    "elements": "element-wise arithmetic, counted in element_ops",
+    "moves": "operators that move data and compute nothing",
+    "wraps": "operators that only call other operators",
+    "unknown": "unsupported operators, not counted",
 }
 _KIND_NOTES = [f"{kind}: {meaning}." for kind, meaning in _KINDS.items()]
 NAME = "name"
@@ -71,13 +71,13 @@ def _how_counted(found: Measurement, backward: Measurement | None) -> list[str]:
     if notes.get("no arithmetic by torch in"):
         texts.append(f"no arithmetic by torch in: {', '.join(notes['no arithmetic by torch in'])}")
     unknown = notes.get("unknown", {})
-    texts.append(f"not counted: {', '.join(unknown)}" if unknown else "every torch operator that ran is known")
+    texts.append(f"not counted: {', '.join(unknown)}" if unknown else "every torch operator that ran is supported")
     texts += [notes["another input"]] if "another input" in notes else []
     if backward is not None and backward.notes.get("attention"):
         texts.append(f"attention backward: {', '.join(backward.notes['attention'])}")
     again = recomputed_share(backward)
     if again is not None:
-        texts.append(f"{again:.0%} of the backward pass repeats forward work")
+        texts.append(f"{again:.0%} of the backward pass is recomputation of the forward pass")
     return texts
 
 
@@ -141,7 +141,8 @@ def _sorted_operators(records: Sequence[Record], sort: str | None, limit: int | 
 
     rows = []
     notes = [
-        "operators inside each other share time and memory: only `time in operator` and its share add up.",
+        "the time and memory of an inner operator also count for the operator that calls it: only `time in operator` "
+        "and its share add up.",
         *recorded_notes(records, metrics.TIME_OPERATOR),
     ]
     for label, own in cells.items():

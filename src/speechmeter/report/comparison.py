@@ -63,7 +63,8 @@ def _texts(v: Verdict) -> list[str]:
             how = counted(v.rounds, "adjacent pair") if v.paired else f"unpaired, {counted(v.rounds, 'round')}"
     noticed = ""
     if v.shown is not None and v.word == "CANNOT TELL":
-        noticed = f"a change of {v.shown:.0%} or more would have been noticed"
+        least = f"{v.shown:.0%}" if v.shown < 10 else "over 999%"
+        noticed = f"smallest detectable change: {least}"
     return [
         _what(v),
         figure(v.base) if v.base else "–",
@@ -93,7 +94,11 @@ def github(table: Table, family: Family) -> str:
     elif code == 3:
         head = f"❔ **Cannot tell** for {len(unsettled)} of {len(verdicts)}"
     else:
-        some = f"; {len(unsettled)} of them only by the mean of all" if unsettled else ""
+        some = (
+            f"; {len(unsettled)} of them could not be decided alone, but the mean of all shows none"
+            if unsettled
+            else ""
+        )
         head = f"✅ **No regression** in {counted(len(verdicts), 'comparison')}{some}"
     return folded(head, table)
 

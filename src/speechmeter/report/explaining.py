@@ -11,11 +11,11 @@ from speechmeter.report.views import VIEWS
 
 _BETTER = {"lower": "lower is better", "higher": "higher is better", "neither": "neither direction is better"}
 _COMBINED: dict[Combination, str] = {
-    "typical": "the geometric mean over rounds of the median of each round, with a 95 % interval over rounds",
-    "divided": "the geometric mean over rounds of the median of each round, with a 95 % interval over rounds; the "
-    "stages of a call share the figure of the call, so that they add up to it",
-    "mean": "the arithmetic mean over all calls and rounds, so that the rows of a table add up",
-    "ratio": "one arithmetic mean divided by another, both over the same calls and rounds",
+    "typical": "the geometric mean of the medians of the rounds, with a 95 % interval over rounds",
+    "divided": "the geometric mean of the medians of the rounds, with a 95 % interval over rounds. The figure of a "
+    "call is divided among its stages, so the stages add up to the call",
+    "mean": "the arithmetic mean over all calls and rounds. Therefore the rows of a table add up",
+    "ratio": "one arithmetic mean divided by another. Both are over the same calls and rounds",
 }
 
 
@@ -38,5 +38,5 @@ def explain(name: str, records: Sequence[Record] = ()) -> str:
     lines = [f"{metric.title}: {metric.id}, {unit}, {_BETTER[metric.direction]}"]
     lines += [f"In short: {metric.short}."] if metric.short else []
     lines.append(f"Definition: {metric.formula}.")
-    made = "counted, the same in every round" if metric.exact else _COMBINED[metric.combined]
-    return "\n".join([*lines, f"A shown figure is {made}."])
+    made = "a count and is the same in every round" if metric.exact else _COMBINED[metric.combined]
+    return "\n".join([*lines, f"A figure in a table is {made}."])

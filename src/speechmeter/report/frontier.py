@@ -19,7 +19,7 @@ _COSTS = (
     metrics.MEMORY_CUDA_ALLOCATED,
 )  # fmt: skip
 _EDGE = (metrics.LARGEST_FITTING, metrics.SMALLEST_FAILING, metrics.LARGEST_SAFE)
-_ASSUMED = "assumed: what fits also fits at every smaller value."
+_ASSUMED = "assumption: if a size fits, every smaller size also fits."
 
 
 def searched(record: Record) -> bool:
@@ -91,14 +91,14 @@ def _untried(edge: Edge) -> str:
     fits, fails = edge.fits.value, edge.fails.value
     if fails - fits <= edge.target.step * 1.5 or fails - fits <= edge.margin * fits:
         return ""
-    return f"nothing between {edge.target.axis} {written(edge.fits)} and {written(edge.fails)} was tried"
+    return f"no {edge.target.axis} between {written(edge.fits)} and {written(edge.fails)} was tested"
 
 
 def _in_pieces(edge: Edge) -> str:
     if edge.pieces is None or edge.fails is None:
         return ""
     return (
-        f"at {edge.target.axis} {written(edge.fails)} there was enough memory, but not in one piece: torch held "
-        f"{edge.pieces.unused_gib:.1f} GiB that nothing used. The result depends on the order of calls; "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may fit more"
+        f"at {edge.target.axis} {written(edge.fails)} the memory was fragmented: enough was free, but not in one "
+        f"block. Torch had reserved {edge.pieces.unused_gib:.1f} GiB that it did not use. The result depends on the "
+        "order of calls. More may fit with the environment variable PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
     )

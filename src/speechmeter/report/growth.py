@@ -30,9 +30,9 @@ AXES = ("seconds", "batch", "max_frames")
 _SHOWN = (metrics.LATENCY, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH, metrics.FLOPS)
 _FITTED = (metrics.GROWTH_EXPONENT, metrics.GROWTH_EXPONENT_LOCAL, metrics.QUADRATIC_SHARE)
 _WHY = {
-    "curve": f"a curve of three parts needs {LEAST_SIZES} sizes",
-    "poor": "the curve misses a figure by more than a tenth",
-    "interval": f"the interval of such a figure needs {LEAST_SIZES} sizes and two rounds of each",
+    "curve": f"the curve a + b·x + c·x² needs at least {LEAST_SIZES} sizes",
+    "poor": "the fitted curve differs from a figure by more than 10 %",
+    "interval": f"the interval of an extrapolated figure needs at least {LEAST_SIZES} sizes with two rounds each",
 }
 Cases = list[tuple[float, list[Record]]]
 At = Sequence[tuple[str, float]]
@@ -75,7 +75,7 @@ def growth(records: Sequence[Record], at: At = ()) -> list[Table]:
     for title, group in grid_groups(records).items():
         lines = list(along(group))
         found += [table for table in (_growth_table(title, lines, at), _saturation_table(title, lines)) if table]
-    note = "growth needs a figure at two sizes at least: measure several seconds or batch sizes."
+    note = "growth needs a figure at two or more sizes: measure several lengths or batch sizes."
     return found or [Table(title="growth", metric=None, labels=("figure",), columns=(), rows=(), notes=(note,))]
 
 
@@ -124,7 +124,7 @@ def _growth_table(title: str, lines: Sequence[Along], at: At) -> Table | None:
     ]
     notes = [*_notes(found, rows), *_extrapolation_notes(found, rows, asked)]
     notes += [
-        f"no figure at another {axis}: no figure here was measured at two values of it."
+        f"no extrapolation along {axis}: no figure was measured at two values of {axis}."
         for axis in dict.fromkeys(axis for axis, _ in at if axis not in measured)
     ]
     columns = [*(metric.title for metric in _FITTED), "curve within", *(f"at {axis} {size:g}" for axis, size in asked)]
@@ -153,11 +153,11 @@ def _expected(one: Along, line: Line, axis: str, size: float) -> Cell:
 
 
 def _notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row]) -> list[str]:
-    notes = ["the quadratic part is given at the largest size."]
+    notes = ["quadratic part: at the largest size."]
     if some_interval(rows):
         notes.append(
-            "intervals at 95 %: of the exponent, from the distance of the sizes to a straight line in logarithms; of "
-            "two sizes, and of all other figures, from the spread over rounds."
+            "95 % intervals: the interval of an exponent comes from the distances of the sizes to the fitted line. "
+            "With only two sizes, and for all other figures, it comes from the spread over rounds."
         )
     if not all(line.has_curve for _, line in found):
         notes.append(f"{_WHY['curve']}.")
@@ -166,7 +166,8 @@ def _notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row]) -> list[str
     ]
     if poor:
         notes.append(
-            f"no curve a + b·x + c·x² comes near {'; '.join(poor)}: no quadratic part and no figure at another size."
+            f"the curve a + b·x + c·x² does not fit {'; '.join(poor)}. Therefore there is no quadratic part and no "
+            "extrapolation."
         )
     return notes
 
@@ -174,7 +175,7 @@ def _notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row]) -> list[str
 def _extrapolation_notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row], at: At) -> list[str]:
     if not any(cell.estimate and cell.estimate.statistic == EXTRAPOLATED for row in rows for cell in row.cells):
         return []
-    notes = ["extrapolated: by the curve; the interval also holds what the exponent at that end predicts."]
+    notes = ["extrapolated by the fitted curve. The interval also covers the prediction of the exponent at that end."]
     for axis, size in at:
         least, largest = measured_span([line for one, line in found if one.axis == axis])
         if size > largest:
@@ -194,8 +195,8 @@ def _saturation_table(title: str, lines: Sequence[Along]) -> Table | None:
         rows.append(Row(labels=(one.held,), cells=(batch, Cell(estimate=s.there), Cell(estimate=s.best))))
     columns = (metrics.SATURATION_BATCH.title, "throughput there", "best throughput")
     note = (
-        f"not reached: only the largest batch comes within {100 * (1 - NEAR):.0f} % of the best, so a larger batch may "
-        "give more."
+        f"not reached: only the largest batch is within {100 * (1 - NEAR):.0f} % of the best throughput, so a larger "
+        "batch may give more."
     )
     shown = (metrics.SATURATION_BATCH, metrics.THROUGHPUT)
     return list_table(f"{title}: saturation", ("held",), shown, rows, [note], columns=columns)

@@ -69,7 +69,7 @@ def _verdict(one: Series, level: Level) -> str:
 def _shift_notes(one: Series) -> Iterator[str]:
     for level in one.levels:
         if level.shift is not None:
-            changed = f"; changed with it: {', '.join(level.shift.changed)}" if level.shift.changed else ""
+            changed = f"; what else changed: {', '.join(level.shift.changed)}" if level.shift.changed else ""
             yield (
                 f"{one.case.label} {one.metric.name} {level.shift.word} from {_run_words(level.points[0])}; "
                 f"the run before is {_run_words(level.shift.before)}{changed}"

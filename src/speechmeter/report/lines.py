@@ -35,8 +35,15 @@ def summary(records: Sequence[Record]) -> str:
     return ", ".join(f"{count:,} {status}" for status, count in counts.items()) or "no records"
 
 
+_ADVICE = {
+    "oom": "out of memory: use a smaller batch or shorter audio, or raise limits.memory_gib",
+    "timeout": "timeout: raise limits.time_s, or use a smaller batch or shorter audio",
+}
+"""What helps against a failure that is not the model's own."""
+
+
 def failure_lines(records: Sequence[Record]) -> list[str]:
-    """A line for each reason, with the cases that it is about and how many of their rounds failed."""
+    """A line for each reason, with its cases and how many of their rounds failed; then what helps."""
     cases: dict[tuple[str, str], list[str]] = {}
     for name, group in labelled(records):
         failed = [record for record in group if record.status in FAILED]
@@ -48,7 +55,8 @@ def failure_lines(records: Sequence[Record]) -> list[str]:
         some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         lines.append(f"failed: {some}: {f'{rounds}, ' if rounds else ''}{reason}")
     more = [f"and {len(lines) - _MOST_REASONS} more reasons"] if len(lines) > _MOST_REASONS else []
-    return lines[:_MOST_REASONS] + more
+    statuses = {record.status for record in records}
+    return lines[:_MOST_REASONS] + more + [text for status, text in _ADVICE.items() if status in statuses]
 
 
 def example_lines(records: Sequence[Record]) -> list[str]:

@@ -32,21 +32,23 @@ _NOTHING = Cell(word=NOT_MEASURED)
 _BLANK = "\u2800"
 """Fills a bar up on its right. It is not a space, so that nothing strips it."""
 _PROFILED = (
-    "a module's times include what runs inside it, `its own` do not. Unattributed: work between the nodes of the "
-    "backward pass, and work of no known module, label or stage. Own times of all rows and labels add up to the call. "
-    "A profiler slows calls down: see latency for their usual time."
+    "the times of a module include everything that runs inside it; `its own` is the time without its submodules. "
+    "unattributed: work that belongs to no known module, label or stage, and work between the nodes of the backward "
+    "pass. The own times of all rows and labels add up to the call. The profiler slows calls down, so use latency for "
+    "their usual time."
 )
 _HELD = (
-    "a label's times include the modules and labels inside it, forward and backward; `its own` do not. Labels inside "
-    "each other share time, so their shares do not add up."
+    "the times of a label include the modules and labels inside it, forward and backward; `its own` is the time "
+    "without them. The time of an inner label also counts for the outer label, so shares do not add up to 100 %."
 )
 _OWN_ALONE = (
-    "an earlier version recorded the run. It kept only the own time of a label, without the modules and labels inside "
-    "it."
+    "an earlier version recorded this run. It recorded only the own time of a label, without the modules and labels "
+    "inside it."
 )
 _ROWS = (
-    "shares of the call add up to 100 %. Below the named rows: modules in none of them (`other modules`), work of "
-    "stages and labels outside of them, and unattributed time. Shares of one direction are of the named rows alone."
+    "the shares of the call add up to 100 %. Below the rows that the plan names, there are modules that belong to none "
+    "of them (`other modules`), work of stages and labels outside of these rows, and unattributed time. A share of "
+    "forward or backward is a share of the named rows only."
 )
 
 
@@ -104,9 +106,9 @@ def check_filter(wanted: str, names: Sequence[tuple[str, ...]]) -> None:
     near = difflib.get_close_matches(word, known, n=_NEAREST, cutoff=0.5) or [n for n in known if word and word in n]
     fix = ", ".join(f"'{name}'" for name in (near or known)[:_NEAREST])
     raise InputError(
-        f"no module or label fits {wanted!r}",
+        f"no module or label matches {wanted!r}",
         key="filter",
-        fix=f"{'the nearest are' if near else 'there are'} {fix}; `filter: *` lists all",
+        fix=f"{'similar names' if near else 'names in this run'}: {fix}; `filter: *` lists all",
     )
 
 
@@ -204,7 +206,7 @@ def _classes(label: str, group: Sequence[Record]) -> Table:
         for line in lines
         if _share(group, line) >= _LEAST_SHARE
     ]
-    notes = ["own times of all modules of a class, without what runs inside them."]
+    notes = ["time of all modules of a class, without their submodules."]
     columns = ("", "share", *ways)
     return list_table(f"by class · {label}", ("class",), (metrics.MODULE_SHARE,), rows, notes, columns=columns)
 

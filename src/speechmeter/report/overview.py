@@ -147,7 +147,7 @@ def cascades(records: Sequence[Record]) -> list[Table]:
     notes = (
         "times and FLOPs of the parts add up to the total; memory is that of the model which needs most, its weights "
         "and growth.",
-        f"a{_BETWEEN}b: glue between two models, outside the clock.",
+        f"a{_BETWEEN}b: code between model a and model b, not timed.",
     )
     return [list_table("cascades", ("case", "part"), shown, rows, notes)]
 
@@ -190,7 +190,9 @@ def relations(records: Sequence[Record]) -> list[Table]:
     )
     notes = [definition_line(metrics.RANK_CORRELATION)]
     if some_interval(rows):
-        notes.append("[95 % interval] (n models); an interval that holds 0 says nothing about the relation.")
+        notes.append(
+            "[95 % interval] (n models). If the interval contains 0, it is unknown whether the metrics are correlated."
+        )
     return [
         Table(
             title="relations",
@@ -211,4 +213,4 @@ def _correlation(groups: Sequence[Sequence[Record]], first: Metric, second: Metr
         return Cell(estimate=found)
     if len(pairs) < LEAST:
         return Cell(word=f"too few (n={len(pairs)})", reason=f"a rank correlation needs {LEAST} models")
-    return Cell(word=NOT_MEASURED, reason="all models have the same figure in one of the two")
+    return Cell(word=NOT_MEASURED, reason="all models have the same value in one of the two metrics")

@@ -60,7 +60,7 @@ def timeline(records: Sequence[Record]) -> list[Table]:
             name = Scope.parse(scope).without(MODULE)
             rows.append(Row(labels=(label, name), cells=(cell_of(group, metrics.MEMORY_AT_PEAK, scope),)))
         if len(scopes) > _MOST_HOLDERS:
-            notes.append(f"{label}: {len(scopes) - _MOST_HOLDERS} modules that held less are not listed.")
+            notes.append(f"{label}: {len(scopes) - _MOST_HOLDERS} modules that held less memory are not listed.")
         peak = next((m for record in group if (m := record.find(metrics.MEMORY_TENSORS_PEAK.id)) is not None), None)
         if peak is not None and peak.notes.get("operators"):
             largest = [f"{number(size, 'bytes')} by {name} in {path}" for name, path, size in peak.notes["operators"]]
@@ -94,13 +94,13 @@ def diff_table(diff: TraceDiff, *, most: int, min_effect: str, changed: str = "a
     step_a, step_b = (number(seconds, "s") for seconds in diff.step_s)
     notes = [
         f"figures are per step, of {steps}; a step took {step_a} in A and {step_b} in B.",
-        "own time is without what runs inside. A trace is one sample, and recording takes time: use "
-        "`speechmeter compare` for a verdict.",
+        "own time: without what runs inside. A trace is a single sample and recording slows the step down, so use "
+        "`speechmeter compare` to decide whether the speed changed.",
     ]
     if changed in ("any", "time"):
         notes.append(
-            f"an operator or kernel that changed in time alone is listed if its time changed by {min_effect} or more, "
-            f"and by {LEAST_SHARE:.1%} of a step or more."
+            f"an operator or kernel with the same number of calls is listed if its time changed by {min_effect} or "
+            f"more, and by {LEAST_SHARE:.1%} of a step or more."
         )
     if len(changes) > most:
         notes.append(f"{len(changes) - most} more changed; list more of them with `--most`.")

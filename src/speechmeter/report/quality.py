@@ -174,8 +174,8 @@ def _notes(groups: Groups, rows: Sequence[Row]) -> list[str]:
     notes = [
         *_interval_notes(groups.values()),
         *(["±: half of the 95 % interval over rounds."] if some_interval(rows, "geomean") else []),
-        f"{_FRONT}, by {score.title} and {_heading(cost)}: no, if the systems named are better in one and no worse in "
-        "the other; not resolvable, if the intervals overlap or are missing.",
+        f"{_FRONT}: the Pareto front of {score.title} and {_heading(cost)}. no: the named systems are better in one "
+        "and at least as good in the other. not resolvable: the intervals overlap or are missing.",
     ]
     return [*notes, *dict.fromkeys(line for group in groups.values() for line in _how_scored(group))]
 
@@ -190,7 +190,7 @@ def _interval_notes(groups: Iterable[Sequence[Record]]) -> list[str]:
                 rows, speakers = score_rows(group, metric), speakers_of(group)
                 kind, over = interval_kind(rows, metric.id, speakers)
                 found.setdefault(KINDS[kind].format(units=over), {})[metric.title] = None
-    return [f"[…] of {', '.join(titles)}: 95 % interval {text}." for text, titles in found.items()]
+    return [f"[…] of {', '.join(titles)}: 95 % interval, {text}." for text, titles in found.items()]
 
 
 def _how_scored(group: Sequence[Record]) -> list[str]:
@@ -199,7 +199,9 @@ def _how_scored(group: Sequence[Record]) -> list[str]:
     for metric in _SCORES:
         outside = imported(group, metric)
         if outside is not None:
-            lines.append(f"imported: measured elsewhere, read from {outside.notes.get('file')}; not compared by pairs.")
+            lines.append(
+                f"imported: measured elsewhere and read from {outside.notes.get('file')}; not compared in pairs."
+            )
         count = RULES[metric.id].counts[0]
         notes = next((m.notes for record in group if (m := record.find(count.id)) is not None), {})
         if "normaliser" in notes:
@@ -217,7 +219,7 @@ def difference_tables(systems: dict[str, list[Record]]) -> list[Table]:
     able = {name: group for name, group in systems.items() if any(_has_own(group, m) for m in shown)}
     rows = tuple(_pair(first, second, able, shown) for first, second in combinations(able, 2))
     differences = [DIFFERENCES[metric.id] for metric in shown]
-    note = f"the verdict is that of {shown[0].title}: not resolvable where the interval holds 0."
+    note = f"the verdict is for {shown[0].title}. not resolvable: the interval of the difference contains 0."
     columns = (*(metric.title for metric in differences), _UTTERANCES, "the first is")
     return [list_table("differences by pairs", ("first", "second"), differences, rows, (note,), columns=columns)]
 

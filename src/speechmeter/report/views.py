@@ -101,30 +101,30 @@ VIEWS = (
             draws="charts.grid:figures",
             needs="a case with latency or memory",
             title="Grids of seconds by batch",
-            text="Real-time factor (latency where there is no audio) and memory of each case, from dark (low) to "
-            "yellow (high).",
+            text="Real-time factor and memory of each case, from dark (low) to yellow (high). Without audio, latency "
+            "in place of the real-time factor.",
         ),
     ),
     View(name="rtfx", summary="Inverse real-time factor, as a grid of seconds by batch."),
-    View(name="latency", summary="Time of a call, as a grid of seconds by batch."),
+    View(name="latency", summary="Latency of a call, as a grid of seconds by batch."),
     View(name="throughput", summary="Throughput, as a grid of seconds by batch."),
     View(
         name="memory",
-        summary="One grid of seconds by batch for each kind of memory in the run.",
+        summary="Memory, as a grid of seconds by batch for each kind of memory that the run measured.",
         details="All sizes of a grid are in one unit.",
         shown_for="memory",
     ),
     View(
         name="summary",
-        summary="One row per case: parameters, latency, real-time factor, FLOPs, memory, energy, tokens, as far as "
-        "they were measured.",
+        summary="One row per case: parameters, latency, real-time factor, FLOPs, memory, energy and tokens, if they "
+        "were measured.",
         tables="overview:summary",
         takes=("statistic",),
     ),
     View(
         name="growth",
-        summary="How each figure grows with seconds and with batch, and from which batch on throughput is saturated.",
-        details="See [growth](search.md#growth). `--at seconds=60` adds the figure to expect at that size.",
+        summary="How each figure grows with seconds and with batch size, and at which batch size throughput saturates.",
+        details="See [growth](search.md#growth). `--at seconds=60` adds the expected figure at that size.",
         tables="growth:growth",
         takes=("at",),
         cases=Cases(lack="has no case at several lengths or batch sizes", options={"seconds": "1,2,4,8"}),
@@ -140,7 +140,8 @@ VIEWS = (
     ),
     View(
         name="frontier",
-        summary="One row per model and length: the largest batch, seconds or frames that fit, and what did not.",
+        summary="One row per model and length: the largest batch, seconds or frames that fit into memory, and the "
+        "smallest that do not.",
         details="See [the frontier](search.md#the-frontier).",
         tables="frontier:frontier",
         cases=Cases(lack="searched for no largest size", options={"batch": "1", "find": "max-batch"}),
@@ -149,25 +150,24 @@ VIEWS = (
             draws="charts.frontier:figures",
             needs="a search for the largest size, or a grid in which a cell ran out of memory",
             title="Largest that fits",
-            text="The largest batch or length that fits into memory. Assumed: what fits also fits at every smaller "
-            "value.",
+            text="The largest batch or length that fits into memory. Assumption: every smaller size also fits.",
         ),
     ),
     View(
         name="cold-start",
-        summary="One row per case: load, first call, steady call.",
+        summary="One row per case: time to load the model, time of the first call, and latency after warm-up.",
         tables="overview:cold_start",
         chart=Chart(
             name="cold-start",
             draws="charts.lists:cold_start",
             needs="the time of loading or of the first call",
             title="Cold start",
-            text="Time to load a model, of its first call, and of a call after warm-up.",
+            text="Time to load a model, time of its first call, and latency after warm-up.",
         ),
     ),
     View(
         name="parameters",
-        summary="One row per model: its parameters.",
+        summary="One row per model: the number and the bytes of its parameters.",
         tables="overview:parameters",
         meters=("parameters",),
         shown_for="parameters",
@@ -176,39 +176,40 @@ VIEWS = (
             draws="charts.against_latency:figures",
             on_paper="charts.against_latency:figures_on_paper",
             on_page="charts.lists:arithmetic",
-            needs="parameters or FLOPs, and latency, of several models or sizes",
+            needs="parameters or FLOPs, and latency, for several models or sizes",
             title="Parameters and FLOPs",
-            text="Size and arithmetic of each model, and both against latency where it was measured.",
+            text="Parameters and FLOPs of each model, and both against latency if it was measured.",
         ),
     ),
     View(
         name="flops",
-        summary="One row per case: FLOPs, FLOPs per audio second and per token, backward, element operations, "
-        "bytes moved.",
-        details="Below the table: how they were counted.",
+        summary="One row per case: FLOPs of the forward and of the backward pass, FLOPs per audio second and per "
+        "token, element operations and bytes moved.",
+        details="The notes below the table explain how they were counted.",
         tables="arithmetic:flops",
         meters=("flops",),
         shown_for="flops",
     ),
     View(
         name="operators",
-        summary="One row per case and operator, the 20 costliest and all unknown ones: time, FLOPs, element "
-        "operations.",
-        details="`--sort KEY` orders them by `own-time`, `total-time`, `calls`, `own-memory`, `memory`, `flops` or "
-        "`name`, with all these figures. `--limit N` lists N of each case; the others are counted below the table.",
+        summary="One row per case and operator, for the 20 costliest operators and all unsupported ones: time, FLOPs "
+        "and element operations.",
+        details="`--sort KEY` sorts the operators by `own-time`, `total-time`, `calls`, `own-memory`, `memory`, "
+        "`flops` or `name`, and shows all these figures. `--limit N` lists N operators of each case; a note below the "
+        "table says how many are left out.",
         tables="arithmetic:operators",
         takes=("sort", "limit"),
         meters=("operators",),
     ),
     View(
         name="operators-by-module",
-        summary="One row per case, module and operator, the 20 costliest.",
+        summary="One row per case, module and operator, for the 20 costliest.",
         tables="arithmetic:operators_by_module",
         meters=("operators",),
     ),
     View(
         name="coverage",
-        summary="One row per case: time in operators, and the share of each kind of operator.",
+        summary="One row per case: time in all operators, and the share of each kind of operator in it.",
         details="See [kinds of operators](metrics/flops.md#kinds-of-operators-and-coverage).",
         tables="arithmetic:coverage",
         meters=("operators",),
@@ -216,14 +217,14 @@ VIEWS = (
     ),
     View(
         name="utilisation",
-        summary="One row per case and stage: share of the measured peaks.",
+        summary="One row per case and stage: share of the device's measured peak arithmetic and peak bandwidth.",
         tables="arithmetic:utilisation",
         meters=("latency", "flops", "peaks"),
         shown_for="peaks",
     ),
     View(
         name="energy",
-        summary="One table each for GPU, processor and system, as far as they were asked for.",
+        summary="Energy and power. One table each for GPU, processor and system, if the plan requests them.",
         tables="energy:energy",
         takes=("assumed",),
         meters=("energy",),
@@ -231,14 +232,14 @@ VIEWS = (
         chart=Chart(
             name="energy",
             draws="charts.lists:energy",
-            needs="energy that a sensor read (meter energy)",
+            needs="energy measured by a sensor (meter energy)",
             title="Energy",
-            text="Energy that sensors read, for an hour of audio or for a call.",
+            text="Measured energy for an hour of audio or for a call.",
         ),
     ),
     View(
         name="stages",
-        summary="One row per case and stage: latency, and memory, weights and FLOPs where they were measured.",
+        summary="One row per case and stage: latency, and memory, weights and FLOPs if they were measured.",
         tables="overview:stages",
         chart=Chart(
             name="stages",
@@ -250,14 +251,14 @@ VIEWS = (
     ),
     View(
         name="cascades",
-        summary="One row per case and model of a cascade: latency, real-time factor, FLOPs, memory, tokens.",
+        summary="One row per case and model of a cascade: latency, real-time factor, FLOPs, memory and tokens.",
         details="See [cascades](cascades.md).",
         tables="overview:cascades",
     ),
     View(
         name="quality",
-        summary="One row per system: scores with intervals, cost, whether it is on the front. Then the difference of "
-        "every two systems over the same utterances.",
+        summary="One row per system: scores with intervals, cost, and whether it is on the Pareto front. A second "
+        "table compares every two systems over the same utterances.",
         details="See [quality](metrics/quality.md).",
         tables="quality:quality",
         meters=("quality",),
@@ -266,14 +267,16 @@ VIEWS = (
         chart=Chart(
             name="front",
             draws="charts.front:figures",
-            needs="systems with a score (meter quality) and latency",
+            needs="a score (meter quality) and latency for each system",
             title="Accuracy against cost",
-            text="Each system by its score and its cost. No other system beats one that is on the front.",
+            text="The score of each system against its cost. A system on the Pareto front is beaten by no other system "
+            "in both.",
         ),
     ),
     View(
         name="losses",
-        summary="Transducer losses, ranked: time, memory and the ratio to the least time that the device allows.",
+        summary="Transducer losses ranked by latency: latency, memory, and latency / shortest possible time on the "
+        "device.",
         details="See [transducer losses](losses.md).",
         tables="losses:losses",
         cases=Cases(lack="measured no transducer loss", options={"set": "losses=[ours, torchaudio]"}),
@@ -283,12 +286,13 @@ VIEWS = (
             draws="charts.lists:losses",
             needs="transducer losses with latency",
             title="Transducer losses",
-            text="Time and memory of each loss, and the ratio to the least time that the device allows.",
+            text="Latency and memory of each loss, and latency / shortest possible time on the device.",
         ),
     ),
     View(
         name="split",
-        summary="One row per case: time by kind of work, idle time of the GPU, latency over its busy time.",
+        summary="One row per case: how a call divides its time between GPU kernels, copies, the CUDA runtime, the CPU "
+        "and idle time, the share of time in which the GPU is idle, and latency / GPU busy time.",
         details="See [phases](profiling.md#phases).",
         tables="profiles:split",
         meters=("split",),
@@ -296,9 +300,10 @@ VIEWS = (
     ),
     View(
         name="modules",
-        summary="Where the time of a call goes: in the plan's rows, by label, as a tree of modules and by class.",
-        details="`--filter PATTERN` lists the labels and [modules](metrics/modules.md) whose printed name or whole "
-        "path fits the pattern. Without the meter `modules`: FLOPs and parameters by module.",
+        summary="Which parts of a model take the time of a call. One table each for the rows that the plan defines, "
+        "for labels in the code, for the tree of modules and for module classes.",
+        details="`--filter PATTERN` lists only the labels and [modules](metrics/modules.md) whose displayed name or "
+        "full path matches the pattern. Without the meter `modules`, the table shows FLOPs and parameters by module.",
         tables="modules:modules",
         takes=("wanted",),
         meters=("flops",),
@@ -307,14 +312,14 @@ VIEWS = (
         chart=Chart(
             name="modules",
             draws="charts.modules:figures",
-            needs="the time of modules (meter modules)",
+            needs="the time of each module (meter modules)",
             title="Modules",
-            text="Share of each module in a call, in each direction.",
+            text="Share of each module in the time of a call, in the forward and in the backward pass.",
         ),
     ),
     View(
         name="timeline",
-        summary="One row per case and module: what was held at the peak of memory.",
+        summary="One row per case and module: memory that the module held when the call reached its memory peak.",
         details="See [memory over time](profiling.md#memory-over-time).",
         tables="profiles:timeline",
         meters=("timeline",),
@@ -322,14 +327,14 @@ VIEWS = (
         chart=Chart(
             name="memory",
             draws="charts.memory:figures",
-            needs="memory through a step (meter timeline)",
+            needs="memory over a step (meter timeline)",
             title="Memory over the step",
-            text="Memory that is allocated during a step, and what holds it at the peak.",
+            text="Allocated memory during a step, and which modules hold it at the peak.",
         ),
     ),
     View(
         name="trace",
-        summary="One row per case: the file of its trace, and what was left out of it.",
+        summary="One row per case: its trace file, and how many events were left out of it.",
         details="See [traces](profiling.md#traces).",
         tables="profiles:traces",
         meters=("trace",),
@@ -337,49 +342,50 @@ VIEWS = (
     ),
     View(
         name="relations",
-        summary="How alike models rank by two figures: Spearman's rank correlation with its interval, for each cell.",
+        summary="Whether two metrics rank the models in the same order: Spearman's rank correlation with its interval, "
+        "for each input size and batch.",
         tables="overview:relations",
-        cases=Cases(lack="has too few models to rank by two figures", options={"set": "models=[A, B, C, D]"}),
+        cases=Cases(lack="has too few models for a rank correlation", options={"set": "models=[A, B, C, D]"}),
     ),
     View(
         name="utterances",
-        summary="Of a dataset with one utterance a call: mean, median, p95 and maximum of latency, RTF, memory and "
-        "FLOPs.",
-        details="In total and by part. Batched cases are named below the table.",
+        summary="Mean, median, p95 and maximum over the utterances of a dataset: latency, RTF, memory and FLOPs. This "
+        "needs one utterance per call.",
+        details="For the whole dataset and for each part of it. A note below the table names the batched cases.",
         tables="utterances:utterances",
-        cases=Cases(lack="has no dataset with one utterance a call", options={"data": "LIST", "batch": "1"}),
+        cases=Cases(lack="has no dataset with one utterance per call", options={"data": "LIST", "batch": "1"}),
     ),
     View(
         name="inputs",
-        summary="One row per case and figure: noise against real audio, their ratio with its interval, and whether "
-        "they differ.",
+        summary="One row per case and figure: the figure on noise and on real audio, their ratio with its interval, "
+        "and whether they differ.",
         details="The interval is over pairs of rounds. See [audio](plans.md#audio).",
         tables="inputs:inputs",
         cases=Cases(lack="measured no case on noise and on real audio", options={"set": "audio=[noise, sample]"}),
     ),
     View(
         name="methods",
-        summary="No table: the set-up of the run as a paragraph for a paper, and the BibTeX entry of Speechmeter.",
+        summary="Not a table: the set-up of the run as a paragraph for a paper, and the BibTeX entry of Speechmeter.",
         details="See [methods](#methods).",
     ),
     View(
         name="machines",
-        summary="Cells that several machines measured, with ratios.",
+        summary="Cases that were measured on several machines, with ratios between the machines.",
         in_show=False,
         chart=Chart(
             name="machines",
             draws="charts.lists:machines",
             together=True,
-            needs="the same cells on two machines: name both runs, or a merged one",
+            needs="the same cases on two machines: give both runs, or one merged run",
             title="Machines compared",
-            text="The same cells on several machines. Their rounds cannot be paired, so the ratios are unpaired.",
+            text="The same cases on several machines. Their rounds cannot be paired, so the ratios are unpaired.",
         ),
     ),
 )
 """In the order in which they are listed, in which the page draws them, and in which first figures are shown."""
 BESIDE = View(
     name="beside",
-    summary="Real-time factor with busy time beside the wall time: `show --split`.",
+    summary="Real-time factor from wall time, CPU busy time and GPU busy time, side by side: `show --split`.",
     meters=("latency", "split"),
     whole=True,
 )
@@ -397,7 +403,7 @@ def help_lines() -> str:
                       subsequent_indent=margin, break_on_hyphens=False)
         for view in shown
     ]  # fmt: skip
-    return "\n".join(["\b", "Words of --metric:", *listed])  # after \b lines are kept as they are
+    return "\n".join(["\b", "Values of --metric:", *listed])  # after \b lines are kept as they are
 
 
 def markdown_rows() -> str:

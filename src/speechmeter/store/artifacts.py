@@ -19,7 +19,7 @@ def copy_artifacts(source: Path, target: Path, names: Mapping[str, Iterable[str]
     already, the name of the run is appended.
     """
     if source.is_symlink():
-        return [f"{source}: a link is not followed"]
+        return [f"{source}: not copied, because it is a symbolic link"]
     left_out: list[str] = []
     for entry in sorted(source.iterdir()) if source.is_dir() else ():
         files = list(_files(entry, left_out))
@@ -50,14 +50,14 @@ def artifact(folder: Path, record: Record, name: str) -> Path | None:
 def _files(entry: Path, left_out: list[str]) -> Iterator[Path]:
     """Plain files at and below an entry; links and other things are listed as left out."""
     if entry.is_symlink():
-        left_out.append(f"{entry}: a link is not followed")
+        left_out.append(f"{entry}: not copied, because it is a symbolic link")
     elif entry.is_dir():
         for child in sorted(entry.iterdir()):
             yield from _files(child, left_out)
     elif entry.is_file():
         yield entry
     else:
-        left_out.append(f"{entry}: not a plain file")
+        left_out.append(f"{entry}: not copied, because it is not a regular file")
 
 
 def _differs(entry: Path, taken: Path, files: list[Path]) -> bool:

@@ -83,7 +83,7 @@ RECORDS = (
     _read("started", "TIMESTAMP", "when the round started, in UTC", "TRY_CAST(started AS TIMESTAMP)"),
     _read("wall_s", "DOUBLE", "seconds for all processes of the round"),
     _read("stop_reason", "VARCHAR", "why sampling ended"),
-    _read("warnings", "VARCHAR[]", "what a reader should know"),
+    _read("warnings", "VARCHAR[]", "warnings about the measurement"),
 )  # fmt: skip
 _AGGREGATES = (
     ("median", "median", "median"),
@@ -118,8 +118,8 @@ ESTIMATES = (
     Column("low", "DOUBLE", "lower end of its 95 % interval"),
     Column("high", "DOUBLE", "upper end of the interval"),
     Column("rounds", "BIGINT", "rounds behind the figure"),
-    Column("failed", "BIGINT", "further rounds of the case that failed"),
-    Column("samples", "BIGINT", "least samples of a round; for scores, utterances"),
+    Column("failed", "BIGINT", "number of rounds that failed"),
+    Column("samples", "BIGINT", "smallest number of samples in a round; for scores, number of utterances"),
     Column("statistic", "VARCHAR",
            "geomean, mean or ratio of means over rounds; for scores, how the interval was made"),
 )  # fmt: skip
@@ -134,8 +134,8 @@ ENVIRONMENTS = (
     Column("system", "VARCHAR", "operating system"),
     Column("python", "VARCHAR", "version of Python"),
     Column("packages", "JSON", "versions: packages->>'torch'"),
-    Column("facts", "JSON", "everything that is known about it"),
-    Column("state", "JSON", "load, free memory and clock with the first record"),
+    Column("facts", "JSON", "all recorded facts about the environment"),
+    Column("state", "JSON", "load, free memory and clock when the first record was written"),
 )
 TABLES = {"records": RECORDS, "measurements": MEASUREMENTS, "estimates": ESTIMATES, "environments": ENVIRONMENTS}
 """The tables of a query and their columns."""

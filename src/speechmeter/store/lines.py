@@ -170,7 +170,7 @@ def may_steer(line: bytes) -> bool:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"JSON has no number {constant}")
+    raise ValueError(f"JSON does not support the number {constant}")
 
 
 def _printable(data: Any) -> Any:

@@ -175,7 +175,7 @@ def _environments(runs: Sequence[RunDir]) -> dict[str, Mapping[str, Any]]:
             origin, first = found.setdefault(fingerprint, (run, data))
             if first.get("facts") != data.get("facts"):
                 raise StoreError(
-                    f"{run.environments_path}: environment {fingerprint} has other facts than in {origin.path}; "
+                    f"{run.environments_path}: the facts of environment {fingerprint} differ from {origin.path}; "
                     "one of the two files was changed by hand"
                 )
     return {fingerprint: data for fingerprint, (_, data) in found.items()}

@@ -127,7 +127,7 @@ def _loaded(
         kinds = [str(statement.type).rpartition(".")[2] for statement in statements]
         if kinds not in (["SELECT"], ["EXPLAIN"]):
             raise InputError(
-                f"a query must be one SELECT, and this is {', '.join(kinds) or 'empty'}",
+                f"a query must be one SELECT statement, not {' and '.join(kinds) or 'empty'}",
                 where="SQL",
                 fix="a query only reads; it cannot change records",
             )

@@ -315,4 +315,8 @@ def _replace_whole(path: Path, text: str) -> None:
 
 
 def _is_link(path: Path) -> RunDirError:
-    return RunDirError("this is a link, which may lead out of the run", where=str(path), fix="replace it by the file")
+    return RunDirError(
+        "this is a symbolic link, which may point outside the run directory",
+        where=str(path),
+        fix="replace it with the file itself",
+    )

@@ -35,7 +35,7 @@ def record_from_line(data: Any, *, upgrades: dict[int, Upgrade] = UPGRADES, newe
     while data["schema"] < newest:
         lift = upgrades.get(data["schema"])
         if lift is None:
-            raise StoreError(f"this version does not know schema {data['schema']}")
+            raise StoreError(f"this version cannot read schema {data['schema']}")
         data = {**lift(data), "schema": data["schema"] + 1}
     if data["schema"] > newest:
         raise NewerSchemaError(
@@ -45,9 +45,9 @@ def record_from_line(data: Any, *, upgrades: dict[int, Upgrade] = UPGRADES, newe
         check_record(data)
         return Record.from_json(data)
     except KeyError as error:
-        raise StoreError(f"not a whole record: {error} is missing") from error
+        raise StoreError(f"incomplete record: {error} is missing") from error
     except (TypeError, AttributeError, ValueError) as error:
-        raise StoreError(f"not a record of ours: {error}") from error
+        raise StoreError(f"not a valid record: {error}") from error
 
 
 def environment_from_line(data: Any) -> Mapping[str, Any]:
@@ -57,7 +57,7 @@ def environment_from_line(data: Any) -> Mapping[str, Any]:
         if "fingerprint" not in data:
             raise ValueError("the fingerprint is missing")
     except ValueError as error:
-        raise StoreError(f"not an environment of ours: {error}") from error
+        raise StoreError(f"not a valid environment: {error}") from error
     return cast("Mapping[str, Any]", data)
 
 

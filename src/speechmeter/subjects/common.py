@@ -20,7 +20,7 @@ SYNTHETIC = "synthetic: random weights, same cost, no meaning"
 
 WEIGHTS = Option(
     name="weights", kind=str, default="auto", choices=("auto", "random"),
-    help="auto: trained weights where there are any; random: say that they are random, so that lengths are pinned",
+    help="auto: trained weights if there are any; random: the weights are random, so output lengths are pinned",
 )  # fmt: skip
 
 

@@ -32,10 +32,15 @@ _ONE_THREAD = "MOONSHINE_ORT_SINGLE_THREAD"
 class MoonshineSubject:
     """`moonshine-voice` or `moonshine-voice:DIRECTORY`: one stage, from sound to text as the engine runs it."""
 
-    summary = "Moonshine tiny-en of its package, or a directory with such a model; streaming: true gives partials"
+    summary = "Moonshine tiny-en from its package, or a directory with a Moonshine model"
     axes: tuple[Axis, ...] = ()
     options = (
-        Option(name="arch", kind=str, choices=_ARCHS, help="architecture; absent: by the directory's name"),
+        Option(
+            name="arch",
+            kind=str,
+            choices=_ARCHS,
+            help="architecture of the model; default: taken from the directory's name",
+        ),
         Option(name="streaming", kind=bool, default=False, help="true: partial results every 0.5 s of sound"),
     )
     runs_code = False

@@ -89,7 +89,8 @@ class OnnxSubject:
         takes, asked = _FLOATS[inputs.sound.type], case.axes.dtype
         if takes != asked:
             raise SubjectError(
-                f"the graph takes {takes}, not {asked}", fix=f"use `dtype: {takes}` or export the graph in {asked}"
+                f"the graph's input is {takes}, but the case uses {asked}",
+                fix=f"use `dtype: {takes}` or export the graph in {asked}",
             )
         modules = {"model": weights}
         name = "features" if inputs.is_features else "copy"
@@ -187,7 +188,9 @@ def map_inputs(inputs: Sequence[Any], layout: str | None = None) -> Inputs:
 def _layout(sound: Any, asked: str | None) -> str:
     if len(sound.shape) == 2:
         if asked:
-            raise SubjectError(f"{_described([sound])} takes samples and has no layout", fix="remove `layout`")
+            raise SubjectError(
+                f"{_described([sound])} takes samples, so `layout` does not apply", fix="remove `layout`"
+            )
         return ""
     middle, last = sound.shape[1:]
     fits = {"frames-bands": last == BANDS, "bands-frames": middle == BANDS, "channel-samples": middle == 1}

@@ -76,7 +76,7 @@ class S3prlSubject:
     def unavailable(self, case: Case) -> str | None:
         """Some upstreams convert to float32, and all collect hidden states with hooks."""
         if case.axes.dtype != "float32":
-            return "s3prl's upstreams run in float32 only: some convert their input to it"
+            return "s3prl's upstreams run in float32 only, because some convert their input to float32"
         if case.axes.compile:
             return "s3prl's upstreams collect hidden states with hooks, which torch.compile drops"
         return None

@@ -104,7 +104,7 @@ def pruned_rnnt_loss(
     )
     if width > padded_labels + 1:
         raise ShapeError(
-            f"logits hold {width} states a frame, but {padded_labels} labels have {padded_labels + 1} states; "
+            f"logits have {width} states per frame, but {padded_labels} labels have {padded_labels + 1} states; "
             "give S = min(states, U + 1), as take_states does"
         )
     check_starts(starts, sizes, width, check)
@@ -125,7 +125,7 @@ def pruned_rnnt_loss(
 def range_width(states: int, all_states: int) -> int:
     """Return how many states a range holds. Raises `RangeError` for what is no number of states."""
     if isinstance(states, bool) or not isinstance(states, int) or states < 1:
-        raise RangeError(f"states is {states!r}; give how many states a frame keeps, at least 1")
+        raise RangeError(f"states is {states!r}; give the number of states per frame, at least 1")
     return min(states, all_states)
 
 
@@ -160,7 +160,7 @@ def _check_room(sizes: Sizes, width: int) -> None:
         least = min(1 + -(-labels // frames), labels + 1)
         if width < least:
             raise RangeError(
-                f"utterance {row} has {labels} labels in {frames} frames: no path goes through {width} states a frame; "
+                f"utterance {row} has {labels} labels in {frames} frames: no path fits into {width} states per frame; "
                 f"give states={least} or more"
             )
 

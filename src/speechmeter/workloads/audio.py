@@ -57,12 +57,16 @@ class AudioWorkload:
         path = Path(source)
         if any(key in options for key in _CUTS):
             if any(options.get(key) is None for key in _CUTS):
-                raise InputError("count, shortest and longest need each other", key="workload", fix=_CUTS_FIX)
+                raise InputError(
+                    "`count`, `shortest` and `longest` must be given together", key="workload", fix=_CUTS_FIX
+                )
             if options["shortest"] > options["longest"]:
-                raise InputError("shortest is more than longest", key="workload", fix=_CUTS_FIX)
+                raise InputError("`shortest` must be at most `longest`", key="workload", fix=_CUTS_FIX)
             if path.is_dir():
                 raise InputError(
-                    "the files of a folder keep their own lengths", key="workload", fix=f"leave out {', '.join(_CUTS)}"
+                    "files of a folder are used whole, so they cannot be cut",
+                    key="workload",
+                    fix=f"leave out {', '.join(_CUTS)}",
                 )
             check_enough(case, options["count"])
         if source in ("noise", "sample"):
@@ -74,7 +78,7 @@ class AudioWorkload:
             raise InputError(
                 f"{source!r} does not exist",
                 key="audio",
-                fix="name a sound file, a folder of them, sample or noise",
+                fix="use an audio file, a folder of audio files, `sample` or `noise`",
             )
         with _refusing(path):
             sound.header_seconds(_file(path), _WHOLE)

@@ -29,7 +29,7 @@ class DatasetWorkload:
 
     axes = (
         Axis(name="batch_seconds", kind=float, default=None, above=0,
-             help="seconds in a call, padding included, in place of batch"),
+             help="limit of a batch in seconds of audio, padding included; replaces batch"),
         Axis(name="sort", kind=str, default=NONE, help="order of the items by length, before batching", choices=SORTS),
         Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
     )  # fmt: skip
@@ -37,18 +37,22 @@ class DatasetWorkload:
         Option(name="manifest", kind=Path, help="a list of utterances, or a folder of sound files"),
         Option(name="format", kind=str, default=AUTO, choices=(AUTO, *FORMATS), help="format of the list"),
         Option(name="root", kind=Path, help="the folder where relative paths of the list start"),
-        Option(name="count", kind=int, minimum=1, help="number of items; absent: all"),
-        Option(name="pick", kind=str, default=FIRST, choices=PICKS, help="which items, where count is given"),
-        Option(name="longest", kind=float, default=LONGEST_S, above=0, help="seconds that an item may last"),
-        Option(name="channel", kind=(int, str), default=MIX, minimum=0, help="a channel's number from 0, or mix"),
+        Option(name="count", kind=int, minimum=1, help="number of items (default: all)"),
+        Option(name="pick", kind=str, default=FIRST, choices=PICKS, help="how `count` chooses the items"),
+        Option(
+            name="longest",
+            kind=float,
+            default=LONGEST_S,
+            above=0,
+            help="maximum length of an item in seconds; longer ones are left out",
+        ),
+        Option(name="channel", kind=(int, str), default=MIX, minimum=0, help="channel number (the first is 0), or mix"),
     )
 
     def check(self, case: Case) -> None:
         """The list must exist, have a known format, and have an item with a sound header."""
         if case.axes.get("batch_seconds") is not None and case.axes["batch"] > 1:
-            raise InputError(
-                "batch_seconds and batch exclude each other", key="data", fix="leave batch at 1 with batch_seconds"
-            )
+            raise InputError("`batch_seconds` and `batch` cannot be combined", key="data", fix="remove one of the two")
         check_enough(case, check_some(choice_of(case)))
 
     def feeds(self, case: Case) -> Fed:

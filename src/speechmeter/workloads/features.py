@@ -21,9 +21,15 @@ class FeatureWorkload:
 
     axes = (Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),)
     options = (
-        Option(name="frames", kind=(list, int), default=list(_FRAMES), minimum=1, help="[least, most], or one number"),
+        Option(
+            name="frames",
+            kind=(list, int),
+            default=list(_FRAMES),
+            minimum=1,
+            help="number of frames of an item: [minimum, maximum], or one number",
+        ),
         Option(name="bands", kind=int, default=_BANDS, minimum=1, help="values in a frame"),
-        Option(name="count", kind=int, minimum=1, help="number of items; absent: one batch"),
+        Option(name="count", kind=int, minimum=1, help="number of items (default: one batch)"),
     )
 
     def check(self, case: Case) -> None:
@@ -32,7 +38,9 @@ class FeatureWorkload:
         if not 1 <= least <= most:
             given = case.workload.options["frames"]
             raise InputError(
-                f"frames takes [least, most], not {given!r}", key="features", fix="for example `frames: [100, 1000]`"
+                f"`frames` takes [minimum, maximum], not {given!r}",
+                key="features",
+                fix="for example `frames: [100, 1000]`",
             )
         if "count" in case.workload.options:
             check_enough(case, _count(case))

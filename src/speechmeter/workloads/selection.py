@@ -212,7 +212,7 @@ def _none_usable(choice: Choice, refused: Refusals) -> InputError:
         what = f"{path!r} holds no sound file; it holds {contents(choice.manifest)}"
         fix = "name a folder with sound in it"
     else:
-        what, fix = f"{path!r} has no item that can be used: it lists nothing", "correct the list"
+        what, fix = f"{path!r} has no items", "correct the list"
     return InputError(what, key=choice.key, fix=fix)
 
 
@@ -265,9 +265,9 @@ def select(choice: Choice, *, watch: Watch = lambda done, of: None, keep: Keep =
             features = data.ndim == 2
             if usable and usable[0].features is not features:
                 raise UnusableError(
-                    "holds features, and the first item holds sound"
+                    "contains features, but the first item contains sound"
                     if features
-                    else "holds sound, and the first item holds features"
+                    else "contains sound, but the first item contains features"
                 )
             file = sound.file_facts(utterance, choice.taste, data)
             usable.append(Usable(utterance=utterance, length=len(data), features=features, file=file))

@@ -178,7 +178,7 @@ def _bounds(utterance: Utterance, file: Any, taste: Taste) -> tuple[int, int]:
     if stated_s is not None and not (utterance.part and stated_s <= there / rate):  # a part may end before its file
         there_s = there / rate
         if abs(stated_s - there_s) > _SLACK_SHARE * there_s + _SLACK_S:
-            what = "from there on the file has" if utterance.part else "the file has"
+            what = "from its start on, the file has" if utterance.part else "the file has"
             raise UnusableError(f"the list says {stated_s:.2f} s, {what} {there_s:.2f} s")
     frames = min(round(stated_s * rate), there) if stated_s is not None and utterance.part else there
     if frames / rate > taste.longest_s:
@@ -195,7 +195,7 @@ def _channel(utterance: Utterance, channels: int, taste: Taste) -> int | str:
         return 0
     wanted = utterance.channel if utterance.channel is not None else taste.channel
     if isinstance(wanted, int) and wanted >= channels:
-        raise UnusableError(f"has {channels} channels (0 to {channels - 1}), and no channel {wanted}")
+        raise UnusableError(f"has no channel {wanted}, only channels 0 to {channels - 1}")
     return wanted
 
 

@@ -28,11 +28,17 @@ class TextWorkload:
     """Batches of lines, or of token ids with `vocabulary`; each at its own length, or `length` words or ids long."""
 
     axes = (
-        Axis(name="length", kind=int, default=None, help="words, or ids, in each item; absent: as they are", minimum=1),
+        Axis(
+            name="length",
+            kind=int,
+            default=None,
+            help="length of each item in words or ids (default: unchanged)",
+            minimum=1,
+        ),
         Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
     )
     options = (
-        Option(name="lines", kind=Path, help="a text file with an item in each line"),
+        Option(name="lines", kind=Path, help="a text file with one item per line"),
         Option(name="references", kind=Path, help="a text file with the expected output of each line"),
         Option(name="ids", kind=Path, help="a .npy list of token ids"),
         Option(name="vocabulary", kind=int, minimum=_FIRST_ID + 1, help="number of ids, for random token ids"),
@@ -44,7 +50,7 @@ class TextWorkload:
         options = case.workload.options
         sources = [name for name in ("lines", "ids", "vocabulary") if name in options]
         if len(sources) > 1:
-            raise InputError(f"{' and '.join(sources)} exclude each other", key="text", fix="keep one of them")
+            raise InputError(f"{' and '.join(sources)} cannot be combined", key="text", fix="keep one of them")
         if "lines" in options and not _lines(options["lines"]):
             raise InputError(f"{str(options['lines'])!r} is empty", key="text", fix="name a file with text")
         if "references" in options:
@@ -92,21 +98,27 @@ def _items(case: Case) -> Sequence[str | tuple[int, ...]]:
 def _check_references(options: Mapping[str, Any], length: int | None) -> None:
     """A reference must be in the line of its item, so both files must have their empty lines at the same numbers."""
     if "lines" not in options:
-        raise InputError("references need lines", key="text", fix="add the text file as lines")
+        raise InputError("`references` needs `lines`", key="text", fix="add the text file as `lines`")
     if length is not None:
-        raise InputError("length changes the lines, so references do not fit", key="text", fix="leave out `length`")
+        raise InputError(
+            "`length` changes the lines, so it cannot be combined with `references`",
+            key="text",
+            fix="leave out `length`",
+        )
     if int(options.get("count", 0)) > len(_lines(options["lines"])):
         raise InputError(
-            "count is more than the lines, and a repeated line would be scored twice", key="text", fix="lower count"
+            "`count` is larger than the number of lines, so some lines would be scored twice",
+            key="text",
+            fix="lower count",
         )
     lines, references = ([bool(line.strip()) for line in _raw(options[key])] for key in ("lines", "references"))
     for number, (line, reference) in enumerate(zip_longest(lines, references, fillvalue=False), start=1):
         if line is not reference:
             lacking = "references" if line else "lines"
             raise InputError(
-                f"line {number} of {str(options[lacking])!r} is missing or empty, and that of the other file is not",
+                f"line {number} of {str(options[lacking])!r} is missing or empty, but the other file has text there",
                 key="text",
-                fix="give lines and references line by line",
+                fix="write the reference of each line into the same line of the other file",
             )
 
 

@@ -127,7 +127,10 @@ def test_a_round_of_nothing_has_no_ratio_and_no_advice(base, together):
     grown = [100e6, 101e6, 100e6, 100e6, 101e6]
     for sides in ((base, grown), (grown, base)):
         found = judge(*sides, metric=metrics.MEMORY_CPU_PEAK, together=together)
-        assert (found.word, found.reason) == ("CANNOT TELL", "a round with a figure of 0 or less has no ratio")
+        assert (found.word, found.reason) == (
+            "CANNOT TELL",
+            "the figure of a round is 0 or negative, so there is no ratio",
+        )
         assert (found.ratio, found.low, found.high, found.rounds_to_settle) == (None, None, None, None)
 
 

@@ -141,7 +141,7 @@ def test_a_search_that_met_no_failure_knows_a_lower_bound_and_no_safe_value():
 def test_where_nothing_fits_the_reason_is_told():
     edge = only([trial(4, **OOM), trial(2, **OOM), trial(1, **OOM)])
     assert edge.fits is None and edge.fails.value == 1
-    assert edge.stop == "nothing that was tried fits: can't allocate memory"
+    assert edge.stop == "even the smallest tested size does not fit: can't allocate memory"
 
 
 @pytest.mark.parametrize("status", ["timeout", "error", "crashed"])
@@ -198,14 +198,14 @@ def test_lines_that_cannot_be_had_are_named_below_the_table():
 
 def test_a_gap_that_is_wider_than_the_margin_is_told():
     notes = [tables([*trial(32), *trial(fails, **OOM)], None)[0].notes for fails in (33, 64)]
-    said = "all: nothing between batch 32 and 64 was tried."
+    said = "all: no batch between 32 and 64 was tested."
     assert [said in found for found in notes] == [False, True]
 
 
 def test_large_sizes_are_written_out():
     axis = {"find": "max-frames", "axis": "max_frames"}
     (table,) = tables([*trial(1_200_000, **axis), *trial(2_400_000, **axis, **OOM)], None)
-    assert "all: nothing between max_frames 1,200,000 and 2,400,000 was tried." in table.notes
+    assert "all: no max_frames between 1,200,000 and 2,400,000 was tested." in table.notes
     edge = only([trial(1_200_000, **axis), trial(2_400_000, **axis, status="crashed", reason="why")])
     assert edge.stop == "max_frames 2,400,000 ended otherwise: crashed: why"
 
@@ -237,5 +237,8 @@ FRAGMENTED = (
 def test_an_edge_made_by_fragmentation_is_told_with_what_lay_unused(free, unused, told):
     reason = FRAGMENTED.format(free=free, unused=unused)
     (table,) = tables([*trial(4), *trial(5, status="oom", reason=reason)], None)
-    said = "all: at batch 5 there was enough memory, but not in one piece: torch held 2.5 GiB that nothing used"
-    assert [note.partition(". ")[0] for note in table.notes if "one piece" in note] == ([said] if told else [])
+    said = (
+        "all: at batch 5 the memory was fragmented: enough was free, but not in one block. "
+        "Torch had reserved 2.5 GiB that it did not use"
+    )
+    assert [". ".join(note.split(". ")[:2]) for note in table.notes if "one block" in note] == ([said] if told else [])

@@ -76,7 +76,7 @@ def test_a_single_utterance_has_no_interval():
     sides = [scored(name, [wrong], [10]) for name, wrong in (("a", 0), ("b", 9))]
     found = paired_difference(*sides, metrics.WER)
     assert (found.order, found.estimate.low) == ("not resolvable", None)
-    assert found.reason == "an interval needs 2 utterances, 1 are here"
+    assert found.reason == "an interval needs at least 2 utterances in common, but there are 1"
 
 
 def test_equal_counts_are_the_same():
@@ -207,8 +207,8 @@ def test_the_same_counts_are_the_same_however_few(errors):
 
 def test_few_utterances_cannot_tell_and_say_how_few_they_are():
     found = judged([1, 2, 0], [1, 1, 0])
-    assert (found.word, found.reason) == ("CANNOT TELL", "3 utterances of both; more utterances would settle it")
-    assert judged([2], [1]).reason == "an interval needs 2 utterances, 1 are here"
+    assert (found.word, found.reason) == ("CANNOT TELL", "3 utterances of both; more utterances are needed to decide")
+    assert judged([2], [1]).reason == "an interval needs at least 2 utterances in common, but there are 1"
 
 
 def test_any_error_counts_against_a_base_without_one():

@@ -30,7 +30,7 @@ def test_a_bare_number_from_one_on_is_refused_with_the_way_out(text):
 
 @pytest.mark.parametrize("text", ["much", "0", "-5%", "inf", "nan"])
 def test_what_is_no_share_is_refused(text):
-    with pytest.raises(InputError, match="not a share above 0"):
+    with pytest.raises(InputError, match="not a percentage above 0"):
         share(text)
 
 
@@ -204,7 +204,7 @@ def test_between_two_runs_a_difference_within_the_allowance_is_no_change(tmp_pat
     base, new = run_with(tmp_path / "a/base", {1.0: ""}), run_with(tmp_path / "b/new", {1.0: ""}, change=change)
     found = compare(select(str(base)), select(str(new)), {"latency": 0.01})
     assert found.verdicts[0].word == word
-    assert any("a difference of up to 5% may come from that" in note for note in found.notes)
+    assert any("this alone can cause a difference of up to 5%" in note for note in found.notes)
     assert any(note.startswith("to compare side by side: speechmeter run") for note in found.notes)
 
 
@@ -224,7 +224,7 @@ def test_the_spread_between_runs_is_taken_from_those_in_the_same_folder(tmp_path
         run_with(tmp_path / f"run-{day}", {1.0: ""}, change=offset, started=f"2026-05-0{day}T10:00:00.000+00:00")
     found = compared(tmp_path / "run-7", tmp_path / "run-8")
     assert found.verdicts[0].word == "CANNOT TELL"
-    assert any("the spread between runs is taken from 8 runs" in note for note in found.notes)
+    assert any("the spread between runs is estimated from 8 runs" in note for note in found.notes)
     elsewhere = run_with(tmp_path / "other/run", {1.0: ""}, change=0.1)
     assert compared(tmp_path / "run-7", elsewhere).verdicts[0].word == "SLOWER"
 
@@ -237,7 +237,7 @@ def test_the_order_in_which_meters_were_named_makes_no_other_case(tmp_path):
     found = compared(tmp_path / "run-7", tmp_path / "run-8")
     assert [v.word for v in found.verdicts] == ["SAME", "SAME"]
     assert not [note for note in found.notes if note.startswith(("different", "only in"))]
-    assert any("the spread between runs is taken from 8 runs" in note for note in found.notes)
+    assert any("the spread between runs is estimated from 8 runs" in note for note in found.notes)
 
 
 def test_the_records_of_a_run_count_once_however_many_merged_runs_hold_them(tmp_path):
@@ -249,7 +249,7 @@ def test_the_records_of_a_run_count_once_however_many_merged_runs_hold_them(tmp_
         merge([base, other], folder / f"merged-{number}")
     found = compared(base, new)
     assert found.verdicts[0].word == "CANNOT TELL"
-    assert any("a difference of up to 5% may come from that" in note for note in found.notes)
+    assert any("this alone can cause a difference of up to 5%" in note for note in found.notes)
 
 
 def test_two_runs_that_were_merged_are_still_two_times(tmp_path):

@@ -85,9 +85,9 @@ def test_limits_are_those_of_the_run(tmp_path, plan, protocol, found):
 
 def test_two_repetitions_in_one_second_have_folders_of_their_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    first = rerunning._free_output(None, make_case())
+    first = rerunning.new_run("rerun-0123ab")
     first.mkdir(parents=True)
-    assert rerunning._free_output(None, make_case()) != first
+    assert rerunning.new_run("rerun-0123ab") != first
 
 
 def test_a_beginning_that_several_cases_share_is_refused_with_their_ids(tmp_path):
@@ -127,7 +127,7 @@ def test_a_record_of_another_machine_is_repeated_only_on_such_a_one(axes, tmp_pa
     monkeypatch.setattr(preflight, "cuda_devices", lambda: 0)
     case = make_case(**axes)
     base = write(tmp_path / "run", make_record(case, Measurement.of(metrics.LATENCY, [1.0])))
-    with pytest.raises(DeviceError, match="; repeat this record on a machine that has what it was"):
+    with pytest.raises(DeviceError, match="; run this command on a machine that has the required device"):
         rerun(base, case.id, Again(trust=True, output=tmp_path / "again"))
     assert not (tmp_path / "again").exists()
 
@@ -166,7 +166,7 @@ def test_a_metric_that_the_case_has_not_is_refused_before_anything_is_measured(m
 
 def test_a_case_with_other_figures_only_says_which(tmp_path):
     base = write(tmp_path / "run", make_record(make_case(), Measurement.of(metrics.LATENCY_LOAD, [1.0])))
-    with pytest.raises(InputError, match=r"has none of latency, .*; choose from: latency_load"):
+    with pytest.raises(InputError, match=r"has none of the metrics latency, .*; choose from: latency_load"):
         rerun(base, make_case().id, Again(trust=True))
 
 

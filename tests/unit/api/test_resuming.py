@@ -39,7 +39,7 @@ def test_changed_data_is_told_and_measured_beside_the_old_one(begun):
     record_sound(0.2)
     (line,) = changed_data(study_from_python(PLAN), RESUMED)
     assert line.startswith("a.wav changed since 2")
-    assert line.endswith("measured again, beside the old ones")
+    assert line.endswith("measured again; the old records are kept")
     made = run_study(study_from_python(PLAN), RESUMED)
     assert len(set(case_labels(made.records).values())) == 2
     assert changed_data(study_from_python(PLAN), RESUMED) == []
@@ -63,15 +63,15 @@ def test_a_search_is_not_resumed_on_another_machine(workshop, monkeypatch):
     run_study(study_from_python(plan), options)
     run_study(study_from_python(plan), options)
     monkeypatch.setenv("SPEECHMETER_HOST", "there")
-    with pytest.raises(RunDirError, match="begun on here, and this machine is there"):
+    with pytest.raises(RunDirError, match="started on here, but this machine is there"):
         run_study(study_from_python(plan), options)
 
 
 @pytest.mark.parametrize(
     ("begun", "resumed", "words"),
     [
-        (sys.executable, None, "begun with `baseline_python`; add it, or"),
-        (None, sys.executable, "begun without `baseline_python`; leave it out, or"),
+        (sys.executable, None, "started with `baseline_python`; add it, or"),
+        (None, sys.executable, "started without `baseline_python`; leave it out, or"),
     ],
     ids=["begun with two", "begun with one"],
 )

@@ -31,7 +31,7 @@ REFUSED = {
     "a cap below the start": ({"find": "max-batch", "batch": 8, "find_most": 4}, "less than the 8 that the search"),
     "a cap alone": ({"find_most": 4}, "find_most applies to a search only, and this plan has none; add `find`"),
     "a share alone": ({"find_within": "1%"}, "find_within applies to a search only, and this plan has none"),
-    "a margin of all": ({"find": "max-batch", "find_margin": "100%"}, "find_margin takes a share from 0 to below 1"),
+    "a margin of all": ({"find": "max-batch", "find_margin": "100%"}, "find_margin takes a fraction from 0 to below 1"),
     "a start above the usual cap": (
         {"find": "max-batch", "batch": 100_000},
         "find_most 65,536 is less than the 100,000",
@@ -40,7 +40,7 @@ REFUSED = {
         {"find": "max-batch", "data": {"manifest": "list.tsv"}, "batch_seconds": 60},
         "`find` searches batch, so batch_seconds cannot be set; drop batch_seconds",
     ),
-    "a triangle": ({"find": "max-batch", "triangle": True}, "`triangle` leaves out cells of a grid"),
+    "a triangle": ({"find": "max-batch", "triangle": True}, "`triangle` and `find` cannot be combined"),
 }
 
 
@@ -55,9 +55,9 @@ def test_what_cannot_be_searched_is_refused_before_anything_is_written(workshop,
 
 def test_inline_on_the_cpu_a_cluster_and_two_interpreters_are_refused():
     study = study_from_python({"models": MODEL, "find": "max-batch"})
-    with pytest.raises(InputError, match="would end this process"):
+    with pytest.raises(InputError, match="kills the calling process"):
         check_study(study, Options(launcher="inline"))
-    with pytest.raises(InputError, match="it cannot use the launcher ray"):
+    with pytest.raises(InputError, match="it cannot use `launcher: ray`"):
         check_search(study, "ray", two_interpreters=False)
     with pytest.raises(InputError, match="cannot compare two interpreters"):
         check_study(study, Options(baseline_python="python3"))

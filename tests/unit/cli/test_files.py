@@ -82,7 +82,7 @@ def test_a_disk_that_refuses_is_named_in_one_line(command, folder, refusing, wor
     if words is not QUERY:  # DuckDB writes by itself; the file that it made cannot take its place
         assert line == (
             f"speechmeter: --output: {made} cannot be written: {os.strerror(number)}; "
-            "make it writable and make room, or choose another place"
+            "make it writable and free some disk space, or choose another directory"
         )
     assert f"{made} cannot be written: {os.strerror(number)}" in line
     assert not (folder / made).exists()
@@ -134,7 +134,7 @@ def test_a_subset_in_no_format_is_refused_before_anything_is_read(command, monke
     done = command("data", "subset", "sounds", "--count", "1", "-o", "made.txt")
     assert (done.code, done.err) == (
         2,
-        "speechmeter: --output: the name 'made.txt' has no known ending; end it with .tsv or .jsonl or .npy\n",
+        "speechmeter: --output: the suffix of 'made.txt' is not supported; end it with .tsv or .jsonl or .npy\n",
     )
 
 

@@ -39,7 +39,7 @@ def test_an_interrupted_run_names_its_folder_and_the_command_that_continues_it(c
     done = command(*RUN, "--set", "name=my study", "-o", "my run")
     assert done.code == 130
     *_, said, way_out = done.err.splitlines()
-    assert said == "speechmeter: interrupted; 2 of 4 measured, all kept in my run"
+    assert said == "speechmeter: interrupted; 2 of 4 measured and saved in my run"
     words = "speechmeter run --model python:fakes.py:nothing --seconds 0.1,0.2 --rounds 2 --meters latency"
     assert way_out == f"to continue: {words} --set 'name=my study' --resume -o 'my run'"
     monkeypatch.setattr(runs, "SubprocessExecutor", lambda *args: Stopping(*args))
@@ -50,7 +50,7 @@ def test_an_interrupted_run_names_its_folder_and_the_command_that_continues_it(c
 def test_an_interrupted_run_in_a_folder_of_its_own_choice_names_it_too(command, here):
     done = command(*RUN)
     (made,) = (here / "runs").iterdir()
-    assert f"all kept in runs/{made.name}" in done.err
+    assert f"saved in runs/{made.name}" in done.err
     assert done.err.rstrip().endswith(f"--resume -o runs/{made.name}")
 
 
@@ -60,7 +60,7 @@ def test_a_run_that_cannot_go_on_says_the_same(command, here, monkeypatch):
     done = command(*RUN, "--launcher", "inline", "--force", "-o", "out")
     assert done.code == 1
     *_, said, way_out = done.err.splitlines()
-    assert said == "speechmeter: the device is lost; 2 of 4 measured, all kept in out"
+    assert said == "speechmeter: the device is lost; 2 of 4 measured and saved in out"
     assert way_out.endswith("--meters latency --launcher subprocess --resume -o out")
 
 
@@ -68,7 +68,7 @@ def test_a_search_that_is_interrupted_says_the_same(command, here):
     done = command(*RUN[:4], "0.1", "--meters", "latency", "--find", "max-batch", "-o", "out")
     assert done.code == 130
     *_, said, way_out = done.err.splitlines()
-    assert said == "speechmeter: interrupted; 2 trials measured, all kept in out"
+    assert said == "speechmeter: interrupted; 2 trials measured and saved in out"
     assert way_out.endswith("--find max-batch --resume -o out")
 
 
@@ -90,7 +90,7 @@ def test_an_interrupted_repetition_names_its_folder_and_no_command(command, here
     done = command("rerun", "first", case_id, "--rounds", "3", "--trust", "-o", "again")
     assert (done.code, done.err.splitlines()[-1]) == (
         130,
-        "speechmeter: interrupted; 2 of 3 measured, all kept in again",
+        "speechmeter: interrupted; 2 of 3 measured and saved in again",
     )
 
 

@@ -43,7 +43,7 @@ def test_what_is_fed_must_be_what_is_taken(subject, workload, fits):
     if fits:
         plugins.check_input(case)
         return
-    with pytest.raises(SubjectError, match=rf"{subject} takes .*`{workload}:` feeds"):
+    with pytest.raises(SubjectError, match=rf"{subject} needs .* as input, but `{workload}:` provides"):
         plugins.check_input(case)
 
 
@@ -54,18 +54,20 @@ def test_a_list_of_features_is_known_as_such_before_anything_runs(tmp_path):
     options = {"manifest": str(tmp_path / "list.npy")}
     case = replace(case_of("log-mel", "data"), workload=Spec(plugin="data", name="list", options=options))
     assert plugins.fed_by(case) == protocols.Fed(kinds=(protocols.FEATURES,), bands=40)
-    with pytest.raises(SubjectError, match="log-mel takes sound, and `data:` feeds features"):
+    with pytest.raises(SubjectError, match="log-mel needs sound as input, but `data:` provides features"):
         plugins.check_input(case)
 
 
 def test_preflight_refuses_it_with_the_way_out():
-    with pytest.raises(SubjectError, match="log-mel takes sound, and `shapes:` feeds shapes; name it with `audio:`"):
+    with pytest.raises(
+        SubjectError, match="log-mel needs sound as input, but `shapes:` provides shapes; name it with `audio:`"
+    ):
         preflight([case_of("log-mel", "shapes")])
 
 
 def test_the_first_stage_of_a_cascade_answers_for_all():
     stages = [{"name": "hear", "load": "log-mel"}, {"name": "again", "load": "log-mel"}]
-    with pytest.raises(SubjectError, match="stage hear: hear takes sound"):
+    with pytest.raises(SubjectError, match="stage hear: hear needs sound"):
         plugins.subject("cascade").check(case_of("cascade", "text", stages=stages))
     plugins.subject("cascade").check(case_of("cascade", "audio", stages=stages))
 

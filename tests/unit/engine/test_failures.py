@@ -73,7 +73,7 @@ def test_a_lost_device_is_not_tried_again_in_the_same_process():
     subject = Subject(call=lost)
     outcome = measured(subject, ways=(*ORDINARY, *ORDINARY))
     assert (outcome.status, subject.loads) == ("crashed", 1)
-    assert outcome.reason.startswith("the device is lost to this process: CUDA error: an illegal memory access")
+    assert outcome.reason.startswith("this process can no longer use the GPU: CUDA error: an illegal memory access")
 
 
 def test_another_error_is_tried_again_in_the_next_way():

@@ -125,4 +125,4 @@ def test_tf32_switched_by_the_models_own_code_is_a_warning(asked, used, device, 
     monkeypatch.setitem(sys.modules, "torch", torch)
     found = other_tf32(make_case(device=device, tf32=asked))
     assert bool(found) == warned
-    assert not warned or "switched TF32 on, but the case says off" in found[0]
+    assert not warned or "switched TF32 on, but the case requests TF32 off" in found[0]

@@ -70,7 +70,7 @@ def test_of_a_test_that_is_run_again_the_last_measurement_is_kept(measure, setti
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"name": 3}, "argument 'name': a name must be a text, not 3; such as name='encoder'"),
+        ({"name": 3}, "argument 'name': the name must be a string, not 3; such as name='encoder'"),
         ({"models": ["log-mel"]}, "argument 'models': the first argument is the model; leave it out"),
         ({"find": "max-batch"}, "argument 'find': a test cannot search for the largest input; leave it out"),
         ({"find_most": 4}, "argument 'find_most': a test cannot search for the largest input"),

@@ -44,7 +44,7 @@ def test_a_session_that_cannot_be_put_together_fails_and_says_where_its_parts_ar
     contradicting(settings)
     code, printed = ended(settings)
     assert code == BROKEN
-    assert f"the measurements could not be put together; they are in {settings.parts}: " in printed
+    assert f"the measurements could not be merged; they are in {settings.parts}: " in printed
     assert "both hold round 0" in printed
     assert len(list(settings.parts.iterdir())) == 2
 

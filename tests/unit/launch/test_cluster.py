@@ -17,7 +17,7 @@ def lanes(cluster, requirements):
     ("case", "requirements", "reason"),
     [
         (make_case(device="cuda"), {}, "a: has no GPU"),
-        (make_case(cores=64), {}, "a: the case needs 64 cores, it has 2"),
+        (make_case(cores=64), {}, "a: has 2 cores, and the case needs 64"),
         (make_case(), {"limits": Limits(memory_gib=100)}, r"a: limits.memory_gib is 100, and the machine has 8\.0 GiB"),
         (make_case(), {"kinds": {"cpu": "jetson"}}, "a: is not of kind 'jetson'"),
     ],

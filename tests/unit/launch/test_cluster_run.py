@@ -86,7 +86,7 @@ def test_a_lost_process_is_tried_again_on_the_same_machine_and_the_record_says_s
     records = measured(tmp_path, cluster, cases_of("A", (1, 2)))
     again = next(record for record in records if record.host == "a")
     assert [record.status for record in records] == ["ok", "ok"]
-    assert again.warnings == ("measured again after a loss: a: the worker died",)
+    assert again.warnings == ("measured again, because the first attempt was lost: a: the worker died",)
 
 
 def test_after_two_more_losses_the_case_is_recorded_and_the_run_goes_on(tmp_path):
@@ -114,7 +114,7 @@ def test_without_another_of_its_kind_the_rest_is_left_for_resume_and_the_others_
     with pytest.raises(InterruptedRun) as stopped:
         measured(tmp_path, cluster, cases)
     left = "no machine is left that can measure A · cpu · 1 s × 1; add one, then use `resume` to continue"
-    assert str(stopped.value) == f"{left}; 5 of 6 measured, all kept"
+    assert str(stopped.value) == f"{left}; 5 of 6 measured and saved"
     with RunWriter(tmp_path / "run") as store:
         assert {record.host for record in store.records()} == {"c"}
         assert [record.case.axes["seconds"] for record in store.records()] == [2, 3, 4, 5, 6]

@@ -179,7 +179,7 @@ def test_a_cluster_of_ours_that_others_could_reach_is_refused(address, good):
     if good:
         launcher._check_loopback(Ray())
         return
-    with pytest.raises(InputError, match=r"Ray 9\.9 listens on 192\.0\.2\.7 instead of this machine alone"):
+    with pytest.raises(InputError, match=r"Ray 9\.9 listens on 192\.0\.2\.7 and not only on this machine"):
         launcher._check_loopback(Ray())
 
 

@@ -147,7 +147,7 @@ def test_no_kind_of_input_is_searched_beyond_its_end(tmp_path, three_recordings)
 
 
 def test_an_interruption_says_how_many_trials_are_kept(tmp_path):
-    with pytest.raises(InterruptedRun, match="6 trials measured, all kept"):
+    with pytest.raises(InterruptedRun, match="6 trials measured and saved"):
         searched(tmp_path, Roomy(37, interrupt_after=6))
 
 

@@ -20,7 +20,7 @@ CASES = {
     "no rounds": ("models: [log-mel]\nrounds: 0\n", ":2: ", "rounds takes `auto`"),
     "too few rounds": ("models: [log-mel]\nmin_rounds: 2\n", ":2: ", "at least 5"),
     "rounds upside down": ("models: [log-mel]\nmin_rounds: 9\nmax_rounds: 6\n", ":3: ", "raise max_rounds"),
-    "no precision": ("models: [log-mel]\nprecision: much\n", ":2: ", "precision takes a share"),
+    "no precision": ("models: [log-mel]\nprecision: much\n", ":2: ", "precision takes a fraction"),
     "negative seconds": (GOOD.replace("[1]", "[1, -2]"), ":2: ", "greater than 0"),
     "zero seconds": (GOOD.replace("[1]", "0"), ":2: ", "greater than 0"),
     "infinite seconds": (GOOD.replace("[1]", "[.inf]"), ":2: ", "finite"),

@@ -37,7 +37,7 @@ def test_losses_stand_beside_models_and_take_the_workload_that_is_named():
     ("text", "line", "said"),
     [
         ("losses: []\n", 1, "list of names"),
-        ("batch: 4\nlosses:\n  - ours\n  - 3\n", 4, "a name, or a mapping"),
+        ("batch: 4\nlosses:\n  - ours\n  - 3\n", 4, "a name, or a mapping with `name`"),
         ("losses:\n  - ours\n  - {name: x, load: ours, colour: red}\n", 3, "unknown key 'colour'"),
         ("losses: [ours]\nvocabulary: 1\n", 2, "at least 2"),
         ("losses: [ours]\nkeep: all\n", 2, "one of none, original"),

@@ -72,7 +72,11 @@ def test_a_file_of_scores_is_found_beside_the_plan_and_is_part_of_the_case(tmp_p
     [
         ("model,wer\nlogmel,5\n", {}, "has no row for any model of the plan"),
         ("model,device_,wer\nlog-mel,cpu,5\n", {}, "column 'device_' is not an axis; did you mean 'device'"),
-        ("model,wer\nlog-mel,5\n", {"normaliser": "basic"}, "scores that are imported were normalised elsewhere"),
+        (
+            "model,wer\nlog-mel,5\n",
+            {"normaliser": "basic"},
+            "`import` cannot be combined with `normaliser`",
+        ),
     ],
 )
 def test_a_file_about_something_else_is_refused_at_its_line(text, quality, reason, tmp_path):

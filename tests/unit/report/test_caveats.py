@@ -83,7 +83,7 @@ def test_notes_on_intervals_are_kept_where_there_are_some():
     )
     assert "±: half of the 95 % interval over rounds." in quality.notes
     assert not [note for note in once.notes if note.startswith("±")]
-    assert any(note.startswith("[…] of WER: 95 % interval by ") for note in once.notes)
+    assert any(note.startswith("[…] of WER: 95 % interval, by ") for note in once.notes)
     assert not any(
         "±" in note
         for table in choose.tables(report_runs.once(report_runs.systems()), "utterances")

@@ -192,7 +192,7 @@ def test_what_follows_from_a_missing_reading_is_missing_for_the_same_reason():
 
 
 def test_cells_that_the_plan_left_out_are_in_no_overview():
-    skipped = make_record(make_case("a", seconds=32.0), status="skipped", reason="outside the triangle of the recipe")
+    skipped = make_record(make_case("a", seconds=32.0), status="skipped", reason="excluded by triangle")
     (table,) = choose.tables([*MODELS, skipped], "summary")
     assert len(table.rows) == len(MODELS)
     (table,) = choose.tables([*MODELS, skipped], "relations")
@@ -241,7 +241,7 @@ def test_features_of_a_case_that_failed_later_are_still_no_audio():
     (table,) = choose.tables([late], "cascades")
     column = table.columns.index("real-time factor")
     assert {(row.cells[column].word, row.cells[column].reason) for row in table.rows} == {
-        ("unavailable", "the workload is not audio")
+        ("unavailable", "the input is not audio")
     }
 
 

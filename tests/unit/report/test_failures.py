@@ -32,3 +32,8 @@ def test_many_reasons_are_counted_not_listed():
     lines = failure_lines(records)
     assert len(lines) == 11
     assert lines[-1] == "and 4 more reasons"
+
+
+def test_out_of_memory_and_timeouts_say_what_helps():
+    records = [failed("net", status="oom"), failed("net", status="timeout", seconds=2.0)]
+    assert [line.partition(":")[0] for line in failure_lines(records)[2:]] == ["out of memory", "timeout"]

@@ -63,7 +63,7 @@ def test_one_size_under_two_protocols_is_no_line():
     failed = make_record(make_case(seconds=5.0), status="crashed")
     one = {"seconds": (1.0,), "batches": (1,)}
     (table,) = tables([*grid(**one), *grid(**one, protocol={"samples": 99}), failed], "growth")
-    assert table.notes == ("growth needs a figure at two sizes at least: measure several seconds or batch sizes.",)
+    assert table.notes == ("growth needs a figure at two or more sizes: measure several lengths or batch sizes.",)
 
 
 def test_a_size_that_was_not_measured_stands_with_its_interval_and_the_word():
@@ -89,13 +89,13 @@ def test_every_size_on_an_axis_has_its_column():
 def test_a_size_on_an_axis_that_was_not_swept_has_a_reason_and_no_column():
     (growth,) = tables(grid(batches=(1,)), "growth", at=[("batch", 64.0)])
     assert growth.columns[-1] == "curve within"
-    assert "no figure at another batch: no figure here was measured at two values of it." in growth.notes
+    assert "no extrapolation along batch: no figure was measured at two values of batch." in growth.notes
 
 
 def test_extrapolation_is_explained_only_where_there_is_some():
     inside, beyond = (tables(grid(batches=(1,)), "growth", at=[("seconds", size)])[0] for size in (3.0, 32.0))
-    assert not any(note.startswith("extrapolated:") for note in inside.notes)
-    assert any(note.startswith("extrapolated:") for note in beyond.notes)
+    assert not any(note.startswith("extrapolated by") for note in inside.notes)
+    assert any(note.startswith("extrapolated by") for note in beyond.notes)
 
 
 def test_one_round_gives_no_extrapolation_and_says_why():
@@ -103,14 +103,14 @@ def test_one_round_gives_no_extrapolation_and_says_why():
     latency, _, flops = rows(growth)
     assert latency["at seconds 32"] == "no interval"
     assert flops["at seconds 32"].endswith("extrapolated")
-    assert any("needs 4 sizes and two rounds" in note for note in growth.notes)
+    assert any("needs at least 4 sizes with two rounds" in note for note in growth.notes)
 
 
 def test_what_no_curve_comes_near_is_named():
     odd = [make_record(make_case(seconds=s), Measurement.of(metrics.LATENCY, [v]))
            for s, v in ((1.0, 1.0), (2.0, 5.0), (4.0, 1.0), (8.0, 5.0))]  # fmt: skip
     (growth,) = tables(odd, "growth")
-    assert any(note.startswith("no curve a + b·x + c·x² comes near latency along seconds") for note in growth.notes)
+    assert any(note.startswith("the curve a + b·x + c·x² does not fit latency along seconds") for note in growth.notes)
 
 
 def test_the_saturating_batch_stands_below_for_each_length():
@@ -124,7 +124,7 @@ def test_the_saturating_batch_stands_below_for_each_length():
 
 def test_a_run_of_one_size_says_what_growth_needs():
     (table,) = tables(grid(seconds=(1.0,), batches=(1,)), "growth")
-    assert table.notes == ("growth needs a figure at two sizes at least: measure several seconds or batch sizes.",)
+    assert table.notes == ("growth needs a figure at two or more sizes: measure several lengths or batch sizes.",)
 
 
 @pytest.mark.parametrize("text", ["second=60", "seconds", "seconds=", "seconds=-1", "batch=nan", "batch=inf"])

@@ -90,13 +90,18 @@ def test_the_rows_of_a_plan_come_first_and_labels_before_the_tree():
 
 @pytest.mark.parametrize(
     ("wanted", "offered"),
-    [("layer", "'layers.*'"), ("encoder", "'enc'"), ("zzz", "there are 'enc'"), ("en.layers.*", "'enc.layers.*'")],
+    [
+        ("layer", "'layers.*'"),
+        ("encoder", "'enc'"),
+        ("zzz", "names in this run: 'enc'"),
+        ("en.layers.*", "'enc.layers.*'"),
+    ],
 )
 def test_a_filter_that_fits_nothing_is_refused_with_the_nearest_names(wanted, offered):
     with pytest.raises(InputError, match=r"`filter`") as refused:
         choose.tables(RECORDS, "modules", wanted=wanted)
     assert offered in str(refused.value)
-    assert f"no module or label fits {wanted!r}" in str(refused.value)
+    assert f"no module or label matches {wanted!r}" in str(refused.value)
 
 
 def test_the_command_ends_with_2_where_a_filter_fits_nothing(monkeypatch, capsys):

@@ -107,7 +107,7 @@ def test_systems_have_scores_costs_and_a_place():
     assert found["large",]["on the front"] == "yes"
     assert found["small",]["on the front"] == "yes"
     assert found["slow",]["on the front"] == "no: large, small, outside"
-    why = "(the interval of the difference in WER holds 0; intervals of WER overlap)"
+    why = "(the interval of the difference in WER contains 0; intervals of WER overlap)"
     assert found["twin",]["on the front"] == f"not resolvable from large, outside {why}"
     assert any("english.v1" in note for note in table.notes)
 

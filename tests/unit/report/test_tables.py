@@ -63,7 +63,7 @@ RECORDS = [
     measured(1.0, 8),
     measured(32.0, 1, samples=2),
     ended(32.0, 4, "oom", "can't allocate memory"),
-    ended(32.0, 8, "skipped", "outside the triangle of the recipe"),
+    ended(32.0, 8, "skipped", "excluded by triangle"),
     ended(1.0, 4, "timeout", "over the limit of 60 s, in load"),
 ]
 

@@ -49,7 +49,7 @@ def test_a_run_whose_files_are_links_is_not_read(read, name, tmp_path, secret):
     run = run_of(tmp_path / "run")
     (run / name).unlink(missing_ok=True)
     (run / name).symlink_to(secret)
-    with pytest.raises(RunDirError, match="this is a link"):
+    with pytest.raises(RunDirError, match="this is a symbolic link"):
         read(run, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -66,7 +66,7 @@ def test_a_run_is_not_resumed_through_a_link(name, tmp_path):
     outside.mkdir()
     target = outside if name in ("artifacts", "artifacts/x") else outside / "file"
     (run / name).symlink_to(target)
-    with pytest.raises(RunDirError, match="this is a link"):
+    with pytest.raises(RunDirError, match="this is a symbolic link"):
         run_of(run)
     assert list(outside.iterdir()) == []
 

@@ -105,7 +105,11 @@ def test_the_number_of_frames_is_what_the_front_end_makes(samples):
         ([("x", FLOAT, ["b", "t"]), ("y", FLOAT, ["b", "t"])], {}, "has 2 inputs that could take sound"),
         ([("x", FLOAT, ["b", "t"]), ("rate", INT64, [])], {}, "inputs other than sound and lengths: 'rate' int64 ()"),
         ([("ids", INT64, ["b", "t"])], {}, "has 0 inputs that could take sound: 'ids' int64 (b, t)"),
-        ([("x", HALF, ["b", "t"])], {}, "the graph takes float16, not float32; use `dtype: float16`"),
+        (
+            [("x", HALF, ["b", "t"])],
+            {},
+            "the graph's input is float16, but the case uses float32; use `dtype: float16`",
+        ),
     ],
 )
 def test_a_graph_that_cannot_be_fed_is_refused_in_one_line(tmp_path, inputs, options, words):

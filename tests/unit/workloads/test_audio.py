@@ -264,11 +264,11 @@ def test_noise_and_speech_are_cut_to_the_same_lengths():
     [
         ({"count": 0}, "count must be at least 1"),
         ({"count": True}, "count takes"),
-        ({"count": None}, "need each other"),
+        ({"count": None}, "must be given together"),
         ({"shortest": 0}, "shortest must be greater than 0"),
         ({"longest": "8"}, "longest takes a number"),
         ({"longest": float("inf")}, "longest must be finite"),
-        ({"shortest": 2.0}, "shortest is more than longest"),
+        ({"shortest": 2.0}, "`shortest` must be at most `longest`"),
     ],
 )
 def test_bad_cuts_are_refused(changes, what):
@@ -277,9 +277,9 @@ def test_bad_cuts_are_refused(changes, what):
 
 
 def test_bounds_without_a_count_and_cuts_of_a_folder_are_refused(tmp_path):
-    with pytest.raises(InputError, match="need each other"):
+    with pytest.raises(InputError, match="must be given together"):
         cuts(options={"shortest": 1.0, "longest": 2.0})
-    with pytest.raises(InputError, match="keep their own lengths"):
+    with pytest.raises(InputError, match="are used whole, so they cannot be cut"):
         cuts(tmp_path)
 
 

@@ -103,7 +103,7 @@ def test_an_item_beyond_batch_seconds_is_a_batch_of_its_own(tmp_path, items):
 
 
 def test_batch_and_batch_seconds_exclude_each_other(tmp_path, items):
-    with pytest.raises(InputError, match="exclude each other"):
+    with pytest.raises(InputError, match="cannot be combined"):
         batches_of(fairseq(tmp_path, items), axes={"batch": 2, "batch_seconds": 1.0})
 
 

@@ -64,7 +64,7 @@ def test_every_broken_item_has_its_reason_and_the_rest_is_read(folder):
         "nan": "NaN", "infinite": "NaN or infinite", "missing": "no such file",
         "short": "the list says 2.00 s, the file has 1.00 s", "slow": "the list says 8000 Hz, the file has 16000 Hz",
         "hours": "lasts 36000 s, more than 3600 s",
-        "late": "the list says 3.00 s, from there on the file has 0.50 s",
+        "late": "the list says 3.00 s, from its start on, the file has 0.50 s",
         "beyond": "begins at 5.00 s, but the file has 1.00 s",
     }  # fmt: skip
     told = reasons(found)
@@ -112,7 +112,7 @@ def test_several_channels_are_mixed_where_nothing_is_said_of_them_and_a_note_say
 
 def test_a_channel_that_is_not_there_is_refused(folder):
     soundfile.write(folder / "a.wav", np.zeros((RATE, 2)), RATE)
-    assert "2 channels (0 to 1), and no channel 2" in reasons(chosen(folder, taste=Taste(channel=2)))["a"]
+    assert "no channel 2, only channels 0 to 1" in reasons(chosen(folder, taste=Taste(channel=2)))["a"]
 
 
 def test_sound_of_kinds_that_cannot_be_decoded_is_counted_by_kind_with_the_way_out(folder):
@@ -265,7 +265,7 @@ def test_a_damaged_list_gives_items_and_refusals_and_raises_nothing_else(data, k
     try:
         found = list(formats.read(path, kind))
         assert all(isinstance(item, Refused | Utterance) for item in found)
-        with pytest.raises(InputError, match="no item that can be used"):
+        with pytest.raises(InputError, match="no item"):
             chosen(path, format=kind)
     except InputError as error:
         assert "\n" not in str(error)

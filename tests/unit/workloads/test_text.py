@@ -70,11 +70,11 @@ def test_a_list_of_anything_but_ids_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"ids": "x.npy", "lines": __file__}, "lines and ids exclude each other"),
+        ({"ids": "x.npy", "lines": __file__}, "lines and ids cannot be combined"),
         ({"lines": "nowhere.txt"}, "cannot be read"),
         ({"vocabulary": 3}, "vocabulary must be at least 5"),
         ({"count": 0}, "count must be at least 1"),
-        ({"lines": __file__, "vocabulary": 9}, "exclude each other"),
+        ({"lines": __file__, "vocabulary": 9}, "cannot be combined"),
     ],
 )
 def test_bad_text_is_refused(options, what):
@@ -100,9 +100,9 @@ def test_features_have_lengths_between_the_bounds_and_silence_after_them():
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"frames": [30, 10]}, r"frames takes \[least, most\], not \[30, 10\]"),
+        ({"frames": [30, 10]}, r"`frames` takes \[minimum, maximum\], not \[30, 10\]"),
         ({"frames": "many"}, "frames takes a list or a whole number"),
-        ({"frames": [10, 20, 30]}, r"frames takes \[least, most\]"),
+        ({"frames": [10, 20, 30]}, r"`frames` takes \[minimum, maximum\]"),
         ({"bands": 0}, "bands must be at least 1"),
         ({"count": 2.5}, "count takes a whole number"),
     ],
@@ -129,9 +129,9 @@ def test_references_stand_beside_their_lines(translated):
 @pytest.mark.parametrize(
     ("options", "axes", "reason"),
     [
-        ({"lines": None}, {}, "references need lines"),
+        ({"lines": None}, {}, "`references` needs `lines`"),
         ({}, {"length": 3}, "leave out `length`"),
-        ({"count": 4}, {}, "a repeated line would be scored twice"),
+        ({"count": 4}, {}, "some lines would be scored twice"),
     ],
 )
 def test_references_that_cannot_fit_are_refused(options, axes, reason, translated):

@@ -55,15 +55,9 @@ def profile(
     and has the result as `.profile`. Raises InputError for an unknown option.
     """
     given = {
-        "name": name,
-        "modules": modules,
-        "class_hooks": class_hooks,
-        "memory": memory,
-        "python_stacks": python_stacks,
-        "flops": flops,
-        "folder": folder,
-        **more,
-    }
+        "name": name, "modules": modules, "class_hooks": class_hooks, "memory": memory,
+        "python_stacks": python_stacks, "flops": flops, "folder": folder, **more,
+    }  # fmt: skip
     return _profiling(PLAIN, target, given)
 
 
@@ -78,11 +72,9 @@ def profile_optimiser(target: Any = None, **options: Any) -> Any:
 
 
 def _profiling(base: Options, target: Any, given: Mapping[str, Any]) -> Any:
-    additions = [value for value in given.values() if isinstance(value, _Addition)]
-    rest = {word: value for word, value in given.items() if not isinstance(value, _Addition)}
-    options = options_from(base, rest)
-    for addition in additions:
-        options = replace(options, **addition.changes)
+    options = options_from(base, {word: one for word, one in given.items() if not isinstance(one, _Addition)})
+    for one in given.values():
+        options = replace(options, **one.changes) if isinstance(one, _Addition) else options
     made = _Profiling(options)
     return made if target is None else made(target)
 
@@ -92,8 +84,7 @@ def schedule(target: Any = None, **numbers: int) -> Any:
 
     Takes `wait`, `warmup`, `active`, `repeat` and `skip_first`. Bare, one step of warm-up and three that are recorded.
     """
-    chosen = Schedule(**in_our_words(numbers, SCHEDULE_WORDS, "schedule"))
-    return _adding({"schedule": chosen}, target)
+    return _adding({"schedule": Schedule(**in_our_words(numbers, SCHEDULE_WORDS, "schedule"))}, target)
 
 
 def export(target: Any = None, **options: Any) -> Any:
@@ -122,13 +113,14 @@ class _Addition:
         """Decorate: change the `profile` inside, or leave the change for the one outside to find."""
         taking: Taking | None = getattr(decorated, wrapped.TAKING, None)
         if taking is not None:
-            taking.options = replace(taking.options, **self.changes)
+            taking.profile.options = replace(taking.profile.options, **self.changes)
             return decorated
         try:
             setattr(decorated, _PENDING, {**getattr(decorated, _PENDING, {}), **self.changes})
         except AttributeError:  # a bound method, say
             raise InputError(
-                f"schedule and export cannot be attached to {decorated!r}", fix="apply profile first, then them"
+                f"schedule and export cannot be attached to {decorated!r}",
+                fix="apply `profile` first, then `schedule` and `export`",
             ) from None
         return decorated
 

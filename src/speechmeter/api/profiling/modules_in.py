@@ -41,7 +41,9 @@ def modules_of(holder: Any) -> dict[str, Any]:
         return {type(holder).__name__: holder}
     found: dict[str, Any] = {}
     for name, value in vars(holder).items() if hasattr(holder, "__dict__") else ():
-        found.update(_named(name, value, kind))
+        items = _items(value)  # those of a dict or a ModuleDict have names of their own
+        named = {name: value} if items is None else items
+        found.update({str(key): one for key, one in named.items() if isinstance(one, kind)})
     return found
 
 
@@ -64,11 +66,3 @@ def _items(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, dict) or (torch is not None and isinstance(value, torch.nn.ModuleDict)):
         return dict(value.items())
     return None
-
-
-def _named(name: str, value: Any, kind: type) -> dict[str, Any]:
-    """A module under its name; those of a dict or a ModuleDict under their own."""
-    items = _items(value)
-    if items is not None:
-        return {str(key): one for key, one in items.items() if isinstance(one, kind)}
-    return {name: value} if isinstance(value, kind) else {}

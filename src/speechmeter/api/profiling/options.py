@@ -160,14 +160,24 @@ def options_from(base: Options, given: Mapping[str, Any]) -> Options:
     if any(word in found for word in EXPORT_WORDS):
         changes["export"] = export_from(found)
     if "on_trace_ready" in found:
-        changes["on_trace_ready"] = _handlers(found["on_trace_ready"])
+        given_handlers = found["on_trace_ready"]
+        handlers = tuple(given_handlers) if isinstance(given_handlers, list | tuple) else (given_handlers,)
+        wrong = next((one for one in handlers if not callable(one)), None)
+        if wrong is not None:
+            raise InputError(f"on_trace_ready: {wrong!r} is not callable", fix="give a function")
+        changes["on_trace_ready"] = handlers
     if "modules" in found:
         changes["modules"] = given_modules(found["modules"])
     if "class_hooks" in found:
         names = found["class_hooks"]
         changes["class_hooks"] = (names,) if isinstance(names, str) else tuple(names)
     if "activities" in found:
-        changes["gpu"] = _with_gpu(found["activities"])
+        activities = {getattr(one, "name", str(one)).upper() for one in found["activities"]}
+        if "CPU" not in activities:
+            raise InputError(
+                "activities: CPU is missing; it cannot be switched off", fix="add torch.profiler.ProfilerActivity.CPU"
+            )
+        changes["gpu"] = len(activities) > 1
     return replace(base, **changes)
 
 
@@ -187,18 +197,3 @@ def _schedule(given: Any, numbers: Mapping[str, int]) -> Schedule | TorchSchedul
     if not callable(given):
         raise InputError(f"{given!r} is not a schedule", fix="use schedule=speechmeter.schedule(wait=1, active=2)")
     return TorchSchedule(action=given)
-
-
-def _handlers(given: Any) -> tuple[Handler, ...]:
-    handlers = tuple(given) if isinstance(given, list | tuple) else (given,)
-    wrong = next((one for one in handlers if not callable(one)), None)
-    if wrong is not None:
-        raise InputError(f"on_trace_ready: {wrong!r} cannot be called", fix="give a function")
-    return handlers
-
-
-def _with_gpu(activities: Iterable[Any]) -> bool:
-    names = {getattr(one, "name", str(one)).upper() for one in activities}
-    if "CPU" not in names:
-        raise InputError("activities: the CPU is always recorded", fix="add torch.profiler.ProfilerActivity.CPU")
-    return len(names) > 1

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -51,6 +52,7 @@ class Recorder:
         self.counted: dict[str, Count] = {}
         self.refused: dict[str, str] = {}
         self._kind = ""
+        self._on_gpu = options.gpu and torch.cuda.is_available()
         self._open = ExitStack()
         self._running: _Running | None = None
         self._step_open = ExitStack()
@@ -65,8 +67,12 @@ class Recorder:
         last = phase == "warmup" and self.options.schedule.phase(number + 1) == "active"
         counts = last and self.options.flops and kind not in self.counted
         cold = phase == "warmup" and number == 0 and not counts
-        if (phase == "active" or cold) and self._running is None:
-            self._start(cold)
+        if (phase == "active" or cold) and self._running is None and self._take_turn(self._open):
+            # the first operator under a profiler takes milliseconds in each process, which no step should pay
+            with profiling(Needs(), cuda=self._on_gpu), torch.inference_mode():
+                torch.zeros(1).add(1)
+            running = _Running(self.options, self.roots, cold=cold, cuda=self._on_gpu)
+            self._running = self._open.enter_context(running)
         if self._running is not None:
             self._running.mark(number, self._step_open)
         elif counts:
@@ -91,19 +97,10 @@ class Recorder:
         self._step_open.close()
         self._stop()
 
-    @property
-    def _on_gpu(self) -> bool:
-        return self.options.gpu and torch.cuda.is_available()
-
-    def _start(self, cold: bool) -> None:
-        if self._take_turn(self._open):
-            _pay_for_the_start(cuda=self._on_gpu)
-            self._running = self._open.enter_context(_Running(self.options, self.roots, cold=cold, cuda=self._on_gpu))
-
     def _take_turn(self, until: ExitStack) -> bool:
         """Whether no other profiler is running. Torch sees only those of this thread; a second one is fatal."""
         if torch.autograd._profiler_enabled() or not _one_at_a_time.acquire(blocking=False):
-            self.refused[self._kind] = "another profiler was running, and torch has one at a time"
+            self.refused[self._kind] = "another torch profiler was running; torch supports only one at a time"
             return False
         self.refused.pop(self._kind, None)
         until.callback(_one_at_a_time.release)
@@ -202,19 +199,14 @@ class Discovery:
         """Before a call of any module. Its own hooks were gathered already: its range of this call is opened here."""
         if id(module) in self._known or torch.compiler.is_compiling():
             return
-        name = self._free_name(type(module).__name__)
+        kind = type(module).__name__
+        names = (kind if number == 1 else f"{kind}-{number}" for number in count(1))
+        name = next(name for name in names if name not in self.roots)
         self.roots[name] = module
         self._follow(name, module)
         if module._compiled_call_impl is None:
             opening = next(iter(module._forward_pre_hooks.values()))
             opening(module, inputs)
-
-    def _free_name(self, name: str) -> str:
-        number, free = 1, name
-        while free in self.roots:
-            number += 1
-            free = f"{name}-{number}"
-        return free
 
 
 class TorchProfile(torch.profiler.profile):  # type: ignore[misc]
@@ -231,9 +223,3 @@ class TorchProfile(torch.profiler.profile):  # type: ignore[misc]
                 super().export_chrome_trace(str(file), *args, **kwargs)
                 self._written = gzip.compress(file.read_bytes(), compresslevel=1)
         Path(path).write_bytes(self._written if str(path).endswith(".gz") else gzip.decompress(self._written))
-
-
-def _pay_for_the_start(*, cuda: bool) -> None:
-    """Run one operator under a profiler: the first one of a process takes milliseconds, which no step should pay."""
-    with profiling(Needs(), cuda=cuda), torch.inference_mode():
-        torch.zeros(1).add(1)

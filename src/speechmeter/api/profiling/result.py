@@ -22,13 +22,15 @@ from speechmeter.report import choose, text
 
 if TYPE_CHECKING:
     from speechmeter.api.profiling.options import Export, Options
-    from speechmeter.api.profiling.recorder import Found, Recorder
+    from speechmeter.api.profiling.recorder import Recorder
     from speechmeter.meters.flops.count import Count
     from speechmeter.meters.recording.recording import Recording
 
 TABLES_FILE = "tables.md"
 _COLD = "only the first step ran: its times include one-time costs (memory, caches, libraries); run more steps"
-_NOT_COUNTED = "FLOPs are counted in the last warm-up step, and none ran: run more steps, or use @schedule(warmup=1)"
+_NOT_COUNTED = (
+    "FLOPs are counted in the last warm-up step, but no warm-up step ran: run more steps, or use @schedule(warmup=1)"
+)
 
 
 class Profile:
@@ -67,17 +69,15 @@ class Profile:
         for kind, why in recorder.refused.items():
             self.of(kind).refused = why
         for found in recorder.found:
-            self.of(found.kind)._add(found)
+            own = self.of(found.kind)
+            if own.cold:
+                own.recordings.clear()
+            own.recordings.append(found.recording)
+            own.cold, own.refused = found.cold, ""
+            for made in ("_read", "_on_cuda"):  # cached properties, out of date now
+                vars(own).pop(made, None)
         kept = {id(recording) for recording in self._all_recordings}
         return [found.recording for found in recorder.found if id(found.recording) in kept]
-
-    def _add(self, found: Found) -> None:
-        if self.cold:
-            self.recordings.clear()
-        self.recordings.append(found.recording)
-        self.cold, self.refused = found.cold, ""
-        for made in ("_read", "_on_cuda"):
-            vars(self).pop(made, None)
 
     def step(self) -> None:
         """Inside `with`: a step has ended and the next one begins. What follows the last one is not a step."""
@@ -106,7 +106,7 @@ class Profile:
         failed = f"{type(self.failed).__name__}: {self.failed}" if self.failed is not None else ""
         nothing = "" if self.recordings else self._nothing
         return Record(
-            case=_case(self.name, "cuda" if on_cuda else "cpu", self._meters),
+            case=_case(self.name, "cuda" if on_cuda else "cpu", self.options),
             round=0,
             sequence=0,
             status="error" if failed else "ok",
@@ -225,7 +225,8 @@ class Profile:
         if len(self.methods) > 1:
             names = list(self.methods)
             raise InputError(
-                f"{self.name} has profiles of {', '.join(names)}", fix=f"choose one: .profile.methods[{names[0]!r}]"
+                f"{self.name} has several profiles: {', '.join(names)}",
+                fix=f"choose one: .profile.methods[{names[0]!r}]",
             )
         return next(iter(self.methods.values()), self)
 
@@ -238,16 +239,11 @@ class Profile:
             return self.refused or "no step was recorded"
         counted = ", one of them to count FLOPs" if self.counted is not None else ""
         ran = "1 step" if self.seen == 1 else f"{self.seen} steps"
-        return f"no step was recorded: {ran} ran{counted}, and the schedule records later ones"
+        return f"no step was recorded: only {ran} ran{counted}, and the schedule records later steps"
 
     @cached_property
     def _on_cuda(self) -> bool:
         return any(recording.on_cuda for recording in self.recordings)
-
-    @property
-    def _meters(self) -> tuple[str, ...]:
-        asked = {"timeline": self.options.memory, "flops": self.options.flops}
-        return ("modules", "operators", "split", *(name for name, wanted in asked.items() if wanted))
 
     @property
     def _measurements(self) -> list[Measurement]:
@@ -265,24 +261,13 @@ class Profile:
         """The rows that the meters make of the same recordings: modules, operators, kinds of work, memory."""
         from speechmeter.meters.operators.meter import operator_rows
         from speechmeter.meters.split import split_rows
-
-        return [
-            *_module_rows(self.recordings),
-            *operator_rows(self.recordings, {}),
-            *split_rows(self.recordings),
-            *self._memory_rows,
-        ]
-
-    @property
-    def _memory_rows(self) -> list[Measurement]:
-        if not self.options.memory:
-            return []
         from speechmeter.meters.timeline import timeline_rows
 
-        timeline = self.timeline
-        if timeline is None:
-            return [Measurement.absent(metrics.MEMORY_TENSORS_PEAK, "no tensor was allocated")]
-        return timeline_rows(timeline)
+        rows = [*_module_rows(self.recordings), *operator_rows(self.recordings, {}), *split_rows(self.recordings)]
+        if self.options.memory:
+            nothing = [Measurement.absent(metrics.MEMORY_TENSORS_PEAK, "no tensor was allocated")]
+            rows += nothing if self.timeline is None else timeline_rows(self.timeline)
+        return rows
 
 
 def _module_rows(recordings: Sequence[Recording]) -> list[Measurement]:
@@ -296,13 +281,14 @@ def _module_rows(recordings: Sequence[Recording]) -> list[Measurement]:
     return [Measurement.absent(metrics.TIME_MODULE, "no torch module was called"), *busy]
 
 
-def _case(name: str, device: str, meters: Sequence[str]) -> Case:
+def _case(name: str, device: str, options: Options) -> Case:
+    asked = {"timeline": options.memory, "flops": options.flops}
     cores = len(available_cores())
-    axes: dict[str, Any] = {"device": device, "dtype": "as it ran", "threads": cores, "cores": cores}
+    axes = {"device": device, "dtype": "as it ran", "threads": cores, "cores": cores, "boundary": "as it ran"}
     return Case(
         subject=Spec(plugin="live", name=name),
         workload=Spec(plugin="live", name="steps"),
-        axes=Axes({**axes, "boundary": "as it ran"}),
-        meters=tuple(meters),
+        axes=Axes(axes),
+        meters=("modules", "operators", "split", *(meter for meter, wanted in asked.items() if wanted)),
         protocol=protocol_from_json({"mode": "profile"}),
     )

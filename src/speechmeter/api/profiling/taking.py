@@ -25,19 +25,10 @@ class Taking:
         self._depth = 0
 
     @property
-    def options(self) -> Options:
-        """What is recorded, and of which steps."""
-        return self.profile.options
-
-    @options.setter
-    def options(self, options: Options) -> None:
-        self.profile.options = options
-
-    @property
     def satisfied(self) -> bool:
         """Whether the schedule wants no further step, where all are of one kind."""
         seen = self.profile.seen if self._recorder is None else self._recorder.seen.get("", 0)
-        return self.options.schedule.phase(seen) == "done"
+        return self.profile.options.schedule.phase(seen) == "done"
 
     @contextmanager
     def run(self, roots: Mapping[str, Any], *, apart: bool = False) -> Iterator[None]:
@@ -45,7 +36,7 @@ class Taking:
         if self._depth:
             yield
             return
-        self._open(roots, apart)
+        self.open(roots, apart=apart)
         try:
             yield
         except BaseException as error:
@@ -70,16 +61,15 @@ class Taking:
             finally:
                 self.end()
 
-    def open(self, roots: Mapping[str, Any]) -> None:
+    def open(self, roots: Mapping[str, Any], *, apart: bool = False) -> None:
         """Begin a run that `close` ends, for those who have no `with`."""
-        if not self._depth:
-            self._open(roots, apart=False)
-
-    def _open(self, roots: Mapping[str, Any], apart: bool) -> None:
+        if self._depth:
+            return
         from speechmeter.api.profiling.recorder import Recorder
 
-        named = {**self.options.modules, **{k: v for k, v in roots.items() if k not in self.options.modules}}
-        self._recorder = Recorder(self.options, named, seen=self.profile.seen_by_kind, apart=apart)
+        options = self.profile.options
+        named = {**options.modules, **{k: v for k, v in roots.items() if k not in options.modules}}
+        self._recorder = Recorder(options, named, seen=self.profile.seen_by_kind, apart=apart)
         self._recorder.counted = self.profile.counted_by_kind
         self._depth = 1
 
@@ -106,8 +96,9 @@ class Taking:
         recorder.close()
         kept = self.profile.take(recorder)
         self.profile.cold = self.profile.cold and not one_step
-        if kept and self.options.export is not None:
-            self.profile.write(self.options.export)
+        options = self.profile.options
+        if kept and options.export is not None:
+            self.profile.write(options.export)
         for recording in kept:
-            for handler in self.options.on_trace_ready:
+            for handler in options.on_trace_ready:
                 handler(recording.profile)

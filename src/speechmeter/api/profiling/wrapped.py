@@ -54,7 +54,7 @@ def profiled_class(kind: type, options: Options) -> type:
     if hasattr(kind, "profile"):
         raise InputError(
             f"{kind.__qualname__} already has an attribute `profile`",
-            fix="profile an object of it: profile(thing)",
+            fix="profile an instance instead of the class: profile(instance)",
         )
     taking = Taking(kind.__name__, options)
     if options.class_hooks is None:
@@ -63,7 +63,7 @@ def profiled_class(kind: type, options: Options) -> type:
         names = _checked(kind, options.class_hooks, kind.__qualname__)
     if not names:
         raise InputError(
-            f"{kind.__qualname__} has none of {', '.join((*METHODS, FORWARD))}",
+            f"{kind.__qualname__} has none of the methods {', '.join((*METHODS, FORWARD))}",
             fix="name its methods: class_hooks=['transcribe_batch']",
         )
     # hooks of a module run around `forward`, not in it
@@ -113,7 +113,7 @@ class ProfiledObject:
         if options.class_hooks is not None:
             _checked(target, options.class_hooks, name)
         elif not callable(target) and not any(_is_public_method(target, one) for one in dir(target)):
-            raise InputError(f"{target!r} cannot be called", fix="profile a function, a class or a model")
+            raise InputError(f"{target!r} is not callable", fix="profile a function, a class or a model")
         vars(self)[TAKING] = Taking(name, options)
         vars(self)["target"] = target
 
@@ -126,14 +126,15 @@ class ProfiledObject:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the object."""
         taking: Taking = vars(self)[TAKING]
-        if taking.options.class_hooks is not None and FORWARD not in taking.options.class_hooks:
+        hooks = taking.profile.options.class_hooks
+        if hooks is not None and FORWARD not in hooks:
             return self.target(*args, **kwargs)
         with recorded(self.target, FORWARD, taking):
             return self.target(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         value, taking = getattr(self.target, name), vars(self)[TAKING]
-        hooks = taking.options.class_hooks
+        hooks = taking.profile.options.class_hooks
         if not (_is_public_method(self.target, name) if hooks is None else name in hooks):
             return value
         called = self.target if name == FORWARD and _is_module(type(self.target)) else value
@@ -175,15 +176,12 @@ def recorded(target: Any, method: str, taking: Taking) -> Iterator[None]:
         with taking.step(roots, method):
             yield
         return
-    with taking.run(roots), _stepping(target, {name: _kind(method, name) for name in batches}, taking):
+    # steps of `fit_batch` in `fit` are listed under `fit`, those of its `evaluate_batch` under a name of their own
+    kinds = {name: method if name.startswith(method) else f"{method}.{name}" for name in batches}
+    with taking.run(roots), _stepping(target, kinds, taking):
         yield
     if not any(taking.profile.seen_by_kind.values()):
-        taking.profile.of(method).refused = f"{method} called none of {', '.join(batches)}, which are its steps"
-
-
-def _kind(method: str, batch: str) -> str:
-    """What steps are listed under: those of `fit_batch` in `fit` under `fit`, its `evaluate_batch` for itself."""
-    return method if batch.startswith(method) else f"{method}.{batch}"
+        taking.profile.of(method).refused = f"no step was recorded: {method} did not call {' or '.join(batches)}"
 
 
 @contextmanager

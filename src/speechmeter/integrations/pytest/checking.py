@@ -68,7 +68,7 @@ class Speechmeter:
         try:
             if not isinstance(name, str | None):
                 raise InputError(
-                    f"a name must be a text, not {name!r}", where="argument 'name'", fix="such as name='encoder'"
+                    f"the name must be a string, not {name!r}", where="argument 'name'", fix="such as name='encoder'"
                 )
             for key in plan:
                 if key in _REFUSED:

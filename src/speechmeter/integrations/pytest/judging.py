@@ -116,7 +116,7 @@ def _why_none(records: Sequence[Record], metric: Metric) -> str:
     asked = [meter for meter in meters if metric in meter.metrics]
     sources = [metric, *(meter.metrics[0] for meter in asked)]
     reasons = (why for source in sources for record in records if (why := why_absent(record, source)))
-    return next(reasons, f"the meter {asked[0].name} gave no figure" if asked else _NOT_ASKED)
+    return next(reasons, f"the meter {asked[0].name} returned no value" if asked else _NOT_ASKED)
 
 
 def of_failure(records: Sequence[Record]) -> Finding | None:

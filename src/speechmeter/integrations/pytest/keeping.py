@@ -22,7 +22,7 @@ def keep(settings: Settings) -> Iterator[str]:
 
     Raises SpeechmeterError, which says where the measurements are.
     """
-    with _or_else(f"the measurements could not be put together; they are in {settings.parts}"):
+    with _or_else(f"the measurements could not be merged; they are in {settings.parts}"):
         put_together(settings.parts, settings.run)
     yield f"all figures: speechmeter show {settings.run}"
     if settings.update_baseline and settings.baseline is not None:

@@ -24,7 +24,7 @@ def load_of(subject: str | Callable[[], Any], test: pytest.FixtureRequest, root:
         return _named(found, root) if found.__qualname__.isidentifier() else _within(test.module, subject, root)
     name = getattr(subject, "__qualname__", type(subject).__name__)
     if not _is_factory(subject) or not name.isidentifier():
-        raise SubjectError(f"{name} is not a function of a file", fix=_FIX)
+        raise SubjectError(f"{name} is not a top-level function of a Python file", fix=_FIX)
     return _named(subject, root)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MARKER = (
     "speechmeter(metric='latency', min_effect='5%', rounds='auto', max_latency_ms=…, max_memory_mib=…, max_rtf=…, …): "
-    "what the fixture `speechmeter` compares and which limits it checks; every test that uses the fixture has it"
+    "what the fixture `speechmeter` compares and which limits it checks; set on every test that uses the fixture"
 )
 _KEPT = pytest.StashKey[list[str]]()
 _HEADINGS = ("metric", "figure", "against", "verdict")

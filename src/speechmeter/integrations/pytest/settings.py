@@ -39,7 +39,7 @@ class Settings:
 
 def add_options(parser: pytest.Parser) -> None:
     """The command line's and the ini file's."""
-    group = parser.getgroup("speechmeter", "what the models under test cost")
+    group = parser.getgroup("speechmeter", "cost of models: latency, memory and more")
     group.addoption("--speechmeter-store", metavar="DIR", help="folder for runs (default: runs in the root folder)")
     group.addoption("--speechmeter-baseline", metavar="RUN", help="the run to compare with")
     group.addoption(

@@ -82,7 +82,7 @@ class Choice:
 
     def reason(self, domain: Domain) -> str:
         """Why the domain's total cannot be measured: one line over all sources."""
-        return "; ".join(self.reasons.get(domain, ())) or f"no sensor covers the {domain}"
+        return "; ".join(self.reasons.get(domain, ())) or f"no sensor measures the energy of the {domain}"
 
     def close(self) -> None:
         """Let go of every sensor."""

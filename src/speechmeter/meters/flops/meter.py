@@ -118,7 +118,7 @@ def _how(session: Session) -> dict[str, Any]:
     if mode is None:
         return {COUNTED_ON: REAL_RUN, **({BECAUSE: session.refused} if session.refused else {})}
     if session.prepared.data_dependent:
-        raise NeedsValuesError("the length of its output depends on what it hears")
+        raise NeedsValuesError("the length of the model's output depends on the content of the audio")
     mode.building = False
     mode.pinned = any(stage.pinned_tokens is not None for stage in session.stages)
     _count_stages(session, session.batches[0])  # as everywhere: what a model keeps from its first call is done once
@@ -153,7 +153,11 @@ def _with_another_input(session: Session, counted: Sequence[Count], started: flo
     except Exception:  # what is wrong with made-up content says nothing of the model
         return {}
     usual, other = (sum(c.forward for c in _clocked(session.stages, row)) for row in (counted, again))
-    return {} if usual == other else {ANOTHER: f"another input of the same size took {other:,.0f} FLOP"}
+    return (
+        {}
+        if usual == other
+        else {ANOTHER: f"the FLOPs depend on the content: another input of the same size took {other:,.0f} FLOP"}
+    )
 
 
 def _count_stages(session: Session, batch: Batch) -> tuple[list[Count], list[Any]]:
@@ -181,7 +185,9 @@ def _count_stages(session: Session, batch: Batch) -> tuple[list[Count], list[Any
                 each = stage.pinned_tokens if isinstance(stage.pinned_tokens, int) else stage.pinned_tokens()
                 tokens, pinned = stage.tokens(outputs[-1]), each * batch.items
                 if tokens != pinned:
-                    raise NeedsValuesError(f"{tokens} tokens were made on shapes alone where {pinned} are pinned")
+                    raise NeedsValuesError(
+                        f"the count on shapes alone generated {tokens} tokens instead of the pinned {pinned}"
+                    )
     session.sync()
     return counts, outputs[1:]
 

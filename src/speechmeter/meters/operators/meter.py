@@ -46,7 +46,7 @@ class OperatorsMeter(Meter):
     def unavailable(self, case: Case) -> str | None:
         """Needs torch, and operators that can be told apart."""
         if case.axes.compile:
-            return torch_missing() or "compiled code runs fused kernels that carry no operator's name"
+            return torch_missing() or "compiled code runs fused kernels, which cannot be assigned to operators"
         return torch_missing()
 
     def needs(self, session: Session) -> Needs:

@@ -79,7 +79,7 @@ def _check_twice(text: str, name: str) -> None:
             raise PlanError(
                 f"{key.value} appears twice, on lines {seen[key.value]} and {line}: the first would be ignored",
                 where=f"{name}:{line}",
-                fix=f"name the one on line {line} {free}" if free else "remove one of them",
+                fix=f"rename the one on line {line} to {free}" if free else "remove one of them",
             )
         seen[key.value] = line
 
@@ -105,7 +105,7 @@ def _check_stages(draft: Draft, general: Mapping[str, Any]) -> None:
     missing = next((key for key in _STAGES[: max(_TYPES.get(kind, 1), len(there))] if key not in there), None)
     if missing is not None:
         raise PlanError(
-            f"{missing} is missing" + (f", and {kind} has {_TYPES[kind]}" if kind else ""),
+            f"{missing} is missing" + (f"; {kind} has {_TYPES[kind]} stages" if kind else ""),
             where=draft.foreign.origin((there[-1] if there else GENERAL,)),
             fix="number the stages from stage1 on, without a gap",
         )
@@ -126,9 +126,16 @@ def _stages(draft: Draft, general: Mapping[str, Any]) -> list[ForeignStage]:
         for size in SIZES:
             if size in merged:
                 whole(draft, (key if size in own else GENERAL, size), merged[size])
-        model = stand_in({**_units(found), **own} if _is_vocoder(own) else merged)
+        # a vocoder must know as many units as the stage before it makes
+        sizes = [one.merged["target_code_size"] for one in found if "target_code_size" in one.merged]
+        units = {"target_code_size": sizes[-1]} if sizes else {}
+        model = stand_in({**units, **own} if _is_vocoder(own) else merged)
         if model is None:
-            _refuse(draft, key, str(merged["task"]), bool(found))
+            what = f"{key}: the task {str(merged['task'])!r} has no stand-in"
+            if not found and not draft.flagged("models"):  # else there is nothing to measure
+                fix = f"known are {', '.join(TASKS)}"
+                raise PlanError(what, where=draft.foreign.origin((key, "task")), fix=fix)
+            draft.note(f"{what}; this stage and those after it are left out", (key,))
             break
         found.append(ForeignStage(key=key, own=own, merged=merged, model=model))
     return found
@@ -139,27 +146,13 @@ def _is_vocoder(stage: Mapping[str, Any]) -> bool:
     return "task" not in stage and any(key in stage for key in _VOCODER)
 
 
-def _units(before: Sequence[ForeignStage]) -> dict[str, Any]:
-    """How many units a vocoder must know: as many as the stage before it makes."""
-    return {key: stage.merged[key] for stage in before for key in ("target_code_size",) if key in stage.merged}
-
-
-def _refuse(draft: Draft, key: str, task: str, goes_on: bool) -> None:
-    """A note where stages stand before it, or a flag names models; else there is nothing to measure."""
-    what = f"{key}: the task {task!r} has no stand-in"
-    if goes_on or draft.flagged("models"):
-        draft.note(f"{what}: the chain ends before this stage", (key,))
-        return
-    raise PlanError(what, where=draft.foreign.origin((key, "task")), fix=f"known are {', '.join(TASKS)}")
-
-
 def _put_devices(draft: Draft, general: Mapping[str, Any]) -> None:
     for key, ours, yes, no in (("cpu", "device", "cpu", "cuda"), ("fp16", "dtype", "float16", "float32")):
         if key not in general:
             continue
         if not isinstance(general[key], bool):
             where = draft.foreign.origin((GENERAL, key))
-            raise PlanError(f"{key} takes true or false, not {general[key]!r}", where=where, fix=f"mend {key}")
+            raise PlanError(f"{key} takes true or false, not {general[key]!r}", where=where, fix=f"correct {key}")
         draft.put(ours, yes if general[key] else no, (GENERAL, key))
         draft.overrule(ours, (GENERAL, key))
 
@@ -172,7 +165,7 @@ def _put_dump(draft: Draft, general: Mapping[str, Any], speaks: bool) -> None:
                 draft.note(f"{key}: ignored without {_DUMP}", (GENERAL, key))
         return
     origin: KeyPath = (GENERAL, _DUMP)
-    what = "sound is written to artifacts/ of the run" if speaks else "no remaining stage makes sound"
+    what = "speech is saved in artifacts/ of the run" if speaks else "no remaining stage generates speech"
     draft.put("save_speech", asked or True, origin)
     for key, ours in _DUMP_OPTIONS.items():
         draft.trace(("save_speech", ours), (GENERAL, key))
@@ -230,7 +223,8 @@ def _put_workload(draft: Draft, general: Mapping[str, Any], first: StandIn | Non
     reads = first is not None and first.fed == "text"
     if path is None:
         return _put_synthetic(draft, first, count, "")
-    file = _file(draft, str(path))
+    beside, here = (draft.foreign.base or Path()) / str(path), Path(str(path))  # from the plan's folder, or from here
+    file = beside if beside.is_file() else here if here.is_file() else None
     if raw and not reads:
         listed = None if file is None else _listed(file, count)
         if listed is None:
@@ -238,7 +232,7 @@ def _put_workload(draft: Draft, general: Mapping[str, Any], first: StandIn | Non
         draft.put("data", {"manifest": str(file), "format": "fairseq", "count": listed}, _ORIGIN)
         return listed
     if file is None or raw:
-        why = "is a list of sound, and this model takes text" if raw else "is not here"
+        why = "is a list of audio files, but this model needs text" if raw else "is not here"
         return _put_synthetic(draft, first, count, f"dataset_path {str(path)!r} {why}: ")
     some = {} if count is None else {"count": count}
     if reads:
@@ -255,7 +249,7 @@ def _put_synthetic(draft: Draft, first: StandIn | None, count: int | None, why: 
     fed = "sound" if first is None or (first.fed == "features" and draft.flagged("models")) else first.fed
     if fed == "features":
         assert first is not None
-        what = f"normal features of {least} to {most} frames"
+        what = f"random features of {least} to {most} frames"
         draft.put("features", {"count": number, "frames": [least, most], "bands": first.bands}, _ORIGIN)
     elif fed == "sound":
         what = f"noise of {least / 100:g} to {most / 100:g} s"
@@ -268,12 +262,6 @@ def _put_synthetic(draft: Draft, first: StandIn | None, count: int | None, why: 
     default = "" if count is not None else ", as many as in fairseq's synthetic set"
     draft.note(f"{why}{number} synthetic examples{default}: {what}", _ORIGIN if why else ("general",))
     return number
-
-
-def _file(draft: Draft, name: str) -> Path | None:
-    """A file seen from the plan's folder, or from here."""
-    base = draft.foreign.base or Path()
-    return next((path for path in (base / name, Path(name)) if path.is_file()), None)
 
 
 def _listed(manifest: Path, most: int | None) -> int | None:

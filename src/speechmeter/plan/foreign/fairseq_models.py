@@ -100,6 +100,7 @@ _CONVERTER = StandIn(
         "config": {**_SPECTROGRAM, "encoder_layers": 12, "encoder_attention_heads": 8},
     },
 )
+_VOCODER = StandIn(role="vocoder", load="transformers:seamless_m4t", like="code_hifigan", fed="text", speaks=True)
 _TASKS = {
     "speech_to_text": _RECOGNISER,
     "translation": _TRANSLATOR,
@@ -113,37 +114,18 @@ TASKS = tuple(_TASKS)
 def stand_in(stage: Mapping[str, Any]) -> StandIn | None:
     """The model for a stage's task, or for its vocoder where it has no task; None when there is none of its kind."""
     task = stage.get("task")
-    if task is None:
-        return _vocoder(stage)
+    units = stage.get("target_code_size", _UNITS)
+    if task is None:  # units to sound: the generator and duration predictor of the code HiFi-GAN
+        config = {"unit_hifi_gan_vocab_size": units + _SPECIAL, "unit_embed_dim": 128}
+        return replace(_VOCODER, vocabulary=units + _SPECIAL, options={"head": "vocoder", "config": config})
     if task == "speech_to_speech" and stage.get("target_is_code"):
-        return _to_units(stage)
+        # speech to discrete units: the recogniser's shape with units for words
+        config = {"vocab_size": units + _SPECIAL, "decoder_attention_heads": 8, **_sizes(stage)}
+        return replace(_RECOGNISER, role="s2u", like="s2ut_transformer_fisher", options={"config": config})
     found = _TASKS.get(str(task))
     if found is _RECOGNISER and (sizes := _sizes(stage)):
         return replace(found, options={"config": sizes})
     return found
-
-
-def _to_units(stage: Mapping[str, Any]) -> StandIn:
-    """Speech to discrete units: the recogniser's shape with units for words."""
-    size = stage.get("target_code_size", _UNITS)
-    config = {"vocab_size": size + _SPECIAL, "decoder_attention_heads": 8, **_sizes(stage)}
-    return replace(_RECOGNISER, role="s2u", like="s2ut_transformer_fisher", options={"config": config})
-
-
-def _vocoder(stage: Mapping[str, Any]) -> StandIn:
-    """Units to sound: the generator and duration predictor of the code HiFi-GAN."""
-    size = stage.get("target_code_size", _UNITS)
-    config = {"unit_hifi_gan_vocab_size": size + _SPECIAL, "unit_embed_dim": 128}
-    options = {"head": "vocoder", "config": config}
-    return StandIn(
-        role="vocoder",
-        load="transformers:seamless_m4t",
-        like="code_hifigan",
-        fed="text",
-        speaks=True,
-        vocabulary=size + _SPECIAL,
-        options=options,
-    )
 
 
 def _sizes(stage: Mapping[str, Any]) -> dict[str, int]:
@@ -196,7 +178,7 @@ def put_models(draft: Draft, stages: Sequence[ForeignStage], name: str) -> None:
     for stage in stages:
         files = ", ".join(f"{key} {name}" for key, name in stage.files.items())
         draft.note(
-            f"{stage.key}: {stage.model.load} in the size of {stage.model.like}, random weights"
+            f"{stage.key}: {stage.model.load} with the size of {stage.model.like} and random weights"
             + (f"; it replaces {files}, which only fairseq can read" if files else ""),
             (stage.key,),
         )

@@ -53,14 +53,18 @@ class _Recipe:
         ):
             value, origin = self._dimension(key)
             self._draft.put(ours, default if value is None else value, origin)
-        self._device()
+        value, origin = self._dimension("device")
+        if value is not None:
+            self._draft.put("device", value, origin)
         if not self._draft.flagged("audio"):
             self._audio()
         self._draft.put("meters", ["latency", "memory", "operators", "split"])
         self._draft.put("markdown", ["rtf", "memory"])
         if not self._draft.flagged("repeats"):
             self._draft.put("schedule", dict(_SCHEDULE))
-        self._trace()
+        logs, origin = self._dimension("export_logs")
+        if logs is not None:  # the recipe writes a Chrome trace and stacks for flame graphs; so does `trace`
+            self._draft.put("trace", logs, origin)
         self._left_over()
         return self._draft.translation()
 
@@ -84,7 +88,12 @@ class _Recipe:
             raise PlanError(
                 f"source takes a directory, not {source!r}", where=self._draft.foreign.origin(origin), fix="name one"
             )
-        entry = {"name": source.rstrip("/").rpartition("/")[2] or source, "load": self._load(source, origin)}
+        # a folder, the recipe's own download, or else a model of the hub, which the plug-in looks for
+        load, saved = f"speechbrain:{source}", f"{_SAVED}/{source}"
+        if self._found(source) is None and self._found(saved) is not None:
+            self._draft.note(f"{source!r} is loaded from {saved!r}, where the recipe saves it", origin)
+            load = f"speechbrain:{saved}"
+        entry = {"name": source.rstrip("/").rpartition("/")[2] or source, "load": load}
         self._draft.put("models", [entry | ({"type": kind} if kind is not None else {})])
         self._draft.trace(("models", 0), origin)
         self._draft.trace(("models", 0, "type"), kind_origin)
@@ -97,19 +106,6 @@ class _Recipe:
         flat = (f"pretrained_model_{key}",)
         return self._values.get(flat), flat
 
-    def _load(self, source: str, origin: KeyPath) -> str:
-        """A folder, the recipe's own download, or else a model of the hub, which the plug-in looks for."""
-        saved = f"{_SAVED}/{source}"
-        if self._found(source) is None and self._found(saved) is not None:
-            self._draft.note(f"{source!r} is taken from {saved!r}, where the recipe keeps it", origin)
-            return f"speechbrain:{saved}"
-        return f"speechbrain:{source}"
-
-    def _device(self) -> None:
-        value, origin = self._dimension("device")
-        if value is not None:
-            self._draft.put("device", value, origin)
-
     def _audio(self) -> None:
         value, origin = self._dimension("example_audio")
         if value is None or value == "None":
@@ -121,12 +117,6 @@ class _Recipe:
             self._draft.put("audio", "sample", origin)
         else:
             self._draft.put("audio", value, origin)
-
-    def _trace(self) -> None:
-        """`export_logs`: the recipe writes a Chrome trace and stacks for flame graphs; so does `trace`."""
-        logs, origin = self._dimension("export_logs")
-        if logs is not None:
-            self._draft.put("trace", logs, origin)
 
     def _found(self, name: str) -> Path | None:
         """A file or folder, seen from the recipe's folder or from here."""

@@ -14,7 +14,7 @@ from speechmeter.plan.source import KeyPath, Source
 _REFERENCE = re.compile(r"<([^<>\[\]]+)((?:\[[^<>\[\]]+\])*)>")
 _MOST_STEPS = 10_000
 """References to lists of references to lists grow without bound; no real file needs as many."""
-_FIX = "write the value in its place"
+_FIX = "replace it with the value"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +81,15 @@ class Values:
             raise PlanError(f"the tag {value.tag!r} is not supported, because it may run code", where=where, fix=_FIX)
         text = value.value.strip()
         if text in chain:
-            raise PlanError(f"the reference {text!r} leads back to itself", where=where, fix=_FIX)
+            raise PlanError(f"the reference {text!r} refers to itself", where=where, fix=_FIX)
         chain = (*chain, text)
         if whole := _REFERENCE.fullmatch(text):
             return self._follow(self._named(whole, where), path, chain)
         parts = {m[0]: self._follow(self._named(m, where), path, chain) for m in _REFERENCE.finditer(text)}
         if not parts or not all(isinstance(part, str) for part in parts.values()):
-            raise PlanError(f"{text!r} is not a plain reference", where=where, fix=f"{_FIX}, or `!ref <key>`")
+            raise PlanError(
+                f"{text!r} is not a simple reference such as `!ref <key>`", where=where, fix=f"{_FIX}, or `!ref <key>`"
+            )
         return _REFERENCE.sub(lambda m: parts[m[0]], text)
 
     def _named(self, reference: re.Match[str], where: str) -> Any:

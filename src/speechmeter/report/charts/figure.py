@@ -120,8 +120,8 @@ def bars_words(rows: Rows, *, drawn: bool = True) -> str:
         f"{with_bars if drawn else without} {_span([row[of] for row in rows if row.get('bar') == bar], unit)}"
         for bar, with_bars, without, of, unit in (
             (_INTERVAL, "bars are 95 % intervals over", "points are geometric means over", "rounds", "round"),
-            (_SPREAD, "one round: points and bars are mean ± standard deviation of",
-             "one round: points are means of", "samples", "sample"),
+            (_SPREAD, "with one round, points and bars are mean ± standard deviation of",
+             "with one round, points are means of", "samples", "sample"),
         )
         if any(row.get("bar") == bar for row in rows)
     ]  # fmt: skip

@@ -22,7 +22,10 @@ def samples(groups: Groups) -> str:
     """The rule by which calls were timed, and how many really were."""
     searched = listed(p.find for group in groups if isinstance(p := group[0].case.protocol, SearchProtocol))
     if searched:
-        return f"Cases are the trials of a search ({searched}): one that runs out of memory bounds what fits."
+        return (
+            f"The cases are trials of a search ({searched}) for the largest size that fits into memory. A failed trial "
+            "(oom) is part of the search."
+        )
     latencies = (record.find(metrics.LATENCY.id) for group in groups for record in group)
     taken = [len(found.values) for found in latencies if found is not None and found.values]
     if not taken or not timed(groups):

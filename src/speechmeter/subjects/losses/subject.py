@@ -34,9 +34,7 @@ class TransducerLossSubject:
         Axis(name="keep", kind=str, default=NONE, choices=(NONE, ORIGINAL),
              help="what the caller holds while backward runs: none, or original: the joiner's input and the logits"),
     )  # fmt: skip
-    options = (
-        Option(name=_STATES, kind=int, default=5, minimum=2, help="label states a frame keeps in a pruned loss"),
-    )
+    options = (Option(name=_STATES, kind=int, default=5, minimum=2, help="label states per frame in a pruned loss"),)
     runs_code = False
     takes = (SHAPES,)
 
@@ -68,7 +66,9 @@ class TransducerLossSubject:
         known = _known(case)
         dtype = runtime.configure(case)
         if type(torch.zeros(2)) is not torch.Tensor:
-            raise NeedsValuesError("a transducer loss reads the lengths of its batch to decide what it computes")
+            raise NeedsValuesError(
+                "the computation of a transducer loss depends on the values of the lengths in its batch"
+            )
         recipe = Recipe(
             known=known,
             vocabulary=int(case.axes["vocabulary"]),
@@ -104,15 +104,16 @@ def _refusal(known: Known, case: Case) -> str | None:
     if case.device.kind not in known.devices:
         return f"{known.name} runs on {' and '.join(known.devices)} only, not on {case.device}"
     if axes.dtype not in known.dtypes:
-        return f"{known.name} takes {', '.join(known.dtypes)}, not {axes.dtype}"
+        return f"{known.name} supports `dtype: {' or '.join(known.dtypes)}`, not {axes.dtype}"
     if axes.compile:
         return "torch.compile is not applied to a loss"
     if axes["part"] == LOSS and (known.pruned or known.joint):
         return f"{known.name} has no loss alone, because the joiner is part of it; use `part: step`"
     if known.joint and axes["keep"] != NONE:
-        return f"keep {axes['keep']} concerns logits, and {known.name} never makes any"
+        return f"`keep: {axes['keep']}` applies to logits, but {known.name} computes none"
     if axes["part"] == LOSS and axes["keep"] != NONE:
-        return f"keep {axes['keep']} is for `part: step`: the loss alone makes nothing that a caller could hold"
+        return f"`keep: {axes['keep']}` needs `part: step`: with the loss alone, there are no intermediate tensors to "
+        "keep"
     return None
 
 
@@ -156,12 +157,16 @@ def _chain(recipe: Recipe, part: str, loss: Any) -> tuple[tuple[Stage, ...], dic
 
 def _notes(recipe: Recipe) -> tuple[str, ...]:
     known = recipe.known
-    kind = f"pruned to {recipe.states} states a frame" if known.pruned else "exact"
+    kind = f"pruned to {recipe.states} states per frame" if known.pruned else "exact"
     in_place = ", in place" if known.in_place else ""
-    apart = "; the simple and the pruned loss are not added up" if known.pruned else ""
-    held = "the caller holds the joiner's input and the logits" if recipe.keep else "only what autograd needs is held"
+    apart = "; the simple loss and the pruned loss are not summed" if known.pruned else ""
+    held = (
+        "the joiner's input and the logits stay in memory during the step"
+        if recipe.keep
+        else "only tensors that autograd needs stay in memory"
+    )
     return (
-        f"{known.name}: {kind}, {known.layout}, takes {known.takes} and {known.integers[0]}{in_place}; blank 0",
+        f"{known.name}: {kind}, {known.layout}, input: {known.takes}; labels: {known.integers[0]}{in_place}; blank: 0",
         f"random tensors for the shapes of each batch{apart}",
         f"keep {ORIGINAL if recipe.keep else NONE}: {held}",
     )

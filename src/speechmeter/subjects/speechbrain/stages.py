@@ -261,7 +261,7 @@ def _notes(loaded: Loaded, rate: int) -> list[str]:
     if hasattr(loaded.model, "tokenizer") and _empty(loaded.model.tokenizer):
         notes.append("no tokenizer files: output is token ids")
     if loaded.kind == "SpeakerRecognition":
-        notes.append("each item is compared with the next one in the batch: one embedding an item")
+        notes.append("each item is compared with the next one in the batch, so one embedding is computed per item")
     if loaded.kind == "SNREstimator":
-        notes.append("the sources that it rates are halves of the input, made outside the clock")
+        notes.append("the sources to rate are halves of the input; splitting it is not timed")
     return notes

@@ -20,7 +20,7 @@ class SpeechBrainSubject:
     summary = "SpeechBrain interfaces: a directory with hyperparams.yaml, which names code, or a hub id"
     axes: tuple[Axis, ...] = ()
     options = (
-        Option(name="type", kind=str, help="the interface; absent: as the file says"),
+        Option(name="type", kind=str, help="the interface class (default: the one named in the file)"),
         Option(name="overrides", kind=dict, default={}, help="changed hyperparameters, such as {num_spks: 2}"),
         WEIGHTS,
     )

@@ -20,30 +20,39 @@ if TYPE_CHECKING:
 CONFORMER = "conformer-transducer"
 BFLOAT16 = "bfloat16"
 _STATES = "states"
-_STATES_OPTION = Option(
-    name=_STATES, kind=int, default=5, minimum=2, help="label states a frame keeps in the pruned loss"
-)
+_STATES_OPTION = Option(name=_STATES, kind=int, default=5, minimum=2, help="label states per frame in the pruned loss")
 _TABLES = (
     Option(name="rows", kind=dict, default={}, help="rows of the table, such as {attention: layers.*.self_attn}"),
-    Option(name="published", kind=dict, default={}, help="such as {name: V100, forward_ms: {embed: 168}}"),
+    Option(
+        name="published",
+        kind=dict,
+        default={},
+        help="published times to compare with, such as {name: V100, forward_ms: {embed: 168}}",
+    ),
 )
 _AXES = (
-    Axis(name="amp", kind=str, default=NONE, choices=(NONE, BFLOAT16), help="autocast of forward and loss"),
+    Axis(name="amp", kind=str, default=NONE, choices=(NONE, BFLOAT16), help="autocast in forward pass and loss"),
     Axis(name="accumulate", kind=int, default=1, minimum=1, help="pieces of a batch whose gradients are added up"),
     Axis(name="checkpoint", kind=str, default=NONE, choices=(NONE, "reentrant", "non-reentrant"),
          help="repeated layers keep no activations and are computed again in the backward pass"),
     Axis(name="optimizer", kind=str, default=NONE, choices=(NONE, "sgd", "adam", "adamw"),
-         help="what updates the weights; none: the step ends with the backward pass"),
-    Axis(name="compile_blocks", kind=bool, default=False, help="torch.compile every repeated layer on its own"),
+         help="optimizer that updates the weights; none: the step ends with the backward pass"),
+    Axis(name="compile_blocks", kind=bool, default=False, help="torch.compile each repeated layer separately"),
 )  # fmt: skip
 
 
 _SIZES = (
     Axis(name="layers", kind=int, default=12, minimum=1, help="layers of the encoder"),
-    Axis(name="width", kind=int, default=512, minimum=2, help="numbers a frame has between the layers"),
-    Axis(name="heads", kind=int, default=8, minimum=1, help="heads of attention"),
-    Axis(name="inner", kind=int, default=2048, minimum=1, help="numbers a frame has inside a feed-forward"),
-    Axis(name="kernel", kind=int, default=31, minimum=1, help="frames that the depthwise convolution sees; odd"),
+    Axis(name="width", kind=int, default=512, minimum=2, help="dimension of a frame between the layers"),
+    Axis(name="heads", kind=int, default=8, minimum=1, help="attention heads"),
+    Axis(name="inner", kind=int, default=2048, minimum=1, help="dimension of a frame inside a feed-forward module"),
+    Axis(
+        name="kernel",
+        kind=int,
+        default=31,
+        minimum=1,
+        help="kernel size of the depthwise convolution in frames; must be odd",
+    ),
     Axis(name="vocabulary", kind=int, default=500, minimum=2, help="ids of the joiner's output, blank included"),
 )
 
@@ -51,7 +60,7 @@ _SIZES = (
 class TrainSubject:
     """A step of a model that is built in."""
 
-    summary = "a training step by name: train:conformer-transducer; fed `shapes:`"
+    summary = "a built-in training step: train:conformer-transducer; its input is a `shapes:` workload"
     axes = (
         *_AXES,
         *_SIZES,
@@ -136,7 +145,7 @@ def check_tables(options: Mapping[str, Any]) -> None:
     times = options.get("published", {}).get("forward_ms", {})
     if not isinstance(times, Mapping) or not all(isinstance(value, int | float) for value in times.values()):
         raise SubjectError(
-            "forward_ms maps the name of a row to milliseconds",
+            "forward_ms must map names of rows to milliseconds",
             key="published",
             fix="for example {name: V100, forward_ms: {embed: 168}}",
         )

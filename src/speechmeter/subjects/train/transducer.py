@@ -150,7 +150,8 @@ class ConformerTransducer:
         raw = sizes_of(batch)
         if subsampled(shortest := min(frames for frames, _ in raw)) < 1:
             raise SubjectError(
-                f"an utterance of {shortest} frames has none left after subsampling", fix="use longer utterances"
+                f"an utterance of {shortest} frames is too short: no frame is left after subsampling",
+                fix="use longer utterances",
             )
         labels = Labels.drawn([(subsampled(t), u) for t, u in raw], self.size.vocabulary, "int64", draw)
         lengths = torch.tensor([frames for frames, _ in raw], device=weight.device)

@@ -144,7 +144,11 @@ def _without_librosa(config: Any, *, random: bool) -> Listener:
         mask = torch.arange(frames.shape[1])[None, :] < (lengths // hop)[:, None]
         return {"input_features": frames * mask[..., None], "attention_mask": mask}
 
-    return Listener(extract=extract, rate=RATE, notes=("features: log-mel of the same shape, without librosa",))
+    return Listener(
+        extract=extract,
+        rate=RATE,
+        notes=("librosa is not installed: other log-mel features of the same shape replace those of the model",),
+    )
 
 
 class Ids:

@@ -195,22 +195,22 @@ def speaking_notes(loaded: Loaded) -> list[str]:
     if loaded.random:
         notes += _pinned(loaded)
     if loaded.head == "vocoder" and loaded.kind in CODECS:
-        notes.append("input: one id a frame, the same in every codebook")
+        notes.append("input: the same id for every codebook of a frame")
     if loaded.head == "units":
-        notes.append("units: random centres, one unit a frame")
+        notes.append("units: random cluster centres, one unit per frame")
     return notes
 
 
 def _pinned(loaded: Loaded) -> list[str]:
     seamless = loaded.kind.startswith("seamless")
     if loaded.head in ("tts", "s2st") and seamless:
-        units = f"{pinning.UNITS_PER_TOKEN} units a token, {pinning.UNIT_FRAMES} frames a unit"
+        units = f"{pinning.UNITS_PER_TOKEN} units per token, {pinning.UNIT_FRAMES} frames per unit"
         return [*loaded.lengths.notes(), f"speech length pinned to {units}"]
     if loaded.head == "vocoder" and seamless:
-        return ["speech length pinned to one frame a unit"]
+        return ["speech length pinned to one frame per unit"]
     if loaded.head in ("tts", "s2st"):
         frames = frames_per_symbol(loaded) if loaded.kind == "speecht5" else _whole_frames(loaded)
-        return [f"speech length pinned to {frames:g} frames a source symbol"]
+        return [f"speech length pinned to {frames:g} frames per source symbol"]
     return []
 
 

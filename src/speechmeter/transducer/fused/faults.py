@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 import triton
 import triton.language as tl
 
-from speechmeter.transducer.checks import Sizes
 from speechmeter.transducer.fused.launching import Launch, next_power_of_2
+
+if TYPE_CHECKING:
+    from speechmeter.transducer.checks import Sizes
 
 
 @triton.jit(do_not_specialize=["padded_frames", "padded_labels", "ids", "batch"])

@@ -32,7 +32,7 @@ _AUDIOFOLDER_TEXTS = ("transcription", "text", "sentence", "transcript")
 _SPEECHBRAIN_PATHS = ("wav", "wav_path", "file_path", "audio_path", "path", "audio", "sig", "mix_wav")
 _SPEECHBRAIN_TEXTS = ("wrd", "words", "transcript", "transcription", "text", "trn")
 _PLACEHOLDER = re.compile(r"\$\w+|\{\w+\}")
-_SAVE = "save the sound with CutSet.save_audios first"
+_SAVE = "save the audio with CutSet.save_audios first"
 
 
 def read_nemo(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
@@ -128,7 +128,7 @@ def _of_speechbrain(name: str, fields: Any, path: Path, root: Path | None) -> Ut
         sound, start, stop = _speechbrain_sound(fields)
         if _PLACEHOLDER.search(sound):  # $data_folder/a.wav, {data_root}/a.wav
             if root is None:
-                raise ValueError(f"{sound!r} holds a placeholder; give its value with `root`")
+                raise ValueError(f"{sound!r} contains a placeholder; set its value with `root`")
             sound = _PLACEHOLDER.sub(lambda _: str(root.absolute()), sound)
         duration = seconds(fields, "duration")
         return Utterance(
@@ -152,7 +152,7 @@ def _speechbrain_sound(fields: Mapping[str, Any]) -> tuple[str, int, int | None]
     found = next((fields[key] for key in _SPEECHBRAIN_PATHS if fields.get(key)), None)
     inner = found if isinstance(found, Mapping) else {**fields, "file": found}
     if not isinstance(inner.get("file"), str):
-        raise ValueError(f"no sound: none of {', '.join(_SPEECHBRAIN_PATHS)}")
+        raise ValueError(f"no audio file: none of the keys {', '.join(_SPEECHBRAIN_PATHS)} is set")
     start, stop = whole(inner, "start") or 0, whole(inner, "stop")
     if stop is not None and stop <= start:
         raise ValueError(f"the end (sample {stop}) must be after the start (sample {start})")
@@ -203,17 +203,19 @@ def _cut(cut: Mapping[str, Any]) -> Utterance:
 
 def _with_sound(stated: Utterance, cut: Mapping[str, Any], folder: str) -> Utterance:
     if cut.get("type", "MonoCut") not in ("MonoCut", "MultiCut", "Cut") or "recording" not in cut:
-        raise ValueError(f"the sound of a {cut.get('type', 'cut without a recording')} is in no file; {_SAVE}")
+        raise ValueError(
+            f"the audio of a {cut.get('type', 'cut without a recording')} is not stored in a file; {_SAVE}"
+        )
     recording = cut["recording"]
     if recording.get("transforms"):
         raise ValueError(f"its recording has transforms; {_SAVE}")
     channel = cut.get("channel")
     sources = [one for one in recording["sources"] if not isinstance(channel, int) or channel in one["channels"]]
     if not sources:
-        raise ValueError(f"no source has channel {channel}")
+        raise ValueError(f"no audio source has channel {channel}")
     source = sources[0]
     if source.get("type") != "file":
-        raise ValueError(f"its sound is a {source.get('type')}, not a file; {_SAVE}")
+        raise ValueError(f"its audio source is of type {source.get('type')}, not a file; {_SAVE}")
     several = isinstance(channel, int) and len(source["channels"]) > 1
     return replace(
         stated,

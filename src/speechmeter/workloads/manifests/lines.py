@@ -63,7 +63,7 @@ def csv_rows(path: Path, needed: str) -> Iterator[tuple[str, Fields]]:
     except csv.Error:
         columns = ()
     if needed not in columns:
-        raise InputError(f"{str(path)!r} has no column {needed}", key="data", fix="name another list, or its format")
+        raise InputError(f"{str(path)!r} has no column {needed}", key="data", fix="use another list, or set `format`")
     while True:
         try:
             row = next(rows)

@@ -48,7 +48,7 @@ def _items(path: Path) -> list[Any]:
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise InputError(
-                f"{str(path)!r} holds more than {_LARGEST_FILE >> 30} GiB", key="data", fix="split the list"
+                f"{str(path)!r} is larger than {_LARGEST_FILE >> 30} GiB", key="data", fix="split the list"
             )
         with path.open("rb") as file:
             version = npy.read_magic(file)
@@ -147,7 +147,7 @@ class _Tensor(Stored):
         flat = self._storage.numpy()
         numbers = (*self._size, *self._stride, self._offset)
         if not all(type(number) is int and number >= 0 for number in numbers) or len(self._size) != len(self._stride):
-            raise ValueError("a tensor whose shape does not make sense")
+            raise ValueError("a tensor whose shape is invalid")
         reach = sum((size - 1) * stride for size, stride in zip(self._size, self._stride, strict=True))
         if prod(self._size) > len(flat) or self._offset + reach >= max(1, len(flat)):
             raise ValueError("a tensor that reaches beyond its storage")
@@ -181,14 +181,14 @@ class _Storage:
 
 def _reconstruct(subtype: Any, shape: Any, _: Any) -> _Array:
     if not isinstance(subtype, _Name) or subtype.made is not _Array:
-        raise _refusal("it makes an array of a class that numpy does not have")
+        raise _refusal("it contains an array of a class that is not numpy's")
     return _Array(shape)
 
 
 def _latin1(text: Any, encoding: Any) -> bytes:
     """How protocol 2 writes bytes."""
     if not isinstance(text, str) or encoding != "latin1":
-        raise _refusal("it encodes text other than as protocol 2 writes bytes")
+        raise _refusal("it encodes text in an unusual way (only latin1 is allowed)")
     return text.encode("latin1")
 
 
@@ -220,11 +220,13 @@ class _Reader(pickle._Unpickler):
         """The stand-in for a name of the table."""
         made = _ALLOWED.get((module, name))
         if made is None:
-            raise _refusal(f"it asks for {module}.{name}, which is not an array, a tensor or a plain container")
+            raise _refusal(f"it uses {module}.{name}, which is not an array, a tensor or a plain container")
         return _Name(made)
 
 
 def _refusal(why: str) -> InputError:
     return InputError(
-        f"the pickle is refused: {why}", key="data", fix="save plain arrays or tensors; nothing in the file was run"
+        f"the pickle file is not loaded, because {why}",
+        key="data",
+        fix="save plain arrays or tensors; nothing in the file was run",
     )

@@ -132,7 +132,9 @@ def _recording(sound: str, duration: str | None = None) -> Utterance:
     if not sound:
         raise ValueError("no path in wav.scp")
     if sound.endswith("|"):
-        raise ValueError("wav.scp has a command here, and commands are never run; write its sound to a file")
+        raise ValueError(
+            "wav.scp has a command instead of a path; commands are never run, so write its audio to a file"
+        )
     return Utterance(id="", path=sound, duration_s=seconds({"utt2dur": duration}, "utt2dur"))
 
 

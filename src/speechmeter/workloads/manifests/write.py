@@ -38,7 +38,7 @@ def check_format(path: Path) -> None:
     """Raise InputError for a file whose ending names no format."""
     if path.suffix not in WRITERS:
         endings = " or ".join(WRITERS)
-        raise InputError(f"the name {path.name!r} has no known ending", key="output", fix=f"end it with {endings}")
+        raise InputError(f"the suffix of {path.name!r} is not supported", key="output", fix=f"end it with {endings}")
 
 
 def companions(path: Path) -> list[Path]:
@@ -52,7 +52,7 @@ def _tsv(path: Path, items: Sequence[Usable], taste: Taste) -> list[Path]:
         raise InputError(
             "a TSV lists whole files, and some items are parts of a file",
             key="output",
-            fix="end the name with .jsonl or .npy",
+            fix="use the suffix .jsonl or .npy",
         )
     files = [item.utterance.file.absolute() for item in items]
     root = Path(os.path.commonpath([file.parent for file in files]))
@@ -61,7 +61,7 @@ def _tsv(path: Path, items: Sequence[Usable], taste: Taste) -> list[Path]:
     broken = next((word for word in (str(root), *names, *ids) if _BREAK.search(word)), None)
     if broken is not None:
         raise InputError(
-            f"a line of a TSV cannot hold {broken!r}", key="output", fix="end the name with .jsonl, or rename the item"
+            f"a line of a TSV cannot hold {broken!r}", key="output", fix="use the suffix .jsonl, or rename the item"
         )
     rows = [f"{name}\t{item.file.frames}" for name, item in zip(names, items, strict=True)]
     made = [_lines(path, [str(root), *rows])]
@@ -115,7 +115,7 @@ def _npy(path: Path, items: Sequence[Usable], taste: Taste) -> list[Path]:
 def _need_files(items: Iterable[Usable]) -> None:
     if any(item.utterance.array is not None for item in items):
         raise InputError(
-            "the sound of these items is in the list itself, not in files", key="output", fix="end the name with .npy"
+            "the sound of these items is in the list itself, not in files", key="output", fix="use the suffix .npy"
         )
 
 

@@ -37,7 +37,11 @@ def is_shape_file(path: Path) -> bool:
 def read(path: Path) -> Shapes:
     """The rows of a shape file. Raises InputError for any other file; nothing in a file is ever run."""
     if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}", key="shapes", fix="leave out file for generated shapes")
+        raise InputError(
+            f"there is no file {str(path)!r}",
+            key="shapes",
+            fix="correct the path, or leave out `file` to use generated shapes",
+        )
     changed = path.stat()
     return _read(path, changed.st_mtime_ns, changed.st_size)
 
@@ -56,10 +60,12 @@ def _read(path: Path, _changed_ns: int, _bytes: int) -> Shapes:
 def write(path: Path, shapes: Shapes, *, bare: bool = False) -> None:
     """Write `.pt` or `.tsv` by the ending; `bare` is the original's tensor alone, for subsampled frames."""
     if path.suffix not in (".pt", ".tsv"):
-        raise InputError(f"the name {path.name!r} has no known ending", key="output", fix="end it with .pt or .tsv")
+        raise InputError(
+            f"the suffix of {path.name!r} is not supported", key="output", fix="use the suffix .pt or .tsv"
+        )
     if bare and (path.suffix != ".pt" or shapes.frames != SUBSAMPLED):
         raise InputError(
-            "a bare tensor cannot hold the kind of its frames",
+            "a bare tensor cannot store whether its frames are raw or subsampled",
             key="bare",
             fix="use `bare` only for a .pt file with subsampled frames",
         )
@@ -101,7 +107,7 @@ def _from_torch(path: Path) -> tuple[Any, str]:
         held = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # the unpickler and the archive reader raise whatever a broken file makes them raise
         asked = _GLOBAL.search(str(error))  # torch's own message is not shown: it advises to read the file unsafely
-        why = f"it asks for {asked[1]}" if asked else "it does not hold plain tensors"
+        why = f"it uses {asked[1]}" if asked else "it does not hold plain tensors"
         raise InputError(
             f"{path.name!r} is refused: {why}", key="shapes", fix=f"{_FIX}; nothing in it was run"
         ) from error
@@ -109,7 +115,7 @@ def _from_torch(path: Path) -> tuple[Any, str]:
     if not isinstance(held, torch.Tensor) or frames not in FRAMES:
         raise _refused(path, "does not hold a table of shapes")
     if held.layout != torch.strided or held.device.type != "cpu" or held.is_quantized:
-        raise _refused(path, "holds a tensor that is not plain")
+        raise _refused(path, "contains a tensor that is not dense")
     if held.dtype not in (torch.int32, torch.int64, torch.int16):
         raise _refused(path, f"holds {held.dtype}, not whole numbers")
     if held.ndim != 2 or held.shape[1] != 2:

@@ -20,7 +20,7 @@ SHIFT_S = 0.01
 FIELD, WORDS, CHARACTERS = "field", "words", "characters"
 COUNTS = (FIELD, WORDS, CHARACTERS)
 """What `tokens` of an utterance may be: a number that the list states, words of its text, or characters."""
-_NO_TOKENS = "the list states no number of tokens in a field tokens"
+_NO_TOKENS = "the list has no field `tokens`"
 Tokens = Callable[[Utterance], int]
 
 
@@ -73,7 +73,7 @@ def _row(utterance: Utterance, tokens: Tokens, shift_s: float) -> tuple[int, int
             raise UnusableError(f"has more than {LONGEST:,} frames or tokens")
         frames = floor(round(shifts, 6) + 0.5)  # 1.005 s are 100.5 shifts, not 100.49999999999999
         if halved(frames) < 1:
-            raise UnusableError(f"has {frames} frames, and 4× subsampling leaves none of them")
+            raise UnusableError(f"is too short: {frames} frames leave none after 4× subsampling")
         return frames, count
     except UnusableError as error:
         return Refused(id=utterance.id, reason=str(error))

@@ -42,7 +42,7 @@ class Shapes:
             raise InputError(
                 f"{self.origin or 'the file'} holds subsampled frames, which cannot be turned into raw ones",
                 key="shapes",
-                fix=f"leave out frames: raw, or make the file anew: {command_line('shapes', 'LIST', frames=RAW)}",
+                fix=f"leave out `frames: raw`, or create the file again: {command_line('shapes', 'LIST', frames=RAW)}",
             )
         if frames == RAW:
             return self
@@ -52,7 +52,7 @@ class Shapes:
         gone = int((rows[:, 0] < 1).sum())
         if gone:
             raise InputError(
-                f"{gone} of {len(rows)} rows are too short: {subsampling}× subsampling leaves no frame of them",
+                f"{gone} of {len(rows)} rows are too short: they have no frame left after {subsampling}× subsampling",
                 key="shapes",
                 fix="remove these rows from the file",
             )

@@ -32,32 +32,43 @@ class ShapeWorkload:
 
     axes = (
         Axis(name="max_frames", kind=int, default=None, minimum=1,
-             help="frames of all items of a call together, in place of batch"),
+             help="limit of a batch in frames of all its items; replaces batch"),
         Axis(name="sort", kind=str, default=None, choices=SORTS,
-             help="order of the rows by T, before batching; absent: descending with max_frames, else none"),
+             help="order of the rows by T, before batching (default: descending with max_frames, else none)"),
         Axis(name="pairing", kind=str, default=UTTERANCE, choices=PAIRINGS,
              help="utterance: T and U of a row stay together; columns: each is sorted on its own"),
         Axis(name="subsampling", kind=int, default=USUAL_SUBSAMPLING, choices=SUBSAMPLINGS,
-             help="raw frames for one frame of T"),
+             help="number of raw frames per frame of T"),
         Axis(name="batch", kind=int, default=USUAL_BATCH, minimum=1, help="items in a call"),
     )  # fmt: skip
     options = (
-        Option(name="file", kind=Path, help="a shape file, .pt or .tsv; absent: generated shapes"),
-        Option(name="count", kind=int, minimum=1, help="number of rows: made, or from the beginning of the file"),
+        Option(name="file", kind=Path, help="a shape file, .pt or .tsv (default: generated shapes)"),
+        Option(
+            name="count",
+            kind=int,
+            minimum=1,
+            help="number of rows to generate, or to read from the beginning of the file",
+        ),
         Option(name="first", kind=int, default=0, minimum=0, help="number of the first batch, from 0"),
-        Option(name="steps", kind=int, minimum=1, help="number of batches; absent: all"),
-        Option(name="frames", kind=str, default=SUBSAMPLED, choices=FRAMES, help="which frames T counts"),
+        Option(name="steps", kind=int, minimum=1, help="number of batches (default: all)"),
+        Option(
+            name="frames",
+            kind=str,
+            default=SUBSAMPLED,
+            choices=FRAMES,
+            help="whether T counts raw or subsampled frames",
+        ),
     )
 
     def check(self, case: Case) -> None:
         """Options must make sense together, the file must hold shapes, and there must be a batch."""
         axes = case.axes
         if case.workload.options.get("frames") == RAW and axes["subsampling"] != USUAL_SUBSAMPLING:
-            raise _refused("raw frames are not subsampled", "leave out `subsampling`, or frames: raw")
+            raise _refused("`subsampling` has no effect on raw frames", "leave out `subsampling` or `frames: raw`")
         if axes["max_frames"] is not None and axes["batch"] != USUAL_BATCH:
-            raise _refused("max_frames and batch exclude each other", f"leave batch at {USUAL_BATCH} with max_frames")
+            raise _refused("`max_frames` and `batch` cannot be combined", "remove one of the two")
         if axes["pairing"] == COLUMNS and _rule(case).order == NONE:
-            raise _refused("pairing: columns needs a sort", "add `sort: descending`")
+            raise _refused("`pairing: columns` needs `sort`", "add `sort: descending`")
         _groups(case)
 
     def feeds(self, case: Case) -> Fed:
@@ -119,7 +130,7 @@ def _groups(case: Case) -> Groups:
     taken = groups.taken(options.get("first", 0), options.get("steps"))
     if len(taken) < 1:
         raise _refused(
-            f"first is {options['first']}, and the {len(groups)} batches have the numbers 0 to {len(groups) - 1}",
+            f"`first` is {options['first']}, but the last batch has the number {len(groups) - 1}",
             "lower first",
         )
     return taken

@@ -289,7 +289,7 @@ def test_evaluate_after_fit_is_recorded_apart(tmp_path):
     assert paths(found["evaluate"])["encoder"] == paths(found["fit.evaluate_batch"])["encoder"] == {"forward"}
     shown = brain.profile.table("modules")
     assert all(f"### modules · {one.name} · cpu" in shown for one in found.values())
-    with pytest.raises(InputError, match=r"profiles of fit, .*methods\['fit'\]"):
+    with pytest.raises(InputError, match=r"profiles: fit, .*methods\['fit'\]"):
         _ = brain.profile.record
     brain.profile.export(tmp_path)
     assert {path.parent.name for path in tmp_path.rglob("tables.md")} == {"fit", "fit-evaluate_batch", "evaluate"}
@@ -313,9 +313,9 @@ def test_a_fit_without_its_batches_says_so():
 
     brain = speechmeter.profile(Own)()
     assert brain.fit(batches(2)) == 2
-    with pytest.raises(InputError, match="fit: fit called none of fit_batch"):
+    with pytest.raises(InputError, match="fit: no step was recorded: fit did not call fit_batch"):
         brain.profile.export("nowhere")
-    assert "fit called none of fit_batch, evaluate_batch" in brain.profile.table("modules")
+    assert "fit did not call fit_batch or evaluate_batch" in brain.profile.table("modules")
 
 
 def test_what_a_method_raised_is_in_its_own_record():
@@ -518,7 +518,7 @@ def test_flops_are_reported_where_no_step_was_recorded():
         torch.ones(4, 4) @ torch.ones(4, 4)
     assert p.record.find("flops.v1").values == (2 * 4 * 4 * 4,)
     assert p.record.reason == (
-        "no step was recorded: 1 step ran, one of them to count FLOPs, and the schedule records later ones"
+        "no step was recorded: only 1 step ran, one of them to count FLOPs, and the schedule records later steps"
     )
 
 
@@ -663,7 +663,7 @@ def test_schedule_and_export_are_also_values(tmp_path):
 
 
 def test_what_cannot_carry_a_schedule_says_what_to_do():
-    with pytest.raises(InputError, match="apply profile first"):
+    with pytest.raises(InputError, match="apply `profile` first"):
         speechmeter.schedule(Pretrained().encode_batch)
     work = speechmeter.schedule(speechmeter.profile(Pretrained().encode_batch), warmup=0, active=1)
     work(torch.randn(4, 8))
@@ -712,8 +712,8 @@ def test_a_function_inside_a_profiled_one_is_part_of_it():
     assert int(outer(torch.tensor(1))) == 4
     assert outer.profile.steps == 1
     assert inner.profile.steps == 0
-    assert "another profiler" in inner.profile.record.reason
-    assert "another profiler" in inner.profile.table("modules")
+    assert "another torch profiler" in inner.profile.record.reason
+    assert "another torch profiler" in inner.profile.table("modules")
 
 
 def test_a_recursive_function_is_one_step():
@@ -773,11 +773,11 @@ def test_what_cannot_be_profiled_is_refused():
         (later, "before its work"),
         (items, "before its work"),
         (Taken, "already has"),
-        (3, "cannot be called"),
+        (3, "is not callable"),
     ):
         with pytest.raises(InputError, match=why):
             speechmeter.profile(wrong)
-    with pytest.raises(InputError, match="has none of fit"):
+    with pytest.raises(InputError, match="has none of the methods fit"):
         speechmeter.profile(type("Empty", (), {}))
     with pytest.raises(InputError, match="no option 'warm'"):
         speechmeter.profile(warm=1)

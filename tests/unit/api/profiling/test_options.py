@@ -64,9 +64,9 @@ def test_flops_have_a_second_step_of_warm_up_to_be_counted_in():
         ({"memory": True, "profile_memory": False}, "memory and profile_memory are the same option of profile"),
         ({"schedule": 3}, "3 is not a schedule"),
         ({"schedule": Schedule(), "active": 2}, "schedule and active cannot be combined"),
-        ({"on_trace_ready": "log"}, "'log' cannot be called"),
+        ({"on_trace_ready": "log"}, "'log' is not callable"),
         ({"modules": {"encoder": 3}}, "'encoder' is not a torch module"),
-        ({"activities": ["CUDA"]}, "the CPU is always recorded"),
+        ({"activities": ["CUDA"]}, "CPU is missing"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_the_way_out(given, said):

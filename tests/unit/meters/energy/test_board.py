@@ -210,4 +210,4 @@ def test_every_source_answers(device):
 def test_a_domain_that_nothing_covers_has_a_reason():
     choice = choose(Device.parse("cpu"), ("cpu",), ())
     assert not choice.has("cpu")
-    assert choice.reason("cpu") == "no sensor covers the cpu"
+    assert choice.reason("cpu") == "no sensor measures the energy of the cpu"

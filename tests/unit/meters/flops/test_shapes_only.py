@@ -290,7 +290,7 @@ def test_a_model_that_decides_by_values_is_counted_on_a_real_run_and_says_so():
 def test_a_pinned_decoder_that_makes_another_number_of_tokens_on_shapes_is_counted_on_a_real_run():
     found = flops_of(Decoder(pinned_tokens=3, tokens=lambda steps: steps))
     assert found.values == (3 * 2 * 8 * 8,)
-    assert "8 tokens were made on shapes alone where 3 are pinned" in found.notes["because"]
+    assert "the count on shapes alone generated 8 tokens instead of the pinned 3" in found.notes["because"]
 
 
 def test_a_subject_that_depends_on_what_it_hears_is_never_counted_on_shapes():
@@ -428,4 +428,6 @@ def test_a_model_that_keeps_answers_says_what_a_new_input_takes(keeps):
     found = flops_of(Keeps(keeps))
     one = 2 * 8 * 8
     assert found.values == ((1 if keeps else 2) * one,)
-    assert found.notes.get("another input") == ("another input of the same size took 256 FLOP" if keeps else None)
+    assert found.notes.get("another input") == (
+        "the FLOPs depend on the content: another input of the same size took 256 FLOP" if keeps else None
+    )

@@ -254,7 +254,7 @@ def test_inline_runs_do_without_profilers_where_anything_is_timed(starts):
     case = make_case(meters=("operators", "latency"))
     outcome = measure_here(case, subject, subject, meters, "use --launcher subprocess", with_profilers=False)
     absent = next(m for m in outcome.measurements if m.metric == "time_operator.v1")
-    assert absent.unavailable == "operators needs a process of its own: use --launcher subprocess"
+    assert absent.unavailable == "operators needs a separate process: use --launcher subprocess"
     assert starts == []
     alone = measure_here(case, subject, subject, meters[:1], "use --launcher subprocess", with_profilers=False)
     assert {m.metric for m in alone.measurements if m.values} >= {"time_operator.v1"}

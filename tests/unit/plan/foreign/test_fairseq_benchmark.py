@@ -75,11 +75,11 @@ def test_one_stage_is_a_model_with_axes(tmp_path):
     }
     place = f"{tmp_path}/bench.yaml"
     assert found.notes == (
-        f"{place}:6: stage1: transformers:speech_to_text in the size of s2t_transformer_s, random weights; "
+        f"{place}:6: stage1: transformers:speech_to_text with the size of s2t_transformer_s and random weights; "
         "it replaces path best.pt, which only fairseq can read",
         f"{place}:9: max_len_a, max_len_b: with random weights every text has the greatest length that these allow; "
         "`max_new_tokens: 60` gives another length",
-        f"{place}:2: dataset_path 'frames.npy' is not here: 3 synthetic examples: normal features of 100 to 1000 "
+        f"{place}:2: dataset_path 'frames.npy' is not here: 3 synthetic examples: random features of 100 to 1000 "
         "frames",
     )
     assert found.source.origin(("max_len_a",)).where == f"{place}:9"
@@ -151,7 +151,7 @@ def test_units_get_a_dictionary_and_a_vocoder_of_their_number(tmp_path):
     assert sing["config"]["unit_hifi_gan_vocab_size"] == 54
     assert found.source.data["save_speech"] is True
     assert (
-        f"{tmp_path}/bench.yaml:4: dump_speech_waveforms_dir: sound is written to artifacts/ of the run" in found.notes
+        f"{tmp_path}/bench.yaml:4: dump_speech_waveforms_dir: speech is saved in artifacts/ of the run" in found.notes
     )
     assert "stand_in_for" not in speak
     assert sing["stand_in_for"] == {"vocoder": "g.pt", "vocoder_cfg": "g.json"}
@@ -161,7 +161,7 @@ def test_units_get_a_dictionary_and_a_vocoder_of_their_number(tmp_path):
 def test_without_a_vocoder_there_is_no_sound(tmp_path):
     found = translated(tmp_path, UNITS[: UNITS.index("stage2")])
     assert found.source.data["models"][0]["name"] == "S2UT"
-    assert any(note.endswith("no remaining stage makes sound") for note in found.notes)
+    assert any(note.endswith("no remaining stage generates speech") for note in found.notes)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_stage_that_stands_twice_is_named_with_both_lines(tmp_path):
         translated(tmp_path, THREE.replace("stage3:", "stage2:"))
     assert str(refusal.value) == (
         f"{tmp_path}/bench.yaml:4: stage2 appears twice, on lines 3 and 4: the first would be ignored; "
-        "name the one on line 4 stage3"
+        "rename the one on line 4 to stage3"
     )
 
 
@@ -201,8 +201,8 @@ def test_the_chain_ends_before_a_task_that_nothing_stands_in_for(tmp_path):
     (entry,) = found.source.data["models"]
     assert (entry["name"], entry["load"]) == ("3StageS2ST", "transformers:speech_to_text")
     assert found.notes[0] == (
-        f"{tmp_path}/bench.yaml:3: stage2: the task 'language_modeling' has no stand-in: "
-        "the chain ends before this stage"
+        f"{tmp_path}/bench.yaml:3: stage2: the task 'language_modeling' is not supported; "
+        "this stage and those after it are left out"
     )
 
 
@@ -218,11 +218,11 @@ def test_keys_without_a_counterpart_are_a_line_each(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        (ONE.replace("speech_to_text", "masked_lm"), ":7: ", "the task 'masked_lm' has no stand-in; known are"),
+        (ONE.replace("speech_to_text", "masked_lm"), ":7: ", "the task 'masked_lm' is not supported; known are"),
         (ONE.replace("task", "tusk"), ":6: ", "stage1 has no task"),
         (ONE.replace("S2T", "S2X"), ":4: ", "there is no model_type 'S2X'"),
         (ONE.replace("S2T", "[a]"), ":4: ", "there is no model_type"),
-        (ONE.replace("S2T", "2StageS2ST"), ":6: ", "stage2 is missing, and 2StageS2ST has 2"),
+        (ONE.replace("S2T", "2StageS2ST"), ":6: ", "stage2 is missing; 2StageS2ST has 2 stages"),
         (ONE.replace("stage1", "stage2"), ":6: ", "stage1 is missing"),
         ("general: {cpu: True}\n", ":1: ", "stage1 is missing"),
         ("general: [1]\nstage1: {task: translation}\n", ":1: ", "general takes a mapping"),
@@ -232,7 +232,7 @@ def test_keys_without_a_counterpart_are_a_line_each(tmp_path):
         (ONE.replace("cpu: True", "cpu: maybe"), ":3: ", "cpu takes true or false"),
         (ONE.replace("1.5", "-1"), ":9: ", "max_len_a must be at least 0"),
         (THREE.replace("beam: 2", "beam: two"), ":3: ", "beam takes a whole number"),
-        (ONE.replace("best.pt", "!!python/object/apply:os.system [touch pwned]"), ":8: ", "no YAML tags"),
+        (ONE.replace("best.pt", "!!python/object/apply:os.system [touch pwned]"), ":8: ", "remove YAML tags"),
         (ONE + "  path: other.pt\n", ":10: ", "appears twice"),
         (ONE + "  eos_prob_threshold: 2\n", ":10: ", "eos_prob_threshold takes a number from 0 to 1, not 2"),
         (UNITS.replace("dataset_size: 2", "target_sr: fast"), ":3: ", "save_speech.rate takes a whole number"),

@@ -101,7 +101,7 @@ def test_processes_are_claimed_only_where_the_records_show_them():
         ({"warmup": 30}, "warm-up calls were made until their time was steady (at most 30), then"),
         ({"mode": "schedule", "wait": 1, "warmup": 2, "active": 3, "repeat": 4},
          "a schedule (wait 1, warmup 2, active 3, repeat 4)"),
-        ({**REPEATS, "find": "max-batch"}, "the trials of a search (max-batch)"),
+        ({**REPEATS, "find": "max-batch"}, "trials of a search (max-batch)"),
     ],
 )  # fmt: skip
 def test_how_samples_were_taken(protocol, words):

@@ -77,7 +77,7 @@ def test_a_gzip_file_with_a_bad_byte_or_without_measure_is_refused(tmp_path, mon
         list(read(tmp_path / "set.jsonl.gz", "nemo"))
     monkeypatch.setattr("speechmeter.core.files._FROM_BYTES", 2**18)
     (tmp_path / "set.jsonl.gz").write_bytes(gzip.compress(b"\n" * 2**22))
-    with pytest.raises(InputError, match="over 200 times its size"):
+    with pytest.raises(InputError, match="more than 200 times its size"):
         list(read(tmp_path / "set.jsonl.gz", "nemo"))
 
 
@@ -152,11 +152,14 @@ def test_a_cut_is_a_part_of_one_channel(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"type": "MixedCut", "tracks": []}, "the sound of a MixedCut is in no file"),
-        ({"type": "PaddingCut"}, "the sound of a PaddingCut is in no file"),
+        ({"type": "MixedCut", "tracks": []}, "the audio of a MixedCut is not stored in a file"),
+        ({"type": "PaddingCut"}, "the audio of a PaddingCut is not stored in a file"),
         ({"recording": {"sources": [], "transforms": [{"name": "Speed"}]}}, "transforms"),
-        ({"recording": {"sources": [{"type": "command", "channels": [1], "source": "sox |"}]}}, "is a command"),
-        ({"recording": {"sources": [{"type": "file", "channels": [0], "source": "a.wav"}]}}, "no source has channel 1"),
+        ({"recording": {"sources": [{"type": "command", "channels": [1], "source": "sox |"}]}}, "is of type command"),
+        (
+            {"recording": {"sources": [{"type": "file", "channels": [0], "source": "a.wav"}]}},
+            "no audio source has channel 1",
+        ),
         ({"recording": {}}, "no sources"),
         ({"duration": -1}, "duration is -1"),
     ],

@@ -73,7 +73,7 @@ def test_a_tsv_counts_samples_of_the_file_and_json_lines_true_seconds(tmp_path):
         ("npy", "set.tsv", "in the list itself"),
         ("npy", "set.jsonl", "in the list itself"),
         ("kaldi with segments", "set.tsv", "parts of a file"),
-        ("npy", "set.csv", "has no known ending"),
+        ("npy", "set.csv", "is not supported"),
     ],
 )
 def test_what_a_format_cannot_hold_is_refused_and_nothing_is_written(kind, target, what, tmp_path):

@@ -30,9 +30,9 @@ def test_frames_come_from_seconds_and_tokens_from_the_list(listed, how, tokens):
     assert found.shapes.rows.tolist() == [[101, tokens[0]], [1376, tokens[1]], [7, tokens[2]]]
     assert (found.left_out.count, found.left_out.of) == (2, 5)
     short, untold = found.left_out.first
-    assert short == ("c", "has 6 frames, and 4× subsampling leaves none of them")
+    assert short == ("c", "is too short: 6 frames leave none after 4× subsampling")
     assert untold[0] == "e"
-    assert untold[1] == ("the list states no number of tokens in a field tokens" if how == "field" else "has no text")
+    assert untold[1] == ("the list has no field `tokens`" if how == "field" else "has no text")
 
 
 def cut(**fields):
