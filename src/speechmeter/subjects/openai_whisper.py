@@ -85,9 +85,11 @@ class OpenAIWhisperSubject:
         options = _options(case, model, pinned)
         notes = [f"openai-whisper {whisper.__version__}", f"windows of {WINDOW_S} s, no timestamps, one temperature"]
         if options.beam_size:
-            notes.append("beam search decodes one window after the other: the library cannot do it for a batch")
+            notes.append(
+                "beam search decodes one window after another, because the library does not support it for a batch"
+            )
         if options.fp16:
-            notes.append("weights stay in float32 and are cast in every call, as the library does it")
+            notes.append("as in the library, weights stay in float32 and are cast in every call")
         if pinned:
             notes += [SYNTHETIC, pinned_note(pinned)]
 

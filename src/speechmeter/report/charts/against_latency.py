@@ -95,7 +95,7 @@ def _figure(source: Source, size: Metric, *, spread: bool) -> Figure | None:
             "the shape of a mark is the size of the input" if 1 < len(inputs) <= _MOST_SIZES else "",
             "a line joins the sizes of one model" if len(inputs) > 1 else "",
             *(bars or [interval_words(rows, "with the 95 % interval of its latency")]),
-            "cases on a line of slope 1 run at the same FLOP/s" if size == metrics.FLOPS else "",
+            "cases on a line of slope 1 have the same FLOP/s" if size == metrics.FLOPS else "",
         )
         + left_out,
         spec=drawn(_chart(rows, size), rows, _HEIGHT),

@@ -363,7 +363,7 @@ def test_a_list_that_is_none_is_refused_before_anything_runs(tmp_path, monkeypat
 def test_features_for_a_model_that_hears_sound_alone_are_refused_beforehand(tmp_path):
     samples(tmp_path / "frames.npy", np.ones((1, 5, 80), np.float32))
     (tmp_path / "bench.yaml").write_text(ONE.replace("speech_to_text", "speech_to_speech").replace("S2T", "S2S"))
-    with pytest.raises(InputError, match="speecht5 takes sound through a front-end of its own"):
+    with pytest.raises(InputError, match="speecht5 computes features from audio itself"):
         preflight(study_from_file(tmp_path / "bench.yaml").cells.cases)
 
 

@@ -99,7 +99,7 @@ def test_of_one_round_the_bar_is_the_standard_deviation_of_its_samples():
     (figure,) = scaling.plotted([source([*timed("a", 1.0, samples), *timed("a", 2.0, samples)])], [])
     row, mean, sd = figure.rows[0], fmean(samples), stdev(samples)
     assert (row["value"], row["low"], row["high"]) == pytest.approx((mean, mean - sd, mean + sd), rel=1e-5)
-    assert "One round: points and bars are mean ± standard deviation of 3 samples" in figure.caption
+    assert "With one round, points and bars are mean ± standard deviation of 3 samples" in figure.caption
     assert figure.caveats[0] == "with one round, points and bars are mean ± standard deviation of 3 samples"
 
 
