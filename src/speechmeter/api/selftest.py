@@ -177,7 +177,7 @@ def _latency_finding() -> Finding:
     samples = found.values if found is not None else ()
     return Finding(
         meter="latency",
-        what="calls of about 20 ms that time themselves",
+        what="calls of about 20 ms, timed by the model itself",
         unit="s",
         truth=median(spins.lasted_s[-len(samples) :]),
         tolerance=0.05 * known.SPIN_S,
@@ -189,7 +189,7 @@ def _latency_finding() -> Finding:
 def _peaks_finding() -> Finding:
     nothing = Finding(
         meter="peaks",
-        what="fastest of several matrix products that time themselves",
+        what="fastest matrix product, timed by the model itself",
         unit="flop/s",
         truth=None,
         tolerance=None,

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.api.searching import check_search, search_lines, search_of
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.machine import available_cores, host_name
+from speechmeter.core.plugins import nearest
 from speechmeter.core.types import BASELINE, CONTENT_HASHES, VARIANT, Case, Skip
 from speechmeter.launch.cluster import Machines, Requirements, find_machines
 from speechmeter.launch.executors import THIS, all_exact
@@ -220,6 +221,12 @@ def _variants(case: Case) -> list[Case]:
 
 def check_options(study: Study, options: Options) -> None:
     """Raise InputError for options that exclude each other, or do not go with the study or with the output."""
+    if options.launcher not in get_args(Launcher):
+        raise InputError(
+            f"unknown launcher {options.launcher!r}",
+            key="launcher",
+            fix=nearest(options.launcher, list(get_args(Launcher))),
+        )
     if options.resume and options.output is None:
         raise RunDirError(
             "the run directory to continue is missing", key="resume", fix="set its directory with `output`"

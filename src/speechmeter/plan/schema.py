@@ -195,6 +195,8 @@ _EXAMPLES = {
     "trace": "for example `trace: true` or `trace: {steps: 3}`",
     "save_speech": "for example `save_speech: true` or `save_speech: {prefix: dev, rate: 16000}`",
     "quality": "for example `quality: {normaliser: english, scores: [wer, cer]}` or `quality: {import: scores.csv}`",
+    "filter": "for example `filter: [encoder.*]`",
+    "markdown": "for example `markdown: [rtf, memory]`",
 }
 _SWITCHES: dict[str | int, type[BaseModel]] = {"trace": TraceEntry, "save_speech": SpeechEntry}
 """Keys that are true, false, or a mapping of options."""

@@ -140,7 +140,7 @@ def _listed_ids(path: Path) -> list[tuple[int, ...]]:
             ) from error
         rows.append(tuple(data.reshape(-1).tolist()))
     if not rows:
-        raise InputError(f"{str(path)!r} has no items", key="text", fix="use a .npy list with items")
+        raise InputError(f"{str(path)!r} has no items", key="text", fix="use a .npy list that is not empty")
     return rows
 
 
