@@ -167,7 +167,7 @@ def test_one_round_and_random_weights_are_said_where_the_figures_are(open_file, 
     path.write_text(build_page(read_sources([str(run)]), "0"), encoding="utf-8")
     page = open_file(path).page
     assert report_runs.RANDOM in page.inner_text("#main > p.note >> nth=1")
-    assert "Figures without intervals: there was one round." in page.inner_text("#summary")
+    assert "Figures without intervals, because there was one round." in page.inner_text("#summary")
     caption = page.inner_text("#grid figcaption >> nth=0")
     assert "One round: no interval." in caption and "random weights" in caption
     page.click("#summary tbody tr:has-text('ok') td.figure button >> nth=0")

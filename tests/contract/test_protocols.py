@@ -169,7 +169,7 @@ def test_a_meter_with_its_own_process_is_unavailable_inline():
     case, subject = make_case(), Fixed(Stage(name="a", fn=str))
     outcome = measure_here(case, subject, Feed(), [LatencyMeter(), Reading(phase=Phase.MEMORY)], "way out")
     found = {m.metric: m for m in outcome.measurements}
-    assert "process of its own: way out" in found["depth.v1"].unavailable
+    assert "separate process: way out" in found["depth.v1"].unavailable
 
 
 def test_a_failing_stage_keeps_what_was_read_before_it_and_closes():

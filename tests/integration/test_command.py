@@ -100,7 +100,7 @@ def test_a_plans_name_cannot_leave_the_runs_folder(cli, workshop):
 def test_dry_run_learns_from_earlier_runs(cli, workshop):
     args = ["run", "--model", "python:fakes.py:nothing", "--meters", "latency", "--rounds", "1"]
     assert cli(*args).returncode == 0
-    assert "(1 of them timed by earlier runs" in cli(*args, "--dry-run").stdout
+    assert "(1 of them estimated from earlier runs" in cli(*args, "--dry-run").stdout
 
 
 def test_skipped_cells_say_so(cli, workshop):

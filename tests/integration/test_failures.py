@@ -65,7 +65,7 @@ def run_of_failures(tmp_path_factory):
     [
         ("hungry", "oom", "out of memory"),
         ("segfault", "crashed", "SIGSEGV, in first call"),
-        ("sleeper", "timeout", "over the limit of 6 s, in first call"),
+        ("sleeper", "timeout", "exceeded the limit of 6 s in first call"),
         ("quitter", "crashed", "ended with exit code 0, in first call"),
         ("exiting", "error", "SystemExit(3)"),
         ("raiser", "error", "ValueError: the model is unhappy (fakes.py:"),

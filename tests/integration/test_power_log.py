@@ -60,7 +60,10 @@ BAD_LOGS = {
         "PowerTOP Version;2.14 ran at …\n",
         "cannot be tied to the calls: add --iteration=N",
     ),
-    "back in time": ("time_s,watts\n2.0,5\n1.0,5\n", "goes back in time at 1.000: times must rise"),
+    "back in time": (
+        "time_s,watts\n2.0,5\n1.0,5\n",
+        "has times that decrease at 1.000: the times must increase from line to line",
+    ),
 }
 
 

@@ -125,7 +125,7 @@ def test_another_plan_cannot_be_resumed(workshop, cli):
     assert cli(*base).returncode == 0
     other = cli(*base, "--resume", "--seconds", "3")
     assert other.returncode == 2
-    assert "another plan (seconds: [5.0] then, [3.0] now)" in other.stderr
+    assert "a different plan (seconds: [5.0] at the start, [3.0] now)" in other.stderr
 
 
 def test_an_existing_run_is_refused_unless_replaced(workshop, cli):

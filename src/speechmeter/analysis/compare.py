@@ -217,7 +217,7 @@ def _differs(logs: Difference, edge: float) -> bool:
 
 def allowed(logs: Difference) -> str:
     """Why a difference that is seen may be none."""
-    return f"two runs at different times may differ by {math.expm1(logs.allowance):.0%} without any change"
+    return f"two runs at different times may differ by {math.expm1(logs.allowance):.0%} even if nothing changed"
 
 
 def is_same(logs: Difference, edge: float) -> bool:

@@ -185,7 +185,7 @@ def _pooled(records: Sequence[Record], metric: Metric, scope: str, statistic: st
 def real_time(figure: Estimate) -> Verdict:
     """Whether a real-time factor keeps up; undecided when its interval crosses 1."""
     if figure.metric.id != metrics.RTF.id:
-        raise ValueError("only a real-time factor can be real-time")
+        raise ValueError("only the real-time factor can be compared with real time")
     low = figure.value if figure.low is None else figure.low
     high = figure.value if figure.high is None else figure.high
     if high < 1:

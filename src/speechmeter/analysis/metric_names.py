@@ -115,7 +115,11 @@ def compared_metrics(
         return [(metric_named(name, base, among=new, key=key, also=[MODULES]), "total")]
     lines = dict.fromkeys(line.scope for side in (base, new) for line in tree(side))
     if not lines:
-        raise InputError("neither run has times of modules", key=key, fix="measure both with `meters: modules`")
+        raise InputError(
+            "neither run measured the time of modules; add the meter `modules`",
+            key=key,
+            fix="measure both with `meters: modules`",
+        )
     return [(time_metric(base), scope) for scope in (EVERYTHING, *lines)]
 
 

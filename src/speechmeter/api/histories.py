@@ -77,7 +77,13 @@ def history(
     chosen = [group for group in groups if fits(group.records[0], filters)]
     if not chosen:
         raise nothing_fits(text, filters, [group.records[0] for group in groups])
-    newest = _newest(chosen, last)
+    newest = chosen
+    if last is not None:
+        started: dict[str, str] = {}
+        for group in chosen:
+            started[group.run] = min(group.started, started.get(group.run, group.started))
+        kept = set(sorted(started, key=lambda run: started[run])[-last:])
+        newest = [group for group in chosen if group.run in kept]
     apart = _apart(newest)
     machines = {machine for _, machine in apart}
     hosts = Counter(machine[0] for machine in machines)
@@ -98,7 +104,7 @@ def history(
 
 def find_runs(folder: Path) -> list[Path]:
     """Run directories below a folder, by name. Hidden folders and the inside of runs are not searched."""
-    fix = "name the folder that contains the runs"
+    fix = "use the folder that contains the runs"
     if not folder.is_dir():
         raise InputError("there is no such directory", where=str(folder), fix=fix)
     if is_run(folder):
@@ -144,16 +150,6 @@ def _groups(run: RunDir, name: str, seen: set[tuple[Any, ...]]) -> Iterator[_Gro
         found.setdefault(key, (facts, []))[1].append(record)
     for (_, machine), (facts, records) in found.items():
         yield _Group(run=name, machine=machine, records=tuple(records), facts=facts)
-
-
-def _newest(groups: Sequence[_Group], last: int | None) -> list[_Group]:
-    if last is None:
-        return list(groups)
-    started: dict[str, str] = {}
-    for group in groups:
-        started[group.run] = min(group.started, started.get(group.run, group.started))
-    kept = set(sorted(started, key=lambda run: started[run])[-last:])
-    return [group for group in groups if group.run in kept]
 
 
 def _apart(groups: Sequence[_Group]) -> dict[tuple[str, _Machine], list[_Group]]:

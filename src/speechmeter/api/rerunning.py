@@ -137,10 +137,10 @@ def _chosen(base: Selection, wanted: str) -> tuple[Record, ...]:
                     where=str(base.path),
                     fix="choose a case that was measured",
                 )
-        raise _name_one(f"no case of this run begins with {wanted!r}", base, [case for case, _ in stored])
+        raise _name_one(f"no case id of this run begins with {wanted!r}", base, [case for case, _ in stored])
     ids = {case.id for case, _ in fitting}
     if len(ids) > 1:
-        raise _name_one(f"{len(ids)} cases begin with {wanted!r}", base, [case for case, _ in fitting])
+        raise _name_one(f"{len(ids)} case ids begin with {wanted!r}", base, [case for case, _ in fitting])
     case, group = fitting[0]
     if len(fitting) > 1:
         raise several_hosts(f"{case.id} was measured on", base, {group[0].case.axes[HOST] for _, group in fitting})

@@ -163,15 +163,9 @@ def _finding(check: _Check) -> Finding:
 
 
 def _records(check: _Check) -> tuple[Record, ...]:
-    study = study_from_python(
-        {
-            "models": [{"name": check.factory, "load": f"python:speechmeter.subjects.known:{check.factory}"}],
-            "meters": [check.meter],
-            "seconds": 1,
-            "device": check.device,
-            "rounds": 1,
-        }
-    )
+    models = [{"name": check.factory, "load": f"python:speechmeter.subjects.known:{check.factory}"}]
+    keys = {"models": models, "meters": [check.meter], "seconds": 1, "device": check.device, "rounds": 1}
+    study = study_from_python(keys)
     with tempfile.TemporaryDirectory() as folder:
         return run_study(study, Options(output=Path(folder) / "run")).records
 
@@ -183,7 +177,7 @@ def _latency_finding() -> Finding:
     samples = found.values if found is not None else ()
     return Finding(
         meter="latency",
-        what="calls of about 20 ms that time themselves",
+        what="calls of about 20 ms, timed by the model itself",
         unit="s",
         truth=median(spins.lasted_s[-len(samples) :]),
         tolerance=0.05 * known.SPIN_S,
@@ -195,7 +189,7 @@ def _latency_finding() -> Finding:
 def _peaks_finding() -> Finding:
     nothing = Finding(
         meter="peaks",
-        what="fastest of several matrix products that time themselves",
+        what="fastest matrix product, timed by the model itself",
         unit="flop/s",
         truth=None,
         tolerance=None,

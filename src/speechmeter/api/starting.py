@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.api.searching import check_search, search_lines, search_of
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.machine import available_cores, host_name
+from speechmeter.core.plugins import nearest
 from speechmeter.core.types import BASELINE, CONTENT_HASHES, VARIANT, Case, Skip
 from speechmeter.launch.cluster import Machines, Requirements, find_machines
 from speechmeter.launch.executors import THIS, all_exact
@@ -220,9 +221,15 @@ def _variants(case: Case) -> list[Case]:
 
 def check_options(study: Study, options: Options) -> None:
     """Raise InputError for options that exclude each other, or do not go with the study or with the output."""
+    if options.launcher not in get_args(Launcher):
+        raise InputError(
+            f"unknown launcher {options.launcher!r}",
+            key="launcher",
+            fix=nearest(options.launcher, list(get_args(Launcher))),
+        )
     if options.resume and options.output is None:
         raise RunDirError(
-            "the run directory to continue is missing", key="resume", fix="name its directory with `output`"
+            "the run directory to continue is missing", key="resume", fix="set its directory with `output`"
         )
     if options.retry_failed and not options.resume:
         raise InputError("`retry_failed` needs a run to resume", key="retry_failed", fix="add `resume` and `output`")
@@ -302,7 +309,7 @@ def _check_same_plan(output: Path, study: Study) -> None:
 def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     for key in dict.fromkeys([*begun, *now]):
         if begun.get(key) != now.get(key) and key not in _CHANGEABLE:
-            return f"{key}: {begun.get(key)!r} then, {now.get(key)!r} now"
+            return f"{key}: {begun.get(key)!r} at the start, {now.get(key)!r} now"
     if begun.get("limits") != now.get("limits") and now.get("find"):  # what fits depends on them
-        return f"limits: {begun.get('limits')!r} then, {now.get('limits')!r} now"
+        return f"limits: {begun.get('limits')!r} at the start, {now.get('limits')!r} now"
     return "the number of cores or the audio of this machine is different"

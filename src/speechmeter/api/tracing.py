@@ -27,7 +27,7 @@ def merge(traces: Sequence[Path], output: Path, *, keep_time: bool, force: bool)
     if not output.name.endswith(".gz"):
         raise InputError(f"{output.name} must be compressed", key="output", fix="use a name that ends in .json.gz")
     if len(traces) < 2:
-        raise InputError("there is only one trace, so there is nothing to merge", fix="name another")
+        raise InputError("there is only one trace, so there is nothing to merge", fix="use another")
     paths = [find_trace(path) for path in traces]
     stems = [path.name.partition(".")[0] for path in paths]
     names = [stem if stems.count(stem) == 1 else f"{stem} {number}" for number, stem in enumerate(stems, 1)]

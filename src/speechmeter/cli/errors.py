@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,7 @@ def as_typed(app: typer.Typer, argv: Sequence[str], where: str | None = None, ow
     command: Any = typer.main.get_command(app)  # of the click that typer brings, under a name of its own
     for word in argv:
         command = getattr(command, "commands", {}).get(word, command)
-    flags = {
-        str(option.name).rstrip("_"): max(option.opts, key=len)
-        for option in command.params
-        if option.param_type_name == "option"
-    }
+    flags = {str(option.name).rstrip("_"): option for option in command.params if option.param_type_name == "option"}
     flags |= {"models": flags["model"]} if "model" in flags else {}
     in_file = where is not None and _LINE_OF_FILE.search(where) is not None
 
@@ -37,13 +33,23 @@ def as_typed(app: typer.Typer, argv: Sequence[str], where: str | None = None, ow
         of_plan = command.name == _RUN and (key == own or _is_plan_key(key))
         if of_plan and in_file:
             return as_plan(key, value)
-        if key in flags:
-            return f"{flags[key]} {value}".rstrip()
+        if key in flags and not (of_plan and value.startswith("{")):  # a flag takes no mapping
+            return _flag(flags[key], value)
         if of_plan:
-            return f"--set {key}={value}" if value else f"--set {key}"
+            return f"--set {shlex.quote(f'{key}={value}')}" if value else f"--set {key}"
         return as_plan(key, value)
 
     return spell
+
+
+def _flag(option: Any, value: str) -> str:
+    """A flag with its value as a shell takes it: a list with commas, and `--no-…` for a switch that is false."""
+    if option.is_flag:
+        names = option.secondary_opts if value == "false" and option.secondary_opts else option.opts
+        return str(max(names, key=len))
+    if value.startswith("["):
+        value = value.strip("[]").replace(", ", ",")
+    return f"{max(option.opts, key=len)} {value}".rstrip()
 
 
 def _is_plan_key(key: str) -> bool:
@@ -68,20 +74,13 @@ def resume_command(argv: Sequence[str], run: Path, options: Mapping[str, str] | 
     """The same words with `--resume -o RUN`, quoted for a shell. `options` replace those that were given."""
     replaced = {f"--{key.replace('_', '-')}": value for key, value in (options or {}).items()}
     words = [word for option in replaced.items() for word in option]
-    kept = _without(argv, ("-o", "--output", *replaced))
-    return shlex.join(["speechmeter", *kept, *words, "--resume", "-o", str(run)])
-
-
-def _without(argv: Sequence[str], valued: Sequence[str]) -> Iterator[str]:
-    """The words without these flags and their values, and without `--resume` and `--force`.
-
-    A value may be a word of its own, or be joined to its flag (`--output=a`, `-oa`).
-    """
-    words = iter(argv)
-    for word in words:
+    kept: list[str] = []
+    given = iter(argv)
+    for word in given:
         flag, equals, _ = word.partition("=")
-        if flag in valued:
+        if flag in ("-o", "--output", *replaced):  # its value is a word of its own, or joined to it: `--output=a`
             if not equals:
-                next(words, None)
+                next(given, None)
         elif word not in {"--resume", "--force"} and not (word.startswith("-o") and not word.startswith("--")):
-            yield word
+            kept.append(word)
+    return shlex.join(["speechmeter", *kept, *words, "--resume", "-o", str(run)])

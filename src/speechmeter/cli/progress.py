@@ -15,7 +15,6 @@ from rich.live import Live
 from rich.text import Text
 
 from speechmeter.core.printable import one_line
-from speechmeter.core.types import Record
 
 if TYPE_CHECKING:
     from speechmeter.launch.recorder import Event
@@ -77,25 +76,20 @@ class _Lines:
         if event.record is None:
             return
         if event.kind == "finished":
-            line = self._line(event, event.record)
+            from speechmeter.api.runs import outcome  # heavy, and loaded already by whoever measures
+
+            width = len(str(event.total))
+            parts = [f"[{event.done:{width}}/{event.total}] {event.case.label}"]
+            parts += [f"round {event.round + 1}"] if event.round else []
+            parts += [outcome(event.record), f"took {duration(event.record.wall_s)}"]
+            parts += [f"about {duration(self.left_s(event))} left"] if event.done < event.total else []
+            line = " · ".join(parts)
         else:
             line = f"left out: {event.record.case.subject.name}: {event.record.reason}"
         line = one_line(line)
         if line not in self._printed:
             self._printed.add(line)
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-    def _line(self, event: Event, record: Record) -> str:
-        from speechmeter.api.runs import outcome  # heavy, and loaded already by whoever measures
-
-        width = len(str(event.total))
-        parts = [f"[{event.done:{width}}/{event.total}] {event.case.label}"]
-        if event.round:
-            parts.append(f"round {event.round + 1}")
-        parts += [outcome(record), f"took {duration(record.wall_s)}"]
-        if event.done < event.total:
-            parts.append(f"about {duration(self.left_s(event))} left")
-        return " · ".join(parts)
 
     def left_s(self, event: Event) -> float:
         """Seconds left, if the rest goes at the pace so far."""

@@ -210,5 +210,5 @@ def _print_outlook(found: Outlook) -> None:
     say(
         f"{cases}, {len(found.skipped)} skipped, {len(found.unavailable)} unavailable; "
         f"{counted(time.total, 'measurement')}, between {duration(time.least_s)} and {most} "
-        f"({time.known} are estimated from earlier runs; each of the others takes at most the time limit)"
+        f"({time.known} of them estimated from earlier runs; each of the others takes at most the time limit)"
     )

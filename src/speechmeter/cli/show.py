@@ -83,7 +83,7 @@ def show(
         say(showing.explained(explain, run))
         return
     if run is None:
-        raise InputError("no run directory is given", where="show", fix="name one: speechmeter show RUN")
+        raise InputError("no run directory is given", where="show", fix="add one: speechmeter show RUN")
     found = showing.shown(
         run, metric, format=format, statistic=statistic, beside=split, modules=filter, sort=sort, limit=limit,
         assume=assume, at=at,

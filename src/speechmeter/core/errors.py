@@ -49,11 +49,19 @@ def as_python(key: str, value: str) -> str:
     """A key as an argument of a call in Python: `launcher="subprocess"`, `limits={"memory_gib": 8}`."""
     if not value:
         return f"`{key}`"
-    plain = value if value in {"True", "False"} or re.fullmatch(r"[\d.]+|[\[{].*", value) else f'"{value}"'
+    if value.lower() in {"true", "false"}:
+        plain = value.capitalize()
+    elif value[0] in "[{":
+        plain = _BARE_WORD.sub(
+            lambda found: found[0].capitalize() if found[0] in {"true", "false"} else f'"{found[0]}"', value
+        )
+    else:
+        plain = value if re.fullmatch(r"[\d.]+", value) else f'"{value}"'
     outer, _, inner = key.partition(".")
     return f'`{outer}={{"{inner}": {plain}}}`' if inner else f"`{outer}={plain}`"
 
 
+_BARE_WORD = re.compile(r"(?<![\w.'\"])[A-Za-z_][\w.*-]*(?::[\w.-]+)*")
 _LINE_OF_FILE = re.compile(r":\d+$")
 _KEY = re.compile(r"`([a-z][a-z0-9_]*(?:\.[a-z_]+)*)(?:: ([^`]+))?`")
 

@@ -186,7 +186,7 @@ def check_free(path: Path, *, force: bool, makes_folder: bool = False) -> None:
     """
     with written_by_user(path):
         if path.is_dir():
-            raise InputError(f"{path} is a directory", key="output", fix="name a file in it")
+            raise InputError(f"{path} is a directory", key="output", fix="use a file name in it")
         if path.exists() and not force:
             raise InputError(f"{path} already exists", key="output", fix="add `force`, or choose another name")
         folder = path.absolute().parent

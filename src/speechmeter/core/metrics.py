@@ -37,8 +37,8 @@ class Note(Enum):
     NUMBER_EACH = "number for each value"
     MAPPING = "mapping"
     ROWS = "list of [text, text, number]"
-    PARTS_EACH = "by name, by direction, a number for each value"
-    LABELS_EACH = "list of rows: labels, module, and by direction a number for each value"
+    PARTS_EACH = "mapping from name and direction to a list of numbers"
+    LABELS_EACH = "list of rows [labels, module, numbers of each direction]"
 
 
 COMMON_NOTES: Mapping[str, Note] = {
@@ -606,7 +606,7 @@ FLOOR = _plain(
     "padding / peak arithmetic",
     short="shortest possible time for the work, from the measured peaks of the device",
 )  # fmt: skip
-FLOOR_RATIO = _lower("floor_ratio.v1", "1", "latency / floor", "latency of a call / its floor")
+FLOOR_RATIO = _lower("floor_ratio.v1", "1", "latency / floor", "latency of a call / shortest possible time (floor)")
 LOSS_DEVIATION = _lower(
     "loss_deviation.v1", "1", "deviation of the loss",
     "relative error of an utterance's loss against the float64 reference, largest over all utterances",

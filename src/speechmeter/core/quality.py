@@ -152,7 +152,7 @@ def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         reader = csv.reader(io.StringIO(read_text(path, LARGEST_FILE), newline=""))
         lines = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"scores cannot be read: {error}", where=str(path), fix="name a CSV file") from error
+        raise InputError(f"scores cannot be read: {error}", where=str(path), fix="use a CSV file") from error
     header = [name.strip().lower() for name in lines[0][1]] if lines else []
     if "model" not in header:
         raise InputError("the file has no column `model`", where=str(path), fix=f"the file needs {_FIX}")

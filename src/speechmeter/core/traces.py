@@ -127,7 +127,9 @@ def read_steps(path: Path, most: int) -> Trace:
     marks: list[tuple[float, float]] = []
 
     def chosen(text: str) -> Keep | None:
-        marks.extend(_window(mark) for mark in _MARK.finditer(text))
+        for mark in _MARK.finditer(text):
+            start, duration = map(float, mark.groups())
+            marks.append((start, start + duration))
         return _during(marks, most)
 
     trace = _read(path, chosen)
@@ -155,11 +157,6 @@ def _during(steps: Sequence[tuple[float, float]], most: int) -> Keep | None:
     return keep if spans else None
 
 
-def _window(mark: re.Match[str]) -> tuple[float, float]:
-    start, duration = map(float, mark.groups())
-    return start, start + duration
-
-
 def _read(path: Path, chosen: Callable[[str], Keep | None]) -> Trace:
     try:
         text = read_bytes(path, LARGEST_FILE).decode("utf-8", "replace")
@@ -168,16 +165,16 @@ def _read(path: Path, chosen: Callable[[str], Keep | None]) -> Trace:
         data = json.loads(text, strict=False, object_hook=hook)  # torch may write a name that is no text
     except OSError as error:
         raise InputError(
-            f"the trace cannot be read: {error.strerror or error}", where=str(path), fix="name a trace"
+            f"the trace cannot be read: {error.strerror or error}", where=str(path), fix="use a trace"
         ) from error
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"this is not a trace: {error}", where=str(path), fix="name a .json or .json.gz trace"
+            f"this is not a trace: {error}", where=str(path), fix="use a .json or .json.gz trace"
         ) from error
     events = data if isinstance(data, list) else data.get("traceEvents") if isinstance(data, dict) else None
     events = [event for event in events if event is not _GONE] if isinstance(events, list) else events
     if not isinstance(events, list) or not all(_is_event(event) for event in events):
-        raise InputError("this JSON file is not a trace", where=str(path), fix="name a file in the Trace Event format")
+        raise InputError("this JSON file is not a trace", where=str(path), fix="use a file in the Trace Event format")
     facts = {key: value for key, value in data.items() if key != "traceEvents"} if isinstance(data, dict) else {}
     return Trace(events=events, facts=facts)
 
@@ -221,7 +218,8 @@ def find_traces(path: Path) -> list[Path]:
 def _below(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(file for file in path.rglob("*.json*") if file.name.endswith(_NAMED) and _looks_like(file))
+    files = (file for file in path.rglob("*.json*") if file.name.endswith(_NAMED))
+    found = sorted(file for file in files if ".trace." in file.name)
     if not found:
         raise InputError("there is no trace in this folder", where=str(path), fix="run with `trace: true`")
     return found
@@ -229,8 +227,4 @@ def _below(path: Path) -> list[Path]:
 
 def _name_one(found: Sequence[Path], folder: Path) -> str:
     names = ", ".join(str(one.relative_to(folder)) for one in found[:4])
-    return f"name one: {names}{', …' if len(found) > 4 else ''}"
-
-
-def _looks_like(file: Path) -> bool:
-    return file.name.endswith(SUFFIX) or ".trace." in file.name
+    return f"choose one: {names}{', …' if len(found) > 4 else ''}"

@@ -83,7 +83,7 @@ def read_utterances(path: Path) -> UtteranceFile:
                 if len(found) > MOST_UTTERANCES:
                     raise InputError(f"over {MOST_UTTERANCES:,} utterances", where=str(path), fix="split the file")
     except OSError as error:
-        raise InputError(f"this cannot be read: {error}", where=str(path), fix="name a JSON-lines file") from error
+        raise InputError(f"this cannot be read: {error}", where=str(path), fix="use a JSON-lines file") from error
     if not found:
         reason = bad[0].removeprefix(f"{path}:") if bad else "no line"
         raise InputError(f"no line can be used ({reason})", where=str(path), fix=f"each line needs {', '.join(FIELDS)}")

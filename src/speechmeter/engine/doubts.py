@@ -37,8 +37,8 @@ def session_warnings(session: LoadedSession) -> list[str]:
     warnings += session.batches.warnings
     if session.first is not None and session.first.unfinished:
         warnings.append(
-            f"the model returned {session.first.unfinished}: its work is not done when the call returns, and is not "
-            "measured; return the finished result"
+            f"the model returned {session.first.unfinished}: its work is not finished when the call returns, so it "
+            "is not measured; return the finished result"
         )
     if (session.prepared.data_dependent or is_text) and session.case.workload.source == "noise":
         warnings.append(

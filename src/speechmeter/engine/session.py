@@ -127,7 +127,7 @@ def open_session(
     batches = gathered(lambda: workload.batches(case))
     data_ns = perf_counter_ns() - start
     if not batches:
-        raise ValueError("the workload gave no batch")
+        raise ValueError("the workload produced no batch")
     reload_ns = data_ns
     if data_ns < _QUICK_DATA_NS:  # once more: the first time holds the imports of the workload's libraries
         start = perf_counter_ns()

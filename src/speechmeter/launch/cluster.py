@@ -182,7 +182,7 @@ def find_machines(cluster: Cluster, requirements: Requirements) -> Machines:
     host, times = Counter(machine.host for machine in machines).most_common(1)[0]
     if times > 1:
         raise DeviceError(
-            f"{times} machines of this cluster are named {host!r}, so their records could not be told apart",
+            f"{times} machines of this cluster are named {host!r}, so their records cannot be distinguished",
             key="launcher",
             fix=f"set {HOST_VARIABLE} to a different name on each before `ray start`",
         )

@@ -69,8 +69,14 @@ class SubprocessExecutor:
             )
             left_s = None if deadline is None else max(0.1, deadline - monotonic())
             outcome = self._start(job, process, report).run(left_s, self._limits.time_s)
-            if merged is not None and process.observes:
-                outcome = _without_failure(outcome, process)
+            if merged is not None and process.observes and outcome.status != "ok":
+                # its failure makes its own metrics unavailable, not the case
+                reason = f"{process.name} pass: {outcome.status}: {outcome.reason}"
+                known = {m.metric for m in outcome.measurements}
+                firsts = [meter.metrics[0] for meter in process.meters]
+                absent = tuple(Measurement.absent(metric, reason) for metric in firsts if metric.id not in known)
+                measurements = (*outcome.measurements, *absent)
+                outcome = replace(outcome, status="ok", reason="", measurements=measurements)
             merged = outcome if merged is None else _merge(merged, outcome, process.name)
             if outcome.status != "ok":
                 break
@@ -199,17 +205,6 @@ def _memory_bytes(limits: Limits, *, on_cuda: bool) -> int | None:
         return int(limits.memory_gib * 2**30)
     free = kib_field("/proc/meminfo", "MemAvailable")
     return None if free is None else int(free * _SHARE_OF_FREE_MEMORY)
-
-
-def _without_failure(outcome: Outcome, process: Process) -> Outcome:
-    """The outcome of a process that only observes: its failure makes its own metrics unavailable, not the case."""
-    if outcome.status == "ok":
-        return outcome
-    reason = f"{process.name} pass: {outcome.status}: {outcome.reason}"
-    known = {m.metric for m in outcome.measurements}
-    firsts = [meter.metrics[0] for meter in process.meters]
-    absent = tuple(Measurement.absent(metric, reason) for metric in firsts if metric.id not in known)
-    return replace(outcome, status="ok", reason="", measurements=(*outcome.measurements, *absent))
 
 
 def _merge(first: Outcome, second: Outcome, process: str) -> Outcome:

@@ -105,10 +105,16 @@ class MeasuringProcess:
                 self._group.remove()
         if not in_time and not oom_killed:
             ran_on = "" if self._outcome is None else "; it was measured, but some of its processes did not end"
-            reason = f"over the limit of {limit_s or time_s:g} s, in {self._phase}{ran_on}"
+            reason = f"exceeded the limit of {limit_s or time_s:g} s in {self._phase}{ran_on}"
             outcome = Outcome(status="timeout", reason=reason)
         elif self._outcome is not None:
-            outcome = self._with_left_behind(self._outcome, helper_killed=oom_killed and self._group is not None)
+            outcome = self._outcome
+            text = f"{self._left_behind} process(es) were left running and were killed"
+            if oom_killed and self._group is not None and outcome.status == "ok":
+                reason = "a process of the model was killed, because memory ran out"
+                outcome = replace(outcome, status="oom", reason=reason)
+            elif self._left_behind:
+                outcome = replace(outcome, reason=outcome.reason or text, warnings=(*outcome.warnings, text))
         else:
             outcome = self._death(oom_killed=oom_killed)
         if outcome.status != "ok" and self._printed.kept:
@@ -128,7 +134,16 @@ class MeasuringProcess:
             with os.fdopen(read_fd, "rb", buffering=0) as pipe:
                 return self._listen(pipe, time_s)
         finally:
-            self._finish(process)
+            # the guard kills all below it and leaves; if it was killed itself, its orphans are found by their token
+            if process.poll() is None and self._exit is None:
+                process.send_signal(signal.SIGTERM)
+            try:
+                code = process.wait(_GUARD_GRACE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                code = process.wait()
+            if code != 0:
+                guard.stop_then_kill(lambda: _marked(self._token))
             self._printed.drain()
 
     def _spawn(self, write_fd: int) -> subprocess.Popen[bytes]:
@@ -173,35 +188,21 @@ class MeasuringProcess:
             for line in lines:
                 # a model may write rubbish to any descriptor that it finds
                 with contextlib.suppress(ValueError, KeyError, TypeError):
-                    self._take(json.loads(line))
-
-    def _take(self, message: Mapping[str, Any]) -> None:
-        if "phase" in message:
-            self._phase = str(message["phase"])
-            self._report(self._phase)
-        elif "outcome" in message:
-            self._outcome = outcome_from_json(message["outcome"])
-        elif "exit" in message:
-            self._exit = int(message["exit"])
-            self._left_behind = int(message["left_behind"])
-
-    def _finish(self, process: subprocess.Popen[bytes]) -> None:
-        """The guard kills all below it and leaves; if the guard itself was killed, find its orphans by their token."""
-        if process.poll() is None and self._exit is None:
-            process.send_signal(signal.SIGTERM)
-        try:
-            code = process.wait(_GUARD_GRACE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            code = process.wait()
-        if code != 0:
-            guard.stop_then_kill(lambda: _marked(self._token))
+                    message = json.loads(line)
+                    if "phase" in message:
+                        self._phase = str(message["phase"])
+                        self._report(self._phase)
+                    elif "outcome" in message:
+                        self._outcome = outcome_from_json(message["outcome"])
+                    elif "exit" in message:
+                        self._exit = int(message["exit"])
+                        self._left_behind = int(message["left_behind"])
 
     def _death(self, *, oom_killed: bool) -> Outcome:
         code = self._exit
         tail = self._printed.last_line()
         if oom_killed and code in (None, -signal.SIGKILL):
-            return Outcome(status="oom", reason=f"killed by the kernel for lack of memory, in {self._phase}")
+            return Outcome(status="oom", reason=f"killed by the kernel in {self._phase}, because memory ran out")
         if any(sign in tail for sign in _ALLOCATION_FAILED):
             return Outcome(status="oom", reason=f"out of memory in {self._phase}: {tail}")
         if code is None:
@@ -212,14 +213,6 @@ class MeasuringProcess:
         else:
             how = f"the interpreter ended with exit code {code}"
         return Outcome(status="crashed", reason=f"{how}, in {self._phase}" + (f": {tail}" if tail else ""))
-
-    def _with_left_behind(self, outcome: Outcome, *, helper_killed: bool) -> Outcome:
-        if helper_killed and outcome.status == "ok":
-            return replace(outcome, status="oom", reason="a process of the model was killed for lack of memory")
-        if not self._left_behind:
-            return outcome
-        text = f"{self._left_behind} process(es) were left running and were killed"
-        return replace(outcome, reason=outcome.reason or text, warnings=(*outcome.warnings, text))
 
 
 def _oom_kills(group: MemoryGroup | None) -> int:

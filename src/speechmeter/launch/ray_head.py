@@ -26,7 +26,18 @@ HeadCheck = Callable[[], str | None]
 
 def check_answers(address: str) -> None:
     """Raise InputError where no head answers within seconds. `auto` is the cluster that this machine is in."""
-    found = _running_here() if address == "auto" else address
+    found = address
+    if address == "auto":
+        from ray._private import services
+
+        try:  # what Ray would take: it may be the address of a head which is long gone
+            found = str(services.canonicalize_bootstrap_address("auto"))
+        except (ConnectionError, ValueError, OSError, RuntimeError) as error:
+            raise InputError(
+                "no Ray cluster runs on this machine",
+                key="address",
+                fix="start one with `ray start`, or use HOST:PORT of one as the address",
+            ) from error
     why = _unanswered(found)
     if why is not None:
         raise InputError(
@@ -34,20 +45,6 @@ def check_answers(address: str) -> None:
             key="address",
             fix="start one with `ray start --head --port=6379`, and use HOST:6379 as the address",
         )
-
-
-def _running_here() -> str:
-    """The address that Ray would take: it may be that of a head which is long gone."""
-    from ray._private import services
-
-    try:
-        return str(services.canonicalize_bootstrap_address("auto"))
-    except (ConnectionError, ValueError, OSError, RuntimeError) as error:
-        raise InputError(
-            "no Ray cluster runs on this machine",
-            key="address",
-            fix="start one with `ray start`, or use HOST:PORT of one as the address",
-        ) from error
 
 
 def _unanswered(address: str) -> str | None:

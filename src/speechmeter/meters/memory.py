@@ -140,7 +140,11 @@ def weights(session: Session) -> list[Measurement]:
     """Bytes that the subject's weights hold, in total and for each stage that names modules."""
     modules = session.prepared.modules
     if not modules:
-        return [Measurement.absent(metrics.MEMORY_WEIGHTS, "the subject names no torch module")]
+        return [
+            Measurement.absent(
+                metrics.MEMORY_WEIGHTS, "the model exposes no torch module, so the size of its weights is unknown"
+            )
+        ]
     parts = {"total": modules}
     if len(session.stages) > 1:
         parts.update({Scope.of(STAGE, stage.name): stage.modules for stage in session.stages if stage.modules})

@@ -26,9 +26,11 @@ from speechmeter.meters.recording.recording import Needs, Recording
 from speechmeter.meters.recording.session import chosen_roots, recording_of, turns
 
 _COMPILED = "torch.compile fused the modules of the whole model into one: compile block by block to tell them apart"
-_NO_MODULE = "the subject names no torch module"
+_NO_MODULE = "the model exposes no torch module, so there are no modules to measure"
 _NO_KERNEL = "the profiler saw no kernel"
-_NO_CPU_PEAK = "torch keeps no peak of its CPU memory; the meter `memory` measures that of the whole call"
+_NO_CPU_PEAK = (
+    "torch does not record the peak of its CPU memory; the meter `memory` measures the peak of the whole call"
+)
 _DIGITS = 9
 """Of seconds: the profiler's clock has steps of a nanosecond."""
 

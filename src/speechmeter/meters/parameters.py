@@ -35,7 +35,11 @@ class ParametersMeter(Meter):
     def measure(self, session: Session) -> list[Measurement]:
         """Total, bytes by dtype, and one row for each module that the subject names and each of its children."""
         modules = session.prepared.modules
-        reason = uncountable(modules) if modules else "the subject names no torch module"
+        reason = (
+            uncountable(modules)
+            if modules
+            else "the model exposes no torch module, so its parameters cannot be counted"
+        )
         if reason is not None:
             return [Measurement.absent(metric, reason) for metric in self.metrics]
         return count(modules)

@@ -66,7 +66,7 @@ class QualityMeter(Meter):
             row = _row(case, path)
         except InputError as error:
             return str(error)
-        return None if row is not None else f"{path} has no row for {case.subject.name} in this cell"
+        return None if row is not None else f"{path} has no row for {case.subject.name} for this input size and batch"
 
     def measure(self, session: Session) -> list[Measurement]:
         """Raw counts, in the first round alone; the reason where outputs cannot be scored."""

@@ -130,7 +130,7 @@ class Sampling:
             done.set()
             watcher.join()
         peak = max(highest[0], self._resident() or 0)
-        caveat = f"lower bound: the size was read every {self._interval_s:g} s"
+        caveat = f"lower bound: the resident memory was read only every {self._interval_s:g} s"
         return Reading(growth_bytes=peak - before, peak_bytes=peak, caveat=caveat)
 
 

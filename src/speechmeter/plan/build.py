@@ -87,7 +87,7 @@ def stages_of(entry: ModelEntry) -> list[ModelEntry]:
         return [ModelEntry.model_validate(stage) for stage in (entry.model_extra or {}).get(STAGES, ())]
     except (ValidationError, TypeError) as error:
         raise PlanError(
-            f"{entry.name!r} has invalid stages", fix="give each stage a `name` and a `load`, both text"
+            f"{entry.name!r} has invalid stages", fix="give each stage a `name` and a `load`, both strings"
         ) from error
 
 

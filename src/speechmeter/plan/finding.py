@@ -39,7 +39,15 @@ def searching(plan: Plan, declared: dict[str, Axis], source: Source) -> Plan:
             fix=f"use {' or '.join(fit)}" if fit else "feed audio or shapes",
         )
     _check_alone(plan, target, source)
-    start = _start(plan, target, source)
+    (given,) = plan.axes[target.axis]
+    start = target.value(max(1, target.steps(target.start if given is None else given)))
+    most = plan.find_most or target.most
+    if start > most:
+        raise PlanError(
+            f"find_most {target.value(target.steps(most)):,} is less than the {start:,} that the search starts from",
+            where=source.origin(("find_most" if plan.find_most else target.axis,)),
+            fix=f"raise it, or lower {target.axis}",
+        )
     meters = tuple(name for name in plan.meters if name in TRIAL_METERS) or TRIAL_METERS[:1]
     options = {**_ONE_CALL.get(plan.workload.name, {}), **(plan.workload.model_extra or {})}
     workload = plan.workload.model_copy(update=options)
@@ -69,19 +77,6 @@ def _check_alone(plan: Plan, target: Target, source: Source) -> None:
             where=source.origin(("triangle",)),
             fix="keep one of the two",
         )
-
-
-def _start(plan: Plan, target: Target, source: Source) -> int | float:
-    (given,) = plan.axes[target.axis]
-    start = target.value(max(1, target.steps(target.start if given is None else given)))
-    most = plan.find_most or target.most
-    if start > most:
-        raise PlanError(
-            f"find_most {target.value(target.steps(most)):,} is less than the {start:,} that the search starts from",
-            where=source.origin(("find_most" if plan.find_most else target.axis,)),
-            fix=f"raise it, or lower {target.axis}",
-        )
-    return start
 
 
 def search_protocol(plan: Plan) -> SearchProtocol:

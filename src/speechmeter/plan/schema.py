@@ -190,11 +190,13 @@ _EXAMPLES = {
     "limits": "for example `limits: {time_s: 120, memory_gib: 8}`",
     "schedule": "for example `schedule: {wait: 10, warmup: 10, active: 20, repeat: 2}`",
     "kind": "for example `kind: A100` or `kind: {cuda: A100, cpu: laptop}`",
-    "audio": "name a sound file, `sample` or `noise`",
+    "audio": "use a sound file, `sample` or `noise`",
     "workload": "for example `workload: audio`",
     "trace": "for example `trace: true` or `trace: {steps: 3}`",
     "save_speech": "for example `save_speech: true` or `save_speech: {prefix: dev, rate: 16000}`",
     "quality": "for example `quality: {normaliser: english, scores: [wer, cer]}` or `quality: {import: scores.csv}`",
+    "filter": "for example `filter: [encoder.*]`",
+    "markdown": "for example `markdown: [rtf, memory]`",
 }
 _SWITCHES: dict[str | int, type[BaseModel]] = {"trace": TraceEntry, "save_speech": SpeechEntry}
 """Keys that are true, false, or a mapping of options."""
@@ -206,8 +208,8 @@ _PARTS: dict[str | int, type[BaseModel]] = {
 }
 _SHARES: dict[str | int, str] = {
     "precision": "between 0 and 1",
-    "find_within": "from 0 to below 1",
-    "find_margin": "from 0 to below 1",
+    "find_within": "of at least 0 and below 1",
+    "find_margin": "of at least 0 and below 1",
 }
 _KINDS = {
     "int": "a whole number",

@@ -49,7 +49,9 @@ def _models(data: dict[str, Any], origins: dict[KeyPath, Origin], source: Source
         raise PlanError("cascades takes a list", where=source.origin(("cascades",)), fix=_FORM)
     for index, cascade in enumerate(cascades):
         where = source.origin(("cascades", index))
-        if not isinstance(cascade, Mapping) or not _has_stages(cascade.get(STAGES)) or "name" not in cascade:
+        stages: Any = cascade.get(STAGES) if isinstance(cascade, Mapping) and "name" in cascade else None
+        whole = isinstance(stages, list | tuple) and len(stages) > 1
+        if not whole or not all(isinstance(one, Mapping) and {"name", "load"} <= one.keys() for one in stages):
             raise PlanError("a cascade needs a name and at least two stages", where=where, fix=_FORM)
         if where is not None:
             origins["models", len(models)] = where
@@ -97,14 +99,6 @@ def _step(step: Any, where: Origin | None) -> dict[str, Any]:
     if load.startswith("python:"):
         return {**entry, "name": name, "load": f"{TRAIN_PYTHON}:{load.removeprefix('python:')}"}
     return {**entry, "name": name, "load": f"{TRAIN}:{load.removeprefix(f'{TRAIN}:')}"}
-
-
-def _has_stages(stages: Any) -> bool:
-    return (
-        isinstance(stages, list | tuple)
-        and len(stages) > 1
-        and all(isinstance(stage, Mapping) and "name" in stage and "load" in stage for stage in stages)
-    )
 
 
 def _workload(key: str, data: dict[str, Any], origins: dict[KeyPath, Origin], source: Source) -> None:

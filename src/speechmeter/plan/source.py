@@ -81,17 +81,17 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         raise PlanError("the plan file does not exist", where=str(path), fix="check the path") from None
     except IsADirectoryError:
-        raise PlanError("this is a directory, not a plan file", where=str(path), fix="name a YAML file") from None
+        raise PlanError("this is a directory, not a plan file", where=str(path), fix="use a YAML file") from None
     except OSError as error:
         raise PlanError(f"cannot be read: {error.strerror}", where=str(path), fix="check permissions") from error
     if len(raw) > LARGEST_PLAN_BYTES:
-        raise PlanError("the file is too large for a plan (over 1 MB)", where=str(path), fix="name a YAML plan")
+        raise PlanError("the file is too large for a plan (over 1 MB)", where=str(path), fix="use a YAML plan")
     try:
         text = raw.decode()
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise PlanError("this is a binary file, not a text file", where=str(path), fix="name a YAML text file")
+        raise PlanError("this is a binary file, not a text file", where=str(path), fix="use a YAML text file")
     return text
 
 

@@ -11,7 +11,7 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.tables import Table
 
-ONE_ROUND = "one round: no interval, the spread between processes is unknown; raise rounds"
+ONE_ROUND = "one round: no interval, because the spread between processes is unknown; measure more rounds"
 SOME_SINGLE = "figures without an interval are of one round"
 MOST = 12
 """So many notes of a study are listed; the records have all."""
@@ -38,7 +38,7 @@ def study_notes(records: Sequence[Record], most: int = MOST) -> list[str]:
         names = list(models[note])
         named = everyone <= set(names) or note.startswith(f"{names[0]}: ")  # some notes begin with the name themselves
         lines.append(note if named else f"{', '.join(names)}: {note}")
-    more = [f"and {len(lines) - most} more notes, in the records"] if len(lines) > most else []
+    more = [f"and {len(lines) - most} more notes in the records"] if len(lines) > most else []
     return [*lines[:most], *more]
 
 

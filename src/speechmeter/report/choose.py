@@ -205,7 +205,7 @@ def refuse_absent(
         raise _refusal(f"this run {view.cases.lack}", view.cases.options, records, word, run)
     if {cell.word for cell in cells} <= {NOT_MEASURED, ""}:
         fix = f"its meters are {', '.join(asked)}; `metric: summary` has a figure of each"
-        raise InputError(f"no figures of {word}: this run measured none", key="metric", fix=fix)
+        raise InputError(f"no figures of {word}: this run did not measure them", key="metric", fix=fix)
 
 
 def _missing(records: Sequence[Record], word: str, view: View | None, asked: Sequence[str]) -> list[str]:

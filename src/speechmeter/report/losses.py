@@ -81,9 +81,9 @@ def _table(ranking: Ranking) -> Table:
         for rank, group in enumerate(groups, 1)
     ]
     columns = [*(metric.title for metric in shown), *(("mean step [µs]", "peak [MiB]") if published else ())]
-    lines = ["ranked by latency; a loss that disagrees with the oracle is listed and has no rank."]
+    lines = ["ranked by latency. A loss that disagrees with the float64 reference has no rank."]
     waste = next((e for group in ranking.ranked if (e := estimate(group, metrics.CELL_WASTE)) is not None), None)
-    lines += [f"valid cells: {1 - waste.value:.1%} of the padded lattice."] if waste is not None else []
+    lines += [f"cells that are not padding: {1 - waste.value:.1%} of the padded lattice."] if waste is not None else []
     if not set(shown) & set(_MEMORY):
         cells = [cell_of(group, metric) for group in ranking.ranked for metric in (*_MEMORY, metrics.MEMORY_CPU_TOTAL)]
         lines += dict.fromkeys(f"memory: {cell.reason}" for cell in cells if cell.word == UNAVAILABLE)

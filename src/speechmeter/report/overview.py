@@ -47,7 +47,7 @@ def summary(records: Sequence[Record], statistic: str = "geomean") -> list[Table
         for label, group in labelled(records)
     ]
     words = STATISTIC_WORDS.get(statistic)
-    notes += [f"latency and real-time factor: {words}; other figures as usual."] if words else []
+    notes += [f"latency and real-time factor: {words}; this choice does not affect the other figures."] if words else []
     return [list_table("summary", ("case",), shown, rows, notes)]
 
 
@@ -145,8 +145,8 @@ def cascades(records: Sequence[Record]) -> list[Table]:
         for name, scope in [("total", TOTAL), *_parts(group)]
     ]
     notes = (
-        "times and FLOPs of the parts add up to the total; memory is that of the model which needs most, its weights "
-        "and growth.",
+        "the times and FLOPs of the parts add up to the total. The total memory is that of the model that needs most: "
+        "weights and growth.",
         f"a{_BETWEEN}b: code between model a and model b, not timed.",
     )
     return [list_table("cascades", ("case", "part"), shown, rows, notes)]
@@ -155,7 +155,7 @@ def cascades(records: Sequence[Record]) -> list[Table]:
 def _part_cell(group: Sequence[Record], metric: Metric, scope: str) -> Cell:
     """The figure of a part; glue holds no weights and makes no tokens, whatever became of the case."""
     if _BETWEEN in scope and metric not in (metrics.LATENCY, metrics.RTF, metrics.FLOPS):
-        return Cell(word=NOT_MEASURED, reason=f"{metric.name} is not measured for this part")
+        return Cell(word=NOT_MEASURED, reason=f"{metric.name} is not measured for this part of a call")
     return cell_of(group, metric, scope)
 
 

@@ -118,7 +118,7 @@ def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total", sta
 def _why_not_measured(records: Sequence[Record], metric: Metric) -> str:
     needed = lacking(records, metric)
     if not needed:
-        return f"{metric.name} is not measured for this part"
+        return f"{metric.name} is not measured for this part of a call"
     if needed == [metric]:
         return f"{metric.name} is not in this run"
     return f"{metric.name} needs {', '.join(need.name for need in needed)}, which this run does not have"

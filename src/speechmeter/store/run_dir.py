@@ -34,7 +34,7 @@ _Item = TypeVar("_Item")
 _LEAST_ROOM = 64 * 1024
 """Bytes. With less free space than this the disk counts as full."""
 _LARGEST_PLANNED = 64 * 2**20
-_NAME_A_RUN = "name a directory that `speechmeter run` wrote"
+_NAME_A_RUN = "use a directory that `speechmeter run` wrote"
 
 
 @dataclass(frozen=True, kw_only=True)

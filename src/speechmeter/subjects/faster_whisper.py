@@ -153,7 +153,7 @@ def _tokenizer(model: Any, language: str) -> Any:
     except ValueError as error:
         raise SubjectError(str(error), key="language", fix="use a language code such as en") from error
     if None in (*tokenizer.sot_sequence, tokenizer.eot, tokenizer.no_timestamps):
-        raise SubjectError("tokenizer.json lacks Whisper's own tokens", fix="copy the one of the converted model")
+        raise SubjectError("tokenizer.json lacks Whisper's own tokens", fix="copy it from the model that was converted")
     return tokenizer
 
 

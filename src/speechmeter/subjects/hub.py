@@ -35,7 +35,7 @@ def ask_hub(plugin: str, source: str) -> None:
     except Exception as error:
         raise SubjectError(
             f"{named} is not a local directory, not in the local cache, and not on the hub ({_short(error)})",
-            fix=f"check the name and the network, or run hf download {source} elsewhere and name its directory",
+            fix=f"check the name and the network, or run hf download {source} elsewhere and use its directory",
         ) from error
 
 

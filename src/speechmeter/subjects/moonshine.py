@@ -41,7 +41,12 @@ class MoonshineSubject:
             choices=_ARCHS,
             help="architecture of the model; default: taken from the directory's name",
         ),
-        Option(name="streaming", kind=bool, default=False, help="true: partial results every 0.5 s of sound"),
+        Option(
+            name="streaming",
+            kind=bool,
+            default=False,
+            help="true: streaming, with partial results every 0.5 s of audio",
+        ),
     )
     runs_code = False
     takes = (SOUND,)
@@ -110,7 +115,8 @@ class MoonshineSubject:
         stages: tuple[Stage, ...] = (Stage(name="model", fn=transcribe),)
         if case.subject.options.get("streaming", False):
             notes.append(
-                "streaming: sound is fed 0.5 s at a time without waiting; a partial result when the text changes"
+                "streaming: audio is fed in pieces of 0.5 s without waiting; a partial result is given when the text "
+                "changes"
             )
             stages = (Stage(name="model", fn=stream), Stage(name="final", fn=final, clocked=False))
         return Prepared(stages=stages, close=transcriber.close, notes=tuple(notes), data_dependent=True)
@@ -127,7 +133,7 @@ def _directory(spec: Spec) -> Path:
 
 def _way_out(spec: Spec) -> str:
     if spec.source:
-        return f"name a directory with {', '.join(_FILES)}, or write moonshine-voice alone"
+        return f"use a directory with {', '.join(_FILES)}, or write moonshine-voice alone"
     return "install moonshine-voice 0.0.73, which contains this model, or name a directory: moonshine-voice:DIRECTORY"
 
 

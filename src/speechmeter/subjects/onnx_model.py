@@ -130,7 +130,7 @@ def weights_only(path: Path) -> Any:
     except Exception as error:  # protobuf's own error class differs between its implementations
         raise _unreadable(path, error) from error
     if not model.graph.node:
-        raise SubjectError(f"{str(path)!r} contains no ONNX graph", fix="name a .onnx file")
+        raise SubjectError(f"{str(path)!r} contains no ONNX graph", fix="use a .onnx file")
     for tensor in model.graph.initializer:
         for field in _DATA:
             tensor.ClearField(field)
@@ -139,7 +139,7 @@ def weights_only(path: Path) -> Any:
 
 def _unreadable(path: Path, error: Exception) -> SubjectError:
     reason = " ".join(str(error).split())[:200]
-    return SubjectError(f"{str(path)!r} cannot be loaded: {reason}", fix="name a .onnx file that onnxruntime can run")
+    return SubjectError(f"{str(path)!r} cannot be loaded: {reason}", fix="use a .onnx file that onnxruntime can run")
 
 
 def _session(case: Case, device: str, path: Path) -> Any:

@@ -58,7 +58,7 @@ class OpenAIWhisperSubject:
         source = case.subject.source
         if source not in SIZES and not Path(source).is_file():
             looks_like_file = "/" in source or source.endswith(".pt")
-            fix = "name a checkpoint file that exists" if looks_like_file else nearest(source, [*SIZES])
+            fix = "use a checkpoint file that exists" if looks_like_file else nearest(source, [*SIZES])
             raise SubjectError(f"openai-whisper: {source!r} is neither a size nor a file", fix=fix)
 
     def unavailable(self, case: Case) -> str | None:
@@ -85,9 +85,11 @@ class OpenAIWhisperSubject:
         options = _options(case, model, pinned)
         notes = [f"openai-whisper {whisper.__version__}", f"windows of {WINDOW_S} s, no timestamps, one temperature"]
         if options.beam_size:
-            notes.append("beam search decodes one window after the other: the library cannot do it for a batch")
+            notes.append(
+                "beam search decodes one window after another, because the library does not support it for a batch"
+            )
         if options.fp16:
-            notes.append("weights stay in float32 and are cast in every call, as the library does it")
+            notes.append("as in the library, weights stay in float32 and are cast in every call")
         if pinned:
             notes += [SYNTHETIC, pinned_note(pinned)]
 
@@ -127,7 +129,7 @@ def _model(source: str, device: str) -> Any:
         except Exception as error:  # a file that is no checkpoint fails in torch, in pickle or by a missing key
             raise SubjectError(
                 f"openai-whisper cannot load {source!r}: {type(error).__name__}: {error}",
-                fix="name a checkpoint of openai-whisper",
+                fix="use a checkpoint of openai-whisper",
             ) from error
     width, heads, layers = SIZES[source]
     newest = source == "large-v3"

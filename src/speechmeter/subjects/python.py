@@ -140,7 +140,7 @@ def _source_text(location: str) -> str | None:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise SubjectError(f"{location!r} cannot be read as Python: {error}", fix="name a .py file") from error
+        raise SubjectError(f"{location!r} cannot be read as Python: {error}", fix="use a .py file") from error
 
 
 def _find_module(dotted: str) -> str | None:

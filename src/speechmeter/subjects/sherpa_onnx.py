@@ -44,7 +44,7 @@ class SherpaOnnxSubject:
         folder = Path(case.subject.source)
         if not case.subject.source or not folder.is_dir():
             raise SubjectError(
-                f"sherpa-onnx: there is no directory {case.subject.source!r}", fix="name the directory of a model"
+                f"sherpa-onnx: there is no directory {case.subject.source!r}", fix="use the directory of a model"
             )
         _model_file(case)
         if not (folder / "tokens.txt").is_file():
@@ -109,7 +109,7 @@ def _model_file(case: Case) -> Path:
             f"{str(folder)!r} contains {len(found)} models", fix=" or ".join(f"use `model: {name}`" for name in found)
         )
     if not found:
-        raise SubjectError(f"{str(folder)!r} contains no .onnx file", fix="name the directory of a model")
+        raise SubjectError(f"{str(folder)!r} contains no .onnx file", fix="use the directory of a model")
     return folder / str(asked or found[0])
 
 

@@ -189,8 +189,8 @@ def _check_lengths(sizes: Sizes) -> None:
         for row, length in enumerate(lengths):
             if not least <= length <= most:
                 raise LengthError(
-                    f"{name}[{row}] is {length}, outside {least} to {most}, which the tensors hold; "
-                    "give the true length, or pad the tensors to it"
+                    f"{name}[{row}] is {length}, but the tensors allow {least} to {most}; "
+                    "correct the length, or pad the tensors to it"
                 )
 
 

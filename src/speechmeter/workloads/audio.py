@@ -213,4 +213,4 @@ def _refusing(path: Path) -> Iterator[None]:
         yield
     except UnusableError as error:
         reason = str(error).removeprefix(f"{path}: ")
-        raise InputError(f"{str(path)!r}: {reason}", key="audio", fix="name another file") from error
+        raise InputError(f"{str(path)!r}: {reason}", key="audio", fix="use another file") from error

@@ -29,7 +29,7 @@ class DatasetWorkload:
 
     axes = (
         Axis(name="batch_seconds", kind=float, default=None, above=0,
-             help="limit of a batch in seconds of audio, padding included; replaces batch"),
+             help="maximum seconds of audio in a batch, padding included; use it instead of batch"),
         Axis(name="sort", kind=str, default=NONE, help="order of the items by length, before batching", choices=SORTS),
         Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
     )  # fmt: skip

@@ -171,7 +171,7 @@ def ids_of(manifest: Path) -> frozenset[str]:
     """The ids of all items of a list. Raises InputError where it cannot be read, or has none."""
     found = frozenset(item.id for item in formats.read(manifest) if isinstance(item, Utterance))
     if not found:
-        raise InputError(f"{str(manifest)!r} lists no items", key="data", fix="name a list of utterances")
+        raise InputError(f"{str(manifest)!r} lists no items", key="data", fix="use a list of utterances")
     return found
 
 
@@ -207,10 +207,10 @@ def _none_usable(choice: Choice, refused: Refusals) -> InputError:
         fix = None if left_out.kinds else "correct the list or the files"
     elif choice.ids is not None:
         what = f"{path!r} has none of the {len(choice.ids)} ids of the reference set"
-        fix = "name a reference set whose ids are those of this list"
+        fix = "use a reference set with ids of this list"
     elif choice.manifest.is_dir():
         what = f"{path!r} holds no sound file; it holds {contents(choice.manifest)}"
-        fix = "name a folder with sound in it"
+        fix = "use a folder with sound in it"
     else:
         what, fix = f"{path!r} has no items", "correct the list"
     return InputError(what, key=choice.key, fix=fix)

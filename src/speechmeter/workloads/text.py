@@ -52,7 +52,7 @@ class TextWorkload:
         if len(sources) > 1:
             raise InputError(f"{' and '.join(sources)} cannot be combined", key="text", fix="keep one of them")
         if "lines" in options and not _lines(options["lines"]):
-            raise InputError(f"{str(options['lines'])!r} is empty", key="text", fix="name a file with text")
+            raise InputError(f"{str(options['lines'])!r} is empty", key="text", fix="use a file with text")
         if "references" in options:
             _check_references(options, case.axes.get("length"))
         if {"count", "lines", "ids"} & set(options):
@@ -126,7 +126,7 @@ def _listed_ids(path: Path) -> list[tuple[int, ...]]:
     """The token ids of every item of a `.npy` list, (1, tokens) or (tokens,). Raises InputError for anything else."""
     rows: list[tuple[int, ...]] = []
     if not path.is_file():
-        raise InputError(f"{str(path)!r} does not exist", key="text", fix="name a .npy list")
+        raise InputError(f"{str(path)!r} does not exist", key="text", fix="use a .npy list")
     for item in pickled.read(path, None):
         try:
             if isinstance(item, Refused):
@@ -140,7 +140,7 @@ def _listed_ids(path: Path) -> list[tuple[int, ...]]:
             ) from error
         rows.append(tuple(data.reshape(-1).tolist()))
     if not rows:
-        raise InputError(f"{str(path)!r} lists nothing", key="text", fix="name a .npy list with items")
+        raise InputError(f"{str(path)!r} has no items", key="text", fix="use a .npy list that is not empty")
     return rows
 
 
@@ -152,5 +152,5 @@ def _raw(path: Any) -> list[str]:
     try:
         text = read_text(Path(str(path)), _LARGEST_FILE)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{str(path)!r} cannot be read: {error}", key="text", fix="name a text file") from error
+        raise InputError(f"{str(path)!r} cannot be read: {error}", key="text", fix="use a text file") from error
     return text.splitlines()

@@ -9,6 +9,7 @@ import pytest
 from speechmeter.api import runs, starting
 from speechmeter.api.runs import run_study
 from speechmeter.api.starting import Options, check_study
+from speechmeter.core.errors import InputError
 from speechmeter.launch.offline import is_offline
 from speechmeter.plan.study import study_from_python
 
@@ -21,6 +22,11 @@ def test_a_dry_run_keeps_off_the_network_when_told(offline, workshop, monkeypatc
     check_study(study_from_python({"models": ["python:fakes.py:nothing"]}), Options(offline=offline))
     assert seen == [offline]
     assert not is_offline()
+
+
+def test_an_unknown_launcher_is_refused():
+    with pytest.raises(InputError, match=r"unknown launcher 'rai'; did you mean 'ray'\?"):
+        check_study(study_from_python({"models": ["log-mel"]}), Options(launcher="rai"))
 
 
 def test_another_interpreter_is_found_in_path_as_preflight_finds_it(workshop, monkeypatch):

@@ -34,7 +34,7 @@ def test_measure_a_callable():
     assert result.rtf == pytest.approx(result.latency_s / 0.2, rel=1e-6)
     assert result.estimate("latency").samples_per_round == 3
     memory = next(m for m in result.record.measurements if m.metric == "memory_cpu_total.v1")
-    assert "process of its own" in memory.unavailable
+    assert "needs a separate process" in memory.unavailable
     assert "latency" in result.table("latency")
 
 

@@ -95,7 +95,7 @@ def test_a_beginning_that_several_cases_share_is_refused_with_their_ids(tmp_path
     base = write(tmp_path / "run", *records)
     first = {record.case.id[0] for record in records}
     shared = next(digit for digit in first if sum(r.case.id.startswith(digit) for r in records) > 1)
-    with pytest.raises(InputError, match=f"cases begin with '{shared}'"):
+    with pytest.raises(InputError, match=f"case ids begin with '{shared}'"):
         rerun(base, shared, Again(trust=True))
 
 

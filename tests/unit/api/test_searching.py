@@ -31,7 +31,10 @@ REFUSED = {
     "a cap below the start": ({"find": "max-batch", "batch": 8, "find_most": 4}, "less than the 8 that the search"),
     "a cap alone": ({"find_most": 4}, "find_most applies to a search only, and this plan has none; add `find`"),
     "a share alone": ({"find_within": "1%"}, "find_within applies to a search only, and this plan has none"),
-    "a margin of all": ({"find": "max-batch", "find_margin": "100%"}, "find_margin takes a fraction from 0 to below 1"),
+    "a margin of all": (
+        {"find": "max-batch", "find_margin": "100%"},
+        "find_margin takes a fraction of at least 0 and below 1",
+    ),
     "a start above the usual cap": (
         {"find": "max-batch", "batch": 100_000},
         "find_most 65,536 is less than the 100,000",

@@ -57,4 +57,4 @@ def test_an_unknown_change_and_folders_of_different_things_are_refused(command, 
     assert (wrong.code, wrong.err.strip().endswith("did you mean 'count'?")) == (2, True)
     mixed = command("trace", "diff", ".", "b")
     assert mixed.code == 2
-    assert "there are traces in 2 folders below this one; name one: a/trace, b/trace" in mixed.err
+    assert "there are traces in 2 folders below this one; choose one: a/trace, b/trace" in mixed.err

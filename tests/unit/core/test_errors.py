@@ -36,6 +36,22 @@ def test_a_plan_key_without_a_flag_is_spelt_with_set():
     assert error.message(as_typed(app, ["run"])) == "--set limits.time_s: too short; --set limits.time_s=60"
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "typed"),
+    [
+        ("meters", "[latency, memory]", "--meters latency,memory"),
+        ("models", "[log-mel]", "--model log-mel"),
+        ("triangle", "false", "--no-triangle"),
+        ("triangle", "true", "--triangle"),
+        ("compile", "true", "--compile true"),
+        ("limits", "{time_s: 120}", "--set 'limits={time_s: 120}'"),
+        ("data", "{manifest: test.tsv}", "--set 'data={manifest: test.tsv}'"),
+    ],
+)
+def test_a_value_is_spelt_as_a_shell_takes_it(key, value, typed):
+    assert as_typed(app, ["run"], own=key)(key, value) == typed
+
+
 def test_keys_stay_as_they_are_in_a_message_about_a_line_of_a_plan():
     error = PlanError("no list", where="plan.yaml:3", fix="write `meters: [latency]`, or add `trust`")
     spelt = error.message(as_typed(app, ["run"], error.where))
@@ -58,6 +74,10 @@ def test_errors_carry_the_exit_code_of_the_command():
         ("seconds", "[1, 2]", "`seconds=[1, 2]`"),
         ("limits.memory_gib", "8", '`limits={"memory_gib": 8}`'),
         ("output", "", "`output`"),
+        ("trace", "true", "`trace=True`"),
+        ("limits", "{time_s: 120, keep: true}", '`limits={"time_s": 120, "keep": True}`'),
+        ("filter", "[encoder.*]", '`filter=["encoder.*"]`'),
+        ("train", "[{load: python:model.py:make}]", '`train=[{"load": "python:model.py:make"}]`'),
     ],
 )
 def test_a_caller_in_python_reads_keys_as_arguments(key, value, typed):

@@ -69,7 +69,7 @@ def test_a_folder_stands_for_all_traces_that_lie_side_by_side(tmp_path):
     assert {file.name for file in find_traces(tmp_path)} == set(names)
     assert find_traces(tmp_path / "trace" / names[0]) == [tmp_path / "trace" / names[0]]
     write_trace(tmp_path / "other" / names[0], Trace(events=[]))
-    with pytest.raises(InputError, match="traces in 2 folders below this one; name one: other, trace"):
+    with pytest.raises(InputError, match="traces in 2 folders below this one; choose one: other, trace"):
         find_traces(tmp_path)
 
 

@@ -104,7 +104,7 @@ def test_limits_alone_need_no_baseline(settings, tmp_path):
         (("latency", "flops"), "max_flops_per_audio_second", "max_flops_per_audio_second: torch computed nothing"),
         (("latency", "flops"), "max_bytes_moved_mib", "max_bytes_moved_mib: torch computed nothing"),
         (("latency", "parameters"), "max_parameters", "max_parameters: the meter parameters returned no value"),
-        (("latency",), "max_parameters", "max_parameters: it was not measured; name its meter with meters=[…]"),
+        (("latency",), "max_parameters", "max_parameters: it was not measured; add its meter with meters=[…]"),
     ],
 )
 def test_a_limit_without_a_figure_says_why(meters, limit, reason):

@@ -33,7 +33,7 @@ def test_meters_are_those_that_metrics_and_limits_need():
     [
         ({"min_efect": "5%"}, "did you mean 'min_effect'"),
         ({"max_latency": 3}, "max_latency_ms"),
-        ({"min_effect": "lots"}, "not a share"),
+        ({"min_effect": "lots"}, "not a percentage"),
         ({"metric": 5}, "metric must be a name or a list of names, not 5; such as metric='latency'"),
         ({"metric": ["latency", 5]}, "metric must be a name or a list of names"),
         ({"metric": []}, "metric must be a name or a list of names"),

@@ -170,7 +170,9 @@ def test_a_case_whose_processes_ran_on_to_the_limit_is_a_timeout(tmp_path, monke
     monkeypatch.setattr(measuring, "_measure", ran_on)
     outcome = measuring.run(20.0)
     assert (outcome.status, outcome.measurements) == ("timeout", ())
-    assert outcome.reason == "over the limit of 20 s, in start; it was measured, but some of its processes did not end"
+    assert (
+        outcome.reason == "exceeded the limit of 20 s in start; it was measured, but some of its processes did not end"
+    )
 
 
 def test_what_forks_while_it_is_looked_for_is_stopped_before_it_is_killed(monkeypatch):

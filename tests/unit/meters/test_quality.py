@@ -151,7 +151,7 @@ def test_a_model_without_an_imported_row_is_unavailable(tmp_path):
     path.write_text("model,threads,wer\nm,2,5\n")
     meter = QualityMeter()
     assert meter.unavailable(imported(path, threads=2)) is None
-    assert "has no row for m in this cell" in meter.unavailable(imported(path, threads=1))
+    assert "has no row for m for this input size and batch" in meter.unavailable(imported(path, threads=1))
     assert "has no row for other" in meter.unavailable(imported(path, "other", threads=2))
     assert "cannot be read" in meter.unavailable(imported(tmp_path / "gone.csv"))
 

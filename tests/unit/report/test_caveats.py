@@ -67,7 +67,7 @@ def test_notes_of_some_models_name_them_and_those_of_most_cases_come_first():
         told("c", "8-bit", seconds=1.0),
     ]
     assert study_notes(records) == ["a, b: random weights", "b, c: 8-bit", "a: rare"]
-    assert study_notes(records, most=1) == ["a, b: random weights", "and 2 more notes, in the records"]
+    assert study_notes(records, most=1) == ["a, b: random weights", "and 2 more notes in the records"]
     assert study_notes(records[:2]) == ["random weights", "rare"]
 
 

@@ -248,7 +248,8 @@ def test_features_of_a_case_that_failed_later_are_still_no_audio():
 def test_a_summary_of_another_statistic_says_which():
     (table,) = choose.tables(MODELS, "summary", "mean-sd")
     assert (
-        "latency and real-time factor: mean ± standard deviation of all samples; other figures as usual." in table.notes
+        "latency and real-time factor: mean ± standard deviation of all samples; this choice does not affect the other "
+        "figures." in table.notes
     )
     (usual,) = choose.tables(MODELS, "summary")
     assert not any("standard deviation" in note for note in usual.notes)

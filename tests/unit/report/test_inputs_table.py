@@ -51,7 +51,7 @@ def test_one_round_has_a_ratio_and_says_so():
     assert found["m · cpu · 1 s × 1", "a.wav", "latency"] == ["2.00 s", "3.00 s", "1.50", "one round"]
     assert found["m · cpu · 1 s × 1", "a.wav", "FLOPs"][2:] == ["2.00", "MORE (counted)"]
     assert not any("interval over rounds" in note for note in table.notes)
-    assert "one round: the ratio has no interval; raise rounds." in table.notes
+    assert "one round: the ratio has no interval; measure more rounds." in table.notes
 
 
 def test_rounds_far_apart_in_time_are_not_paired():

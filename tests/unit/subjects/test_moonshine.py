@@ -42,7 +42,7 @@ def test_a_directory_that_is_not_there_or_no_model(tmp_path):
     assert f"there is no directory '{tmp_path}/tiny'" in refusal(case_with(f"{tmp_path}/tiny"))
     half = model_directory(tmp_path / "tiny", FILES[:1])
     message = refusal(case_with(half))
-    assert "contains no decoder_model_merged.ort and no tokenizer.bin; name a directory with" in message
+    assert "contains no decoder_model_merged.ort and no tokenizer.bin; use a directory with" in message
 
 
 def test_the_architecture_is_told_by_the_name_or_by_the_option(tmp_path):

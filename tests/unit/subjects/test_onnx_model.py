@@ -101,7 +101,7 @@ def test_the_number_of_frames_is_what_the_front_end_makes(samples):
             {},
             "(b, x, y) does not show which dimension is bands; use `layout",
         ),
-        ([("x", FLOAT, ["b", "t"])], {"layout": "frames-bands"}, "has no layout; remove `layout`"),
+        ([("x", FLOAT, ["b", "t"])], {"layout": "frames-bands"}, "`layout` does not apply; remove `layout`"),
         ([("x", FLOAT, ["b", "t"]), ("y", FLOAT, ["b", "t"])], {}, "has 2 inputs that could take sound"),
         ([("x", FLOAT, ["b", "t"]), ("rate", INT64, [])], {}, "inputs other than sound and lengths: 'rate' int64 ()"),
         ([("ids", INT64, ["b", "t"])], {}, "has 0 inputs that could take sound: 'ids' int64 (b, t)"),

@@ -92,7 +92,7 @@ def test_what_cannot_be_loaded_is_said_in_one_line(tmp_path, checkpoint):
     subject = OpenAIWhisperSubject()
     with pytest.raises(InputError, match="'tinny' is neither a size nor a file; did you mean 'tiny'"):
         subject.check(case_of("tinny"))
-    with pytest.raises(InputError, match="name a checkpoint file that exists"):
+    with pytest.raises(InputError, match="use a checkpoint file that exists"):
         subject.check(case_of("absent.pt"))
     (tmp_path / "bad.pt").write_text("not a checkpoint")
     with pytest.raises(InputError, match=r"cannot load .*bad\.pt"):

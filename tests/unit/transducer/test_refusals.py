@@ -48,7 +48,11 @@ REFUSED = {
     "short integers": (DtypeError, "int16", {"logit_lengths": lambda x: x.short()}),
     "a length too few": (ShapeError, "1 entries for 2 utterances", {"logit_lengths": lambda x: x[:1]}),
     "more frames than there are": (LengthError, r"logit_lengths\[0\] is 6", {"logit_lengths": lambda x: x + 1}),
-    "no frames": (LengthError, r"logit_lengths\[0\] is 0, outside 1 to 5", {"logit_lengths": lambda x: x * 0}),
+    "no frames": (
+        LengthError,
+        r"logit_lengths\[0\] is 0, but the tensors allow 1 to 5",
+        {"logit_lengths": lambda x: x * 0},
+    ),
     "more labels than there are": (LengthError, r"target_lengths\[0\] is 4", {"target_lengths": lambda x: x + 1}),
     "negative labels": (LengthError, r"target_lengths\[1\] is -1", {"target_lengths": lambda x: x - 2}),
     "blank beyond the ids": (LabelError, "from 0 to 5", {"blank": lambda _: 6}),

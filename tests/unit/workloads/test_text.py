@@ -61,7 +61,7 @@ def test_ids_of_a_list_are_fed_as_they_are(tmp_path):
 def test_a_list_of_anything_but_ids_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"0 of 'sound.npy' holds float32 of the shape \(1, 9\), not token ids"):
         batches(TextWorkload(), {"ids": listed(tmp_path / "sound.npy", np.ones((1, 9), np.float32))})
-    with pytest.raises(InputError, match="lists nothing"):
+    with pytest.raises(InputError, match="has no items"):
         batches(TextWorkload(), {"ids": listed(tmp_path / "empty.npy")})
     with pytest.raises(InputError, match="does not exist"):
         batches(TextWorkload(), {"ids": str(tmp_path / "absent.npy")})

@@ -64,7 +64,7 @@ def profiled_class(kind: type, options: Options) -> type:
     if not names:
         raise InputError(
             f"{kind.__qualname__} has none of the methods {', '.join((*METHODS, FORWARD))}",
-            fix="name its methods: class_hooks=['transcribe_batch']",
+            fix="list its methods: class_hooks=['transcribe_batch']",
         )
     # hooks of a module run around `forward`, not in it
     attributes = {name: "__call__" if name == FORWARD and _is_module(kind) else name for name in names}

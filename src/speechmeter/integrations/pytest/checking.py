@@ -76,7 +76,10 @@ class Speechmeter:
                     raise InputError(reason, where=f"argument {key!r}", fix=fix)
             named = case_name(self._test, self._settings.root, name)
             asked = asked_by(self._test.node.iter_markers(MARK))
-            run = self._measured(subject, self._unique(named), asked, plan)
+            if named in self._names:
+                raise InputError(f"this test measures {named} twice", fix="give each a name: check(…, name='encoder')")
+            self._names.add(named)
+            run = self._measured(subject, named, asked, plan)
             findings = list(judge(run.path, self._settings, asked))
         except InterruptedRun:
             raise KeyboardInterrupt from None
@@ -98,12 +101,6 @@ class Speechmeter:
             with turn():
                 options = Options(output=part, baseline_python=self._settings.baseline_python, force=True)
                 return run_study(study, options, self._watch)
-
-    def _unique(self, name: str) -> str:
-        if name in self._names:
-            raise InputError(f"this test measures {name} twice", fix="give each a name: check(…, name='encoder')")
-        self._names.add(name)
-        return name
 
     def _watch(self, event: Event) -> None:
         if event.kind == "finished":

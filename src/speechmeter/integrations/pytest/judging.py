@@ -27,7 +27,7 @@ from speechmeter.report.numbers import figure, number
 Outcome = Literal["passed", "failed", "undecided"]
 _BUSY = 0.10
 _NO_BASELINE = (
-    "there is no baseline to compare with; name one with --speechmeter-baseline RUN, or mark the test with a limit"
+    "there is no baseline to compare with; set one with --speechmeter-baseline RUN, or mark the test with a limit"
 )
 
 
@@ -106,7 +106,7 @@ _WORDS: dict[Judgement, tuple[str, Outcome]] = {
     "beyond": ("BEYOND", "failed"),
     "undecided": ("CANNOT TELL", "undecided"),
 }
-_NOT_ASKED = "it was not measured; name its meter with meters=[…]"
+_NOT_ASKED = "it was not measured; add its meter with meters=[…]"
 _SINGLE = "a single round has no interval; use more rounds"
 
 
@@ -196,7 +196,13 @@ def _against_baseline(part: Path, new: Selection, settings: Settings, asked: Ask
         rows = _unjudged(group, asked, "NOT COMPARED")
         yield from (replace(row, outcome="undecided", reason=error.message(as_in_tests)) for row in rows)
         return
-    doubt = _disturbed(base, new)
+    old, fresh = (_others(side) for side in (base, new))
+    doubt = ""
+    if max(old, fresh) > _BUSY:  # which alone may make two sessions differ
+        doubt = (
+            f"other processes used {fresh:.0%} of the cores, {old:.0%} in the baseline: measure on a quiet machine, "
+            "or side by side with --speechmeter-baseline-python"
+        )
     for one in found.verdicts:
         finding = of_verdict(one)
         doubtful = doubt and not one.paired and not one.metric.exact and one.word != "SAME"
@@ -205,17 +211,6 @@ def _against_baseline(part: Path, new: Selection, settings: Settings, asked: Ask
 
 def _unjudged(group: Sequence[Record], asked: Asked, word: str) -> list[Finding]:
     return [of_figure(group, metric_named(name, group), word) for name in asked.metrics]
-
-
-def _disturbed(base: Selection, new: Selection) -> str:
-    """That other programs kept the machine busy, which alone may make two sessions differ; empty where they did not."""
-    old, fresh = (_others(side) for side in (base, new))
-    if max(old, fresh) <= _BUSY:
-        return ""
-    return (
-        f"other processes used {fresh:.0%} of the cores, {old:.0%} in the baseline: measure on a quiet machine, "
-        "or side by side with --speechmeter-baseline-python"
-    )
 
 
 def _others(side: Selection) -> float:

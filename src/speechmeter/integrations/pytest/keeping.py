@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from speechmeter.core.errors import RunDirError, SpeechmeterError
 from speechmeter.core.files import draft_folder
@@ -63,28 +62,25 @@ def update_baseline(baseline: Path, run: Path) -> int:
     kept = [record for record in old if _subject(record) not in replaced]
     used = {record.environment for record in [*old, *new]}
     environments = {**held.environments(), **fresh.environments()}
-    if new:
-        _write(held, [*kept, *after(new, kept)], [data for key, data in environments.items() if key in used])
+    if not new:
+        return 0
+    try:
+        held.path.mkdir(parents=True, exist_ok=True)
+        for skipped in held.skipped:  # the new file is written without them
+            shutil.copyfile(skipped.path, skipped.path.with_name(f"{skipped.path.name}.damaged"))
+        with draft_folder(held.path) as folder:
+            draft = RunDir(folder)
+            write_lines(draft.environments_path, [data for key, data in environments.items() if key in used])
+            write_lines(draft.records_path, (record.to_json() for record in [*kept, *after(new, kept)]))
+            # environments first: those of old records are among them, so that the folder is whole at any moment
+            draft.environments_path.replace(held.environments_path)
+            draft.records_path.replace(held.records_path)
+    except OSError as error:
+        raise RunDirError(
+            f"cannot be written: {error.strerror}", where=str(held.path), fix="use another --speechmeter-baseline"
+        ) from error
     return len(replaced)
 
 
 def _subject(record: Record) -> tuple[str, str, str]:
     return record.case.subject.name, record.case.subject.source, record.host
-
-
-def _write(baseline: RunDir, records: Iterable[Record], environments: Iterable[Mapping[str, Any]]) -> None:
-    """Environments first: those of old records are among them, so that the folder is whole at any moment."""
-    try:
-        baseline.path.mkdir(parents=True, exist_ok=True)
-        for skipped in baseline.skipped:  # the new file is written without them
-            shutil.copyfile(skipped.path, skipped.path.with_name(f"{skipped.path.name}.damaged"))
-        with draft_folder(baseline.path) as folder:
-            draft = RunDir(folder)
-            write_lines(draft.environments_path, environments)
-            write_lines(draft.records_path, (record.to_json() for record in records))
-            draft.environments_path.replace(baseline.environments_path)
-            draft.records_path.replace(baseline.records_path)
-    except OSError as error:
-        raise RunDirError(
-            f"cannot be written: {error.strerror}", where=str(baseline.path), fix="name another --speechmeter-baseline"
-        ) from error

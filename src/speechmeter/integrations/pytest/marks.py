@@ -51,27 +51,22 @@ def asked_by(marks: Iterable[pytest.Mark]) -> Asked:
         if mark.args:
             raise InputError(f"{mark.args[0]!r} needs a keyword", where=_WHERE, fix="such as min_effect='5%'")
         given = {**mark.kwargs, **given}
-    limits = [limit for key, value in given.items() if (limit := _limit(key, value)) is not None]
+    named = given.get("metric", "latency")
+    names = tuple(named) if isinstance(named, list | tuple) else (named,)
+    limits = [_limit(key, value) for key, value in given.items() if key not in _KEYS]
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InputError(
+            f"metric must be a name or a list of names, not {named!r}", where=_WHERE, fix="such as metric='latency'"
+        )
     return Asked(
-        metrics=_metrics(given.get("metric", "latency")),
+        metrics=tuple(dict.fromkeys(names)),
         min_effect=share(given.get("min_effect", "5%"), where=f"{_WHERE} min_effect"),
         limits=tuple(limits),
         plan={"rounds": given["rounds"]} if "rounds" in given else {},
     )
 
 
-def _metrics(given: Any) -> tuple[str, ...]:
-    names = tuple(given) if isinstance(given, list | tuple) else (given,)
-    if not names or not all(isinstance(name, str) for name in names):
-        raise InputError(
-            f"metric must be a name or a list of names, not {given!r}", where=_WHERE, fix="such as metric='latency'"
-        )
-    return tuple(dict.fromkeys(names))
-
-
-def _limit(key: str, value: Any) -> Limit | None:
-    if key in _KEYS:
-        return None
+def _limit(key: str, value: Any) -> Limit:
     if not key.startswith(("max_", "min_")) or get_close_matches(key, _KEYS, cutoff=_MISSPELT):
         fix = plugins.nearest(key, [*_KEYS, "max_latency_ms", "max_memory_mib", "max_rtf", "min_rtfx"])
         raise InputError(f"the marker has no option {key!r}", where=_WHERE, fix=fix)

@@ -17,15 +17,18 @@ _FIX = "define it at the top level of a file, so that a fresh process can import
 
 def load_of(subject: str | Callable[[], Any], test: pytest.FixtureRequest, root: Path) -> str:
     """What a plan would call it: a factory, the name of one in the test's file, or a model as plans name it."""
+    factory: Any = subject
     if isinstance(subject, str):
         found: Any = getattr(test.module, subject, None) if subject.isidentifier() else None
         if not _is_factory(found):
             return subject
-        return _named(found, root) if found.__qualname__.isidentifier() else _within(test.module, subject, root)
-    name = getattr(subject, "__qualname__", type(subject).__name__)
-    if not _is_factory(subject) or not name.isidentifier():
+        if not found.__qualname__.isidentifier():
+            return f"python:{_module(test.module, root)}:{subject}"
+        factory = found
+    name = getattr(factory, "__qualname__", type(factory).__name__)
+    if not _is_factory(factory) or not name.isidentifier():
         raise SubjectError(f"{name} is not a top-level function of a Python file", fix=_FIX)
-    return _named(subject, root)
+    return f"python:{_module(inspect.unwrap(factory), root)}:{factory.__name__}"
 
 
 def case_name(test: pytest.FixtureRequest, root: Path, given: str | None = None) -> str:
@@ -36,14 +39,6 @@ def case_name(test: pytest.FixtureRequest, root: Path, given: str | None = None)
 
 def _is_factory(found: Any) -> bool:
     return inspect.isfunction(found) or inspect.isclass(found)
-
-
-def _named(factory: Any, root: Path) -> str:
-    return _within(inspect.unwrap(factory), factory.__name__, root)
-
-
-def _within(holder: Any, name: str, root: Path) -> str:
-    return f"python:{_module(holder, root)}:{name}"
 
 
 def _module(holder: Any, root: Path) -> str:

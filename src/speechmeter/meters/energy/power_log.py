@@ -68,7 +68,7 @@ class PowerLog:
 
     def _check(self, start_s: float, end_s: float) -> None:
         if end_s <= start_s:
-            raise ValueError("a window ends after it starts")
+            raise ValueError("the end of a time window must be after its start")
         if not self.times_s:
             raise SensorError(f"{self.name} holds no sample")
         if self.times_s[0] > start_s or self.times_s[-1] < end_s:
@@ -181,7 +181,9 @@ def parse_log(text: str, *, name: str) -> PowerLog:
     rows = [_row(cells, f"{name}, line {line}") for line, cells in enumerate(csv.reader(whole[1:]), 2) if cells]
     for (before_s, _), (after_s, _) in pairwise(rows):
         if after_s <= before_s:
-            raise SensorError(f"{name} goes back in time at {after_s:.3f}: times must rise")
+            raise SensorError(
+                f"{name} has times that decrease at {after_s:.3f}: the times must increase from line to line"
+            )
     return PowerLog(name=name, times_s=tuple(t for t, _ in rows), watts=tuple(w for _, w in rows))
 
 

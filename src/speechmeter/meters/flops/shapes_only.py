@@ -120,7 +120,7 @@ class ShapesOnly(TorchDispatchMode):  # type: ignore[misc]
                 if not isinstance(written, FakeTensor):
                     self._invented.add(written)
                     if not written.untyped_storage().resizable():
-                        self._decide("a computed value is written into memory of another library, such as NumPy")
+                        self._decide("the model writes a computed value into memory of another library, such as NumPy")
             return output
         return self._marked(func(*args, **kwargs), func, tensors)
 

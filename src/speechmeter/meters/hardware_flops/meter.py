@@ -67,7 +67,7 @@ class HardwareFlopsMeter(Meter):
     def unavailable(self, case: Case) -> str | None:
         """What the counters cannot count in this case, or why no back-end can be opened here and read."""
         if not case.device.is_cpu:
-            return "counts the processor's arithmetic only"
+            return "hardware counters count only the arithmetic of the processor, and this case runs on a GPU"
         dtype = case.axes.dtype or "float32"
         if dtype not in _COUNTED_DTYPES:
             return f"counts single and double precision only, and this case computes in {dtype}"

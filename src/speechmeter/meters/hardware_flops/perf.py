@@ -258,6 +258,6 @@ def why_refused(number: int, paranoid: str | None) -> str:
     known = {
         errno.ENOSYS: "this kernel has no perf_event_open",
         errno.EBUSY: "another program uses the counters exclusively",
-        errno.EMFILE: "too many open files, one for each thread and event: run `ulimit -n 8192` first",
+        errno.EMFILE: "too many open files, because each thread and event needs one: run `ulimit -n 8192` first",
     }
     return known.get(number) or f"perf_event_open: {os.strerror(number)}"

@@ -51,7 +51,21 @@ def translate(text: str, path: Path, overrides: Sequence[Override]) -> Translati
     foreign = parse_plan(text, str(path), base=path.parent)
     draft = Draft(foreign, overrides)
     general = _mapping(draft, GENERAL)
-    _check_stages(draft, general)
+    kind = str(general.get("model_type", ""))
+    if kind and kind not in _TYPES:
+        raise PlanError(
+            f"there is no model_type {kind!r}",
+            where=foreign.origin((GENERAL, "model_type")),
+            fix=nearest(kind, list(_TYPES)),
+        )
+    there = [key for key in _STAGES if key in foreign.data]
+    missing = next((key for key in _STAGES[: max(_TYPES.get(kind, 1), len(there))] if key not in there), None)
+    if missing is not None:
+        raise PlanError(
+            f"{missing} is missing" + (f"; {kind} has {_TYPES[kind]} stages" if kind else ""),
+            where=foreign.origin((there[-1] if there else GENERAL,)),
+            fix="number the stages from stage1 on, without a gap",
+        )
     stages = _stages(draft, general)
     if not draft.flagged("models"):
         put_models(draft, stages, str(general.get("model_type") or path.stem))
@@ -93,24 +107,6 @@ def _mapping(draft: Draft, key: str) -> Mapping[str, Any]:
     return value
 
 
-def _check_stages(draft: Draft, general: Mapping[str, Any]) -> None:
-    kind = str(general.get("model_type", ""))
-    if kind and kind not in _TYPES:
-        raise PlanError(
-            f"there is no model_type {kind!r}",
-            where=draft.foreign.origin((GENERAL, "model_type")),
-            fix=nearest(kind, list(_TYPES)),
-        )
-    there = [key for key in _STAGES if key in draft.foreign.data]
-    missing = next((key for key in _STAGES[: max(_TYPES.get(kind, 1), len(there))] if key not in there), None)
-    if missing is not None:
-        raise PlanError(
-            f"{missing} is missing" + (f"; {kind} has {_TYPES[kind]} stages" if kind else ""),
-            where=draft.foreign.origin((there[-1] if there else GENERAL,)),
-            fix="number the stages from stage1 on, without a gap",
-        )
-
-
 def _stages(draft: Draft, general: Mapping[str, Any]) -> list[ForeignStage]:
     """The chain up to the first stage that cannot be had; the others need what that one would put out."""
     found: list[ForeignStage] = []
@@ -131,7 +127,7 @@ def _stages(draft: Draft, general: Mapping[str, Any]) -> list[ForeignStage]:
         units = {"target_code_size": sizes[-1]} if sizes else {}
         model = stand_in({**units, **own} if _is_vocoder(own) else merged)
         if model is None:
-            what = f"{key}: the task {str(merged['task'])!r} has no stand-in"
+            what = f"{key}: the task {str(merged['task'])!r} is not supported"
             if not found and not draft.flagged("models"):  # else there is nothing to measure
                 fix = f"known are {', '.join(TASKS)}"
                 raise PlanError(what, where=draft.foreign.origin((key, "task")), fix=fix)

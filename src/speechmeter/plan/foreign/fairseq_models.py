@@ -55,51 +55,30 @@ _TRANSLATOR = StandIn(
     options={
         "head": "mt",
         "config": {
-            "d_model": 512,
-            "encoder_layers": 6,
-            "decoder_layers": 6,
-            "encoder_attention_heads": 8,
-            "decoder_attention_heads": 8,
-            "encoder_ffn_dim": 2048,
-            "decoder_ffn_dim": 2048,
+            "d_model": 512, "encoder_layers": 6, "decoder_layers": 6, "encoder_attention_heads": 8,
+            "decoder_attention_heads": 8, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048,
         },
     },
-)
+)  # fmt: skip
 _SPECTROGRAM = {
-    "hidden_size": 512,
-    "encoder_ffn_dim": 2048,
-    "decoder_layers": 6,
-    "decoder_attention_heads": 4,
-    "decoder_ffn_dim": 2048,
-    "speech_decoder_postnet_units": 512,
-}
+    "hidden_size": 512, "encoder_ffn_dim": 2048, "decoder_layers": 6, "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 2048, "speech_decoder_postnet_units": 512,
+}  # fmt: skip
 _SYNTHESISER = StandIn(
-    role="tts",
-    load="transformers:speecht5",
-    like="tts_transformer",
-    fed="text",
-    speaks=True,
-    threshold=True,
+    role="tts", load="transformers:speecht5", like="tts_transformer", fed="text", speaks=True, threshold=True,
     vocabulary=81,
     options={
-        "head": "tts",
-        "vocoder": "random",
+        "head": "tts", "vocoder": "random",
         "config": {**_SPECTROGRAM, "encoder_layers": 6, "encoder_attention_heads": 4},
     },
-)
+)  # fmt: skip
 _CONVERTER = StandIn(
-    role="s2s",
-    load="transformers:speecht5",
-    like="s2spect_transformer",
-    fed="sound",
-    speaks=True,
-    threshold=True,
+    role="s2s", load="transformers:speecht5", like="s2spect_transformer", fed="sound", speaks=True, threshold=True,
     options={
-        "head": "s2st",
-        "vocoder": "random",
+        "head": "s2st", "vocoder": "random",
         "config": {**_SPECTROGRAM, "encoder_layers": 12, "encoder_attention_heads": 8},
     },
-)
+)  # fmt: skip
 _VOCODER = StandIn(role="vocoder", load="transformers:seamless_m4t", like="code_hifigan", fed="text", speaks=True)
 _TASKS = {
     "speech_to_text": _RECOGNISER,
@@ -185,7 +164,13 @@ def put_models(draft: Draft, stages: Sequence[ForeignStage], name: str) -> None:
     _note_lengths(draft, stages)
     _check_threshold(draft, stages)
     if len(stages) == 1:
-        _put_one(draft, stages[0], name)
+        stage = stages[0]
+        draft.put("models", [{"name": name, "load": stage.model.load, **stage.options()}])
+        draft.trace(("models", 0), (stage.key,))
+        for key, value in _generation(draft, stage).items():
+            draft.put(key, value, stage.origin(key))
+            if key in stage.merged:
+                draft.overrule(key, stage.origin(key))
         return
     entries = []
     for place, stage in enumerate(stages):
@@ -202,15 +187,6 @@ def put_models(draft: Draft, stages: Sequence[ForeignStage], name: str) -> None:
     for key in GENERATION:
         if decoders and all(key in stage.merged for stage in decoders):
             draft.overrule(key, decoders[0].origin(key))
-
-
-def _put_one(draft: Draft, stage: ForeignStage, name: str) -> None:
-    draft.put("models", [{"name": name, "load": stage.model.load, **stage.options()}])
-    draft.trace(("models", 0), (stage.key,))
-    for key, value in _generation(draft, stage).items():
-        draft.put(key, value, stage.origin(key))
-        if key in stage.merged:
-            draft.overrule(key, stage.origin(key))
 
 
 def _generation(draft: Draft, stage: ForeignStage) -> dict[str, Any]:
@@ -252,7 +228,7 @@ def _note_lengths(draft: Draft, stages: Sequence[ForeignStage]) -> None:
                 "max_len_a, max_len_b: replaced by max_new_tokens"
                 if draft.flagged(_LENGTH)
                 else "max_len_a, max_len_b: with random weights every text has the greatest length that these allow; "
-                "`max_new_tokens: 60` gives another length",
+                "set max_new_tokens for another length",
                 stage.origin(key),
             )
             return

@@ -73,7 +73,7 @@ def _figure(source: Source, size: Metric, *, spread: bool) -> fig.Figure | None:
             "the shape of a mark is the size of the input" if 1 < len(inputs) <= _MOST_SIZES else "",
             "a line joins the sizes of one model" if len(inputs) > 1 else "",
             *(bars or [fig.interval_words(rows, "with the 95 % interval of its latency")]),
-            "cases on a line of slope 1 run at the same FLOP/s" if size == metrics.FLOPS else "",
+            "cases on a line of slope 1 have the same FLOP/s" if size == metrics.FLOPS else "",
         )
         + left_out,
         spec=fig.drawn(_chart(rows, size), rows, _HEIGHT),

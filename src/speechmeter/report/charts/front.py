@@ -16,8 +16,8 @@ MOST_SYSTEMS = 40
 """Every two systems are compared over all utterances: beyond this many that takes minutes."""
 _HEIGHT = 300
 _JUDGED = (
-    "A system is dominated if another is better in one and no worse in the other. Where intervals overlap or are "
-    "missing, it is marked as not resolvable."
+    "A system is dominated if another is better in one and at least as good in the other. If intervals overlap or "
+    "are missing, it is marked as not resolvable."
 )
 _WORDS = {"yes": "on the front", "no": "dominated", "not resolvable": "not resolvable"}
 _UNJUDGED: Standing | None = Standing(word="not resolvable", others=(f"not compared: over {MOST_SYSTEMS} systems",))

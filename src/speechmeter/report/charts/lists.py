@@ -135,7 +135,7 @@ def _loss_figure(ranking: Ranking, metric: Metric) -> Figure | None:
     caption = sentence(
         "fastest first",
         interval_words(kept, _OVER_ROUNDS),
-        "a loss without a figure is listed last" if any(row.get("word") for row in kept) else "",
+        "losses without a figure are last" if any(row.get("word") for row in kept) else "",
     )
     return Figure(
         title=f"{ranking.title}: {metric.title}",

@@ -96,11 +96,11 @@ def _cell(cell: Cell) -> list[Any]:
 
 def _why_no_interval(found: Quantity) -> str:
     if found.statistic == IMPORTED:
-        return "no interval: none was imported"
+        return "no interval: the imported file has none"
     if found.statistic != "geomean":
-        return f"no interval: over {found.samples_per_round} utterances"
+        return f"no interval; computed over {found.samples_per_round} utterances"
     if found.metric.exact:
-        return "no interval: counted, not sampled"
+        return "no interval: an exact count"
     return _ONE_ROUND
 
 
@@ -110,8 +110,10 @@ def table_words(cells: Sequence[Sequence[Any]]) -> str:
     some = any(cell[5] for cell in figures)
     single = any(cell[2] == _ONE_ROUND for cell in figures)
     words = "Figures with their 95 % intervals" if some else "Figures without intervals"
-    words += "; those of one round have none" if some and single else ": there was one round" if single else ""
-    return f"{words}. Choose one for its protocol, environment, raw samples and the command that measures it again."
+    words += (
+        ", which need more than one round" if some and single else ", because there was one round" if single else ""
+    )
+    return f"{words}. Select a row for its protocol, environment, raw samples and the command to measure it again."
 
 
 class Shared:

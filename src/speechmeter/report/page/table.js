@@ -73,7 +73,7 @@ function turn(step) {
 }
 
 function filters() {
-  const search = make("input", { type: "search", id: "filter", placeholder: "filter: words of model, device, size …", "aria-label": "Filter the table" });
+  const search = make("input", { type: "search", id: "filter", placeholder: "filter by model, device, size …", "aria-label": "Filter the table" });
   search.addEventListener("input", () => {
     state.words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     state.page = 0;
@@ -81,7 +81,7 @@ function filters() {
   });
   const last = data.table.labels.length - 1;
   const outcomes = [...new Set(rowsOfAll.map((row) => row.labels[last]))];
-  const select = make("select", { id: "outcome", "aria-label": "Outcome" }, make("option", { value: "" }, "every outcome"), ...outcomes.map((one) => make("option", { value: one }, one)));
+  const select = make("select", { id: "outcome", "aria-label": "Outcome" }, make("option", { value: "" }, "all outcomes"), ...outcomes.map((one) => make("option", { value: one }, one)));
   select.addEventListener("change", () => {
     state.outcome = select.value;
     state.page = 0;

@@ -29,7 +29,7 @@ class TransducerLossSubject:
     summary = "a transducer loss by name, alone or in a step; fed `shapes:`"
     axes = (
         Axis(name="part", kind=str, default=STEP, choices=(LOSS, STEP),
-             help="loss: the loss on logits that are there; step: joiner, loss and backward"),
+             help="loss: only the loss and its backward pass, on given logits; step: joiner, loss and backward pass"),
         Axis(name="vocabulary", kind=int, default=500, minimum=2, help="ids of the joiner's output, blank included"),
         Axis(name="keep", kind=str, default=NONE, choices=(NONE, ORIGINAL),
              help="what the caller holds while backward runs: none, or original: the joiner's input and the logits"),

@@ -50,7 +50,7 @@ def hyperparams_file(source: str) -> Path:
         return file
     cached = cached_file(source, HYPERPARAMS) if may_be_hub_id(source) and not path.exists() else None
     if cached is None:
-        raise SubjectError(f"{source!r} contains no {HYPERPARAMS}", fix="name a directory of a SpeechBrain model")
+        raise SubjectError(f"{source!r} contains no {HYPERPARAMS}", fix="use a directory of a SpeechBrain model")
     return cached
 
 
@@ -84,7 +84,7 @@ def check_file(case: Case) -> None:
     file = hyperparams_file(case.subject.source)
     kind, nodes = interface_type(case), _nodes(file)
     if "modules" not in nodes:
-        raise SubjectError(f"{str(file)!r} has no modules section", fix="name the file for inference")
+        raise SubjectError(f"{str(file)!r} has no modules section", fix="use the file for inference")
     modules = nodes["modules"]
     if isinstance(modules, yaml.MappingNode):
         there = {key.value for key, _ in modules.value}
@@ -106,7 +106,7 @@ def _nodes(file: Path) -> dict[str, yaml.Node]:
     except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
         raise SubjectError(f"{str(file)!r} is not YAML: {error}", fix="correct the file") from error
     if not isinstance(tree, yaml.MappingNode):
-        raise SubjectError(f"{str(file)!r} does not contain a mapping", fix="name a hyperparams.yaml")
+        raise SubjectError(f"{str(file)!r} does not contain a mapping", fix="use a hyperparams.yaml")
     return {str(key.value): value for key, value in tree.value}
 
 

@@ -257,7 +257,7 @@ def _empty(labels: Any) -> bool:
 def _notes(loaded: Loaded, rate: int) -> list[str]:
     notes = [f"speechbrain {version('speechbrain')}, {loaded.kind}", *loaded.notes]
     if rate != RATE:
-        notes.append(f"input converted from {RATE} to {rate} Hz outside the clock")
+        notes.append(f"input converted from {RATE} to {rate} Hz; the conversion is not timed")
     if hasattr(loaded.model, "tokenizer") and _empty(loaded.model.tokenizer):
         notes.append("no tokenizer files: output is token ids")
     if loaded.kind == "SpeakerRecognition":

@@ -85,7 +85,8 @@ def as_task(made: Any, where: str) -> Task:
         return made
     raise SubjectError(
         f"{where} returned {type(made).__name__}, which cannot be trained",
-        fix="return (model, loss), or an object with the attribute modules and the methods data, forward and loss",
+        fix="the factory must return (model, loss), or an object with the attribute `modules` and the methods `data`, "
+        "`forward` and `loss`",
     )
 
 
@@ -214,7 +215,8 @@ def pieces(batch: Batch, count: int) -> list[Batch]:
         return [batch]
     if batch.items < count:
         raise SubjectError(
-            f"{batch.items} items cannot be split into {count} pieces", fix="lower `accumulate` or give a larger batch"
+            f"{batch.items} items are too few to split into {count} pieces",
+            fix="lower `accumulate` or give a larger batch",
         )
     edges = [batch.items * index // count for index in range(count + 1)]
     return [

@@ -32,7 +32,7 @@ _TABLES = (
 )
 _AXES = (
     Axis(name="amp", kind=str, default=NONE, choices=(NONE, BFLOAT16), help="autocast in forward pass and loss"),
-    Axis(name="accumulate", kind=int, default=1, minimum=1, help="pieces of a batch whose gradients are added up"),
+    Axis(name="accumulate", kind=int, default=1, minimum=1, help="parts of a batch whose gradients are accumulated"),
     Axis(name="checkpoint", kind=str, default=NONE, choices=(NONE, "reentrant", "non-reentrant"),
          help="repeated layers keep no activations and are computed again in the backward pass"),
     Axis(name="optimizer", kind=str, default=NONE, choices=(NONE, "sgd", "adam", "adamw"),

@@ -199,7 +199,7 @@ def _vocoder(case: Case, config: Any, head: str) -> tuple[Any, bool]:
         raise SubjectError(
             f"the vocoder {source!r} takes {bands or 'no'} bands, but the model makes {config.num_mel_bins}",
             key="vocoder",
-            fix="name the vocoder that belongs to the model, or use `vocoder: random`",
+            fix="use the vocoder that belongs to the model, or use `vocoder: random`",
         )
     random = not has_weights(source)
     return built(name, made, None if random else source), random

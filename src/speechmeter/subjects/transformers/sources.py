@@ -40,7 +40,7 @@ _SEAMLESS = ("seamless_m4t", "seamless_m4t_v2")
 
 
 CLUSTERS = Option(
-    name="clusters", kind=int, default=1000, minimum=1, help="number of units of the head units; usually 1000"
+    name="clusters", kind=int, default=1000, minimum=1, help="number of units for `head: units`; usually 1000"
 )
 
 
@@ -242,16 +242,16 @@ def read_config(source: str) -> Mapping[str, Any]:
 def _local_config(path: Path) -> Mapping[str, Any]:
     config = path / "config.json" if path.is_dir() else path
     if not config.is_file():
-        raise SubjectError(f"{str(path)!r} contains no config.json", fix="name a directory written by save_pretrained")
+        raise SubjectError(f"{str(path)!r} contains no config.json", fix="use a directory written by save_pretrained")
     try:
         data = json.loads(read_text(config, 16 * MIB))
     except (ValueError, OSError, RecursionError) as error:
-        raise SubjectError(f"{str(config)!r} is not a JSON configuration: {error}", fix="name a config.json") from error
+        raise SubjectError(f"{str(config)!r} is not a JSON configuration: {error}", fix="use a config.json") from error
     if not isinstance(data, dict) or "model_type" not in data:
-        raise SubjectError(f"{str(config)!r} names no model_type", fix="name a transformers configuration")
+        raise SubjectError(f"{str(config)!r} names no model_type", fix="use a transformers configuration")
     if "auto_map" in data:
         raise SubjectError(
-            f"{str(path)!r} needs remote code, which is never run", fix="name an architecture of transformers"
+            f"{str(path)!r} needs remote code, which is never run", fix="use an architecture of transformers"
         )
     return data
 

@@ -57,7 +57,7 @@ _SET_BY_AXES = {
 class TransformersSubject:
     """`transformers:SOURCE`: features → copy → model → decode, and a vocoder where there is one."""
 
-    summary = "speech and translation models of transformers: a hub id, a directory, a config.json, or an architecture"
+    summary = "speech and translation models of transformers: a hub id, a directory, a config.json or an architecture"
     axes: tuple[Axis, ...] = (BEAM, MAX_LEN_A, MAX_LEN_B, MIN_NEW_TOKENS, MAX_NEW_TOKENS, QUANTIZE)
     options = (
         Option(name="config", kind=dict, default={}, help="changed configuration values, such as {hidden_size: 256}"),
@@ -112,7 +112,7 @@ class TransformersSubject:
         if case.axes.compile and head is not None and (reason := not_compiled(head, kind)) is not None:
             return reason
         if case.axes.dtype != "float32" and kind.startswith(_FLOAT32_ONLY):
-            return f"{kind} runs in float32 only: transformers repeats its frames in that format"
+            return f"{kind} runs in float32 only, because transformers repeats its frames in float32"
         return None
 
     def prepare(self, case: Case, device: str) -> Prepared:
@@ -172,11 +172,11 @@ def _check_fed(case: Case, model_type: str, head: str) -> None:
     bands = feature_bands(model_type, config)
     if bands is None:
         raise SubjectError(
-            f"{model_type} takes sound through a front-end of its own, and no features (head {head!r})",
+            f"{model_type} computes features from audio itself and takes no `features` (head {head!r})",
             fix="use `audio` or `data`, or a model that takes features, such as speech_to_text",
         )
     if fed.bands is not None and fed.bands != bands:
         raise SubjectError(
-            f"{model_type} takes features of {bands} bands, and `{case.workload.plugin}` feeds {fed.bands}",
+            f"{model_type} needs features with {bands} bands, but `{case.workload.plugin}` gives {fed.bands}",
             fix=f"feed {bands} bands",
         )

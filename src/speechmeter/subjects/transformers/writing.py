@@ -139,7 +139,7 @@ def _steered(loaded: Loaded) -> SteeredJoint:
     if not hasattr(loaded.model, "joint") or loaded.lengths.fixed is None:
         raise SubjectError(
             f"{loaded.kind} with random weights has no length to pin",
-            fix="name a directory with weights, or set `max_new_tokens`",
+            fix="use a directory with weights, or set `max_new_tokens`",
         )
     taken = {config.blank_token_id, loaded.model.generation_config.pad_token_id}
     return SteeredJoint(

@@ -72,7 +72,7 @@ class LogMelSubject(ZooSubject):
     def unavailable(self, case: Case) -> str | None:
         """torch has no Fourier transform in half precision on the CPU."""
         if case.axes.dtype != "float32":
-            return "log-mel runs in float32 only: there is no Fourier transform in half precision on the CPU"
+            return "log-mel runs in float32 only, because torch has no Fourier transform in half precision on the CPU"
         return super().unavailable(case)
 
     network = "chain:LogMel"

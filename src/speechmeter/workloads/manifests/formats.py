@@ -28,8 +28,8 @@ FORMATS: Mapping[str, Read] = {
 }
 _BY_SUFFIX = {".tsv": "fairseq", ".npy": "npy", ".scp": "kaldi"}
 _WIDEST = 120
-_FIX = f"name the format with `format`: one of {', '.join(FORMATS)}"
-_NAME_A_LIST = "name a list of utterances or a folder"
+_FIX = f"set `format` to one of {', '.join(FORMATS)}"
+_NAME_A_LIST = "use a list of utterances or a folder"
 
 
 def read(path: Path, format: str = AUTO, root: Path | None = None) -> Iterator[Utterance | Refused]:

@@ -46,7 +46,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str | None]]:
 def unreadable(path: Path, error: Exception) -> InputError:
     """The error of a list that cannot be opened or read."""
     why = getattr(error, "strerror", None) or str(error)
-    return InputError(f"{str(path)!r} cannot be read: {why}", key="data", fix="name a list of utterances")
+    return InputError(f"{str(path)!r} cannot be read: {why}", key="data", fix="use a list of utterances")
 
 
 Fields = dict[str, Any] | str

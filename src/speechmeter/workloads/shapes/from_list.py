@@ -55,7 +55,7 @@ def from_list(
             refused.add(found)
     left_out = refused.left_out(len(rows))
     if not rows:
-        why = left_out.line() if left_out.count else "it lists nothing"
+        why = left_out.line() if left_out.count else "it has no items"
         uncounted = refused.first and all(item.reason == _NO_TOKENS for item in refused.first)
         fix = "use `tokens: words` or `tokens: characters`" if uncounted else "correct the list"
         raise InputError(f"{str(path)!r} gives no shapes: {why}", key="shapes", fix=fix)
@@ -100,7 +100,7 @@ def pieces(model: Path) -> Tokens:
         processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     except (OSError, RuntimeError) as error:
         raise InputError(
-            f"{str(model)!r} is not a sentencepiece model: {error}", key="sentencepiece", fix="name a .model file"
+            f"{str(model)!r} is not a sentencepiece model: {error}", key="sentencepiece", fix="use a .model file"
         ) from error
     return lambda utterance: len(processor.encode(_text(utterance)))
 

@@ -32,7 +32,7 @@ class ShapeWorkload:
 
     axes = (
         Axis(name="max_frames", kind=int, default=None, minimum=1,
-             help="limit of a batch in frames of all its items; replaces batch"),
+             help="maximum number of frames in a batch; use it instead of batch"),
         Axis(name="sort", kind=str, default=None, choices=SORTS,
              help="order of the rows by T, before batching (default: descending with max_frames, else none)"),
         Axis(name="pairing", kind=str, default=UTTERANCE, choices=PAIRINGS,

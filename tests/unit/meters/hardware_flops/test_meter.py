@@ -113,7 +113,9 @@ def test_the_first_backend_that_counts_is_used_and_the_reasons_of_all_are_given(
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
 def test_a_gpu_case_is_refused_without_opening_anything(device):
     meter = HardwareFlopsMeter(backends=())
-    assert meter.unavailable(make_case(device=device)) == "counts the processor's arithmetic only"
+    assert meter.unavailable(make_case(device=device)) == (
+        "hardware counters count only the arithmetic of the processor, and this case runs on a GPU"
+    )
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

@@ -78,7 +78,7 @@ def test_one_stage_is_a_model_with_axes(tmp_path):
         f"{place}:6: stage1: transformers:speech_to_text with the size of s2t_transformer_s and random weights; "
         "it replaces path best.pt, which only fairseq can read",
         f"{place}:9: max_len_a, max_len_b: with random weights every text has the greatest length that these allow; "
-        "`max_new_tokens: 60` gives another length",
+        "set max_new_tokens for another length",
         f"{place}:2: dataset_path 'frames.npy' is not here: 3 synthetic examples: random features of 100 to 1000 "
         "frames",
     )
@@ -363,7 +363,7 @@ def test_a_list_that_is_none_is_refused_before_anything_runs(tmp_path, monkeypat
 def test_features_for_a_model_that_hears_sound_alone_are_refused_beforehand(tmp_path):
     samples(tmp_path / "frames.npy", np.ones((1, 5, 80), np.float32))
     (tmp_path / "bench.yaml").write_text(ONE.replace("speech_to_text", "speech_to_speech").replace("S2T", "S2S"))
-    with pytest.raises(InputError, match="speecht5 takes sound through a front-end of its own"):
+    with pytest.raises(InputError, match="speecht5 computes features from audio itself"):
         preflight(study_from_file(tmp_path / "bench.yaml").cells.cases)
 
 

@@ -51,20 +51,22 @@ def test_a_run_of_one_round_with_random_weights_says_both_at_its_head(single, de
 
 
 def test_the_table_promises_intervals_only_where_there_are_some(single, desk):
-    assert desk["table"]["text"].startswith("Figures with their 95 % intervals. Choose")
-    assert single["table"]["text"].startswith("Figures with their 95 % intervals; those of one round have none.")  # WER
+    assert desk["table"]["text"].startswith("Figures with their 95 % intervals. Select")
+    assert single["table"]["text"].startswith(
+        "Figures with their 95 % intervals, which need more than one round."
+    )  # WER
 
 
 def test_the_table_of_one_round_promises_no_interval(tmp_path):
     run = report_runs.write(tmp_path / "run", report_runs.once(report_runs.grid("alpha")), report_runs.CPU)
     text = page_data(read_sources([str(run)]), "0")["table"]["text"]
-    assert text.startswith("Figures without intervals: there was one round. Choose")
+    assert text.startswith("Figures without intervals, because there was one round. Select")
 
 
 def test_a_figure_without_an_interval_says_why(single, desk):
     place = [column["id"] for column in desk["table"]["columns"]].index("parameters.v1")
     counted = [row[1][place] for row in desk["table"]["rows"] if row[1][place][1] is not None]
-    assert {(cell[2], cell[5]) for cell in counted} == {("no interval: counted, not sampled", False)}
+    assert {(cell[2], cell[5]) for cell in counted} == {("no interval: an exact count", False)}
     place = [column["id"] for column in single["table"]["columns"]].index("latency.v1")
     timed = [row[1][place] for row in single["table"]["rows"] if row[1][place][1] is not None]
     assert {(cell[2], cell[5]) for cell in timed} == {("one round: no interval", False)}

@@ -62,12 +62,12 @@ def test_features_are_taken_past_a_front_end_of_as_many_bands():
     for source in ("speech_to_text", "wav2vec2-bert", "parakeet_ctc"):
         TransformersSubject().check(case(source, FEATURES))
     TransformersSubject().check(case("speech_to_text", features(40), config={"input_feat_per_channel": 40}))
-    assert "takes features of 80 bands, and `features` feeds 40; feed 80 bands" in refused(
+    assert "needs features with 80 bands, but `features` gives 40; feed 80 bands" in refused(
         "speech_to_text", features(40)
     )
     for source in ("wav2vec2", "whisper", "encodec"):
-        assert "and no features" in refused(source, FEATURES)
-    assert "speecht5 takes sound through a front-end of its own" in refused(
+        assert "takes no `features`" in refused(source, FEATURES)
+    assert "speecht5 computes features from audio itself" in refused(
         "speecht5", FEATURES, head="s2st", vocoder="random"
     )
     assert "takes text" in refused("marian", FEATURES)

@@ -84,7 +84,7 @@ def test_a_gzip_file_with_a_bad_byte_or_without_measure_is_refused(tmp_path, mon
 def test_an_unknown_format_is_refused_with_the_formats(tmp_path):
     (tmp_path / "a.list").write_text("shard_000.tar\nshard_001.tar\n")
     with pytest.raises(
-        InputError, match=r"is not recognised: line 1: not JSON.*; name the format with `format`: one of fairseq, nemo"
+        InputError, match=r"is not recognised: line 1: not JSON.*; set `format` to one of fairseq, nemo"
     ):
         recognised(tmp_path / "a.list")
     (tmp_path / "a.csv").write_text("name,sound\n")
