@@ -74,7 +74,14 @@ def _estimate(records: Sequence[Record], metric: Metric, scope: str, statistic: 
     if metric.id in scores.RULES:
         return _score(records, metric) if scope == "total" else None
     if metric.id == metrics.RTFX.id:  # whatever the statistic is, one is the inverse of the other
-        return _inverse(_estimate(records, metrics.RTF, scope, statistic), metric)
+        # one over a figure, as another metric; bounds that reach 0 have no inverse
+        figure = _estimate(records, metrics.RTF, scope, statistic)
+        if figure is None or figure.value <= 0:
+            return None
+        inverse = replace(figure, metric=metric, value=1 / figure.value, low=None, high=None)
+        if figure.low is None or figure.high is None or figure.low <= 0:
+            return inverse
+        return replace(inverse, low=1 / figure.high, high=1 / figure.low)
     if statistic == "max" or (statistic != "geomean" and not metric.exact):
         return _pooled(records, metric, scope, statistic)
     if metric.combined == "mean":
@@ -101,16 +108,6 @@ def _estimate(records: Sequence[Record], metric: Metric, scope: str, statistic: 
 
 _PILOTED = (metrics.LATENCY, metrics.RTF, metrics.THROUGHPUT, metrics.LATENCY_PER_TOKEN)
 """Figures that vary as the latency does, by whose spread the number of rounds may have been chosen."""
-
-
-def _inverse(figure: Estimate | None, metric: Metric) -> Estimate | None:
-    """One over a figure, as another metric; bounds that reach 0 have no inverse."""
-    if figure is None or figure.value <= 0:
-        return None
-    inverse = replace(figure, metric=metric, value=1 / figure.value, low=None, high=None)
-    if figure.low is None or figure.high is None or figure.low <= 0:
-        return inverse
-    return replace(inverse, low=1 / figure.high, high=1 / figure.low)
 
 
 def mean_of_calls(records: Sequence[Record], metric: Metric, scope: str) -> Estimate | None:

@@ -211,22 +211,17 @@ def call_shares(records: Sequence[Record], scope: str) -> list[Ratio]:
         whole, part = record.find(metrics.LATENCY.id), find(record, metrics.LATENCY, scope)
         if whole is None or not whole.values:
             continue
-        kept = _near_the_median(whole)
+        # of each batch the half of its calls whose time is nearest to the median, by their number
+        numbers: dict[int, list[int]] = {}
+        for number, batch in enumerate(batch_of_each(whole)):
+            numbers.setdefault(batch, []).append(number)
+        kept = []
+        for calls in numbers.values():
+            middle = median(whole.values[call] for call in calls)
+            kept.append(sorted(calls, key=lambda call: abs(whole.values[call] - middle))[: ceil(len(calls) / 2)])
         above = _mean(part, kept) if part is not None and part.values else 0.0
         found.append(Ratio(record=record, above=above, below=_mean(whole, kept), calls=len(whole.values)))
     return found
-
-
-def _near_the_median(whole: Measurement) -> list[list[int]]:
-    """Of each batch the half of its calls whose time is nearest to the median, by their number."""
-    numbers: dict[int, list[int]] = {}
-    for number, batch in enumerate(batch_of_each(whole)):
-        numbers.setdefault(batch, []).append(number)
-    kept = []
-    for calls in numbers.values():
-        middle = median(whole.values[call] for call in calls)
-        kept.append(sorted(calls, key=lambda call: abs(whole.values[call] - middle))[: ceil(len(calls) / 2)])
-    return kept
 
 
 def _mean(measurement: Measurement, kept: Sequence[Sequence[int]]) -> float:

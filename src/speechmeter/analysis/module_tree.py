@@ -7,18 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from speechmeter.analysis.modules import LABELS, class_of, rows_of, time_metric
-from speechmeter.core.scope import (
-    CLASS,
-    LABEL,
-    MODULE,
-    OTHER_MODULES,
-    OUTSIDE,
-    ROW,
-    STAGE,
-    UNATTRIBUTED,
-    WITHIN,
-    Scope,
-)
+from speechmeter.core.scope import CLASS, LABEL, MODULE, OTHER_MODULES, OUTSIDE, ROW, STAGE, UNATTRIBUTED, WITHIN, Scope
 from speechmeter.core.types import Measurement, Record
 
 
@@ -84,8 +73,13 @@ def tree(records: Sequence[Record], wanted: str | None = None) -> list[Line]:
     kinds: dict[str, str] = {}
     for path, pattern in patterns.items():
         kinds.setdefault(pattern, classes[path])
+    # a module comes before those inside it, which come in the order they ran first
+    ran: dict[str, int] = {}
+    for index, pattern in enumerate(kinds):
+        for outer in _outer(pattern):  # a list of modules is not called itself: it comes where the first of them does
+            ran.setdefault(outer, index)
     lines = []
-    for pattern in _in_order(kinds):
+    for pattern in sorted(kinds, key=lambda pattern: [ran[outer] for outer in _outer(pattern)]):
         above = [outer for outer in _outer(pattern)[:-1] if outer in kinds]
         name = pattern.removeprefix(f"{above[-1]}.") if above else pattern
         lines.append(
@@ -109,15 +103,6 @@ def _measured(records: Sequence[Record]) -> list[Record]:
     return [
         r for r in records if any(m.metric == metric.id and Scope.parse(m.scope).kind == MODULE for m in r.measurements)
     ]
-
-
-def _in_order(patterns: Mapping[str, str]) -> list[str]:
-    """A module comes before those inside it, which come in the order they ran first."""
-    ran: dict[str, int] = {}
-    for index, pattern in enumerate(patterns):
-        for outer in _outer(pattern):  # a list of modules is not called itself: it comes where the first of them does
-            ran.setdefault(outer, index)
-    return sorted(patterns, key=lambda pattern: [ran[outer] for outer in _outer(pattern)])
 
 
 def _outer(path: str) -> list[str]:

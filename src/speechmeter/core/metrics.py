@@ -606,7 +606,7 @@ FLOOR = _plain(
     "padding / peak arithmetic",
     short="shortest possible time for the work, from the measured peaks of the device",
 )  # fmt: skip
-FLOOR_RATIO = _lower("floor_ratio.v1", "1", "latency / floor", "latency of a call / its floor")
+FLOOR_RATIO = _lower("floor_ratio.v1", "1", "latency / floor", "latency of a call / shortest possible time (floor)")
 LOSS_DEVIATION = _lower(
     "loss_deviation.v1", "1", "deviation of the loss",
     "relative error of an utterance's loss against the float64 reference, largest over all utterances",

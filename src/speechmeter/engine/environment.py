@@ -17,15 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.core.device import Device
-from speechmeter.core.machine import (
-    allocator,
-    available_cores,
-    cpu_model,
-    host_name,
-    kib_field,
-    proc_fields,
-    read_text,
-)
+from speechmeter.core.machine import allocator, available_cores, cpu_model, host_name, kib_field, proc_fields, read_text
 from speechmeter.core.types import VARIANT, Case, Environment
 
 _PACKAGES = (
@@ -39,6 +31,13 @@ _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 def capture(case: Case) -> Environment:
     """The environment of this process while it measures `case`."""
     torch, clock = sys.modules.get("torch"), proc_fields("/proc/cpuinfo").get("cpu MHz")
+    found = {}
+    for name in _PACKAGES:
+        if name in sys.modules:
+            try:
+                found[name] = version(name)
+            except PackageNotFoundError:
+                found[name] = str(getattr(sys.modules[name], "__version__", "unknown"))
     facts = {
         "host": host_name(),
         "system": platform.platform(),
@@ -54,7 +53,7 @@ def capture(case: Case) -> Environment:
             "torch": torch.get_num_threads() if torch is not None else None,
         },
         "allocator": allocator(),
-        "packages": _packages(),
+        "packages": found,
         **({"code": loaded_code()} if VARIANT in case.axes else {}),
         **_cuda_facts(case.device),
     }
@@ -64,17 +63,6 @@ def capture(case: Case) -> Environment:
         "cpu_mhz": float(clock) if clock else None,
     }
     return Environment(facts=facts, state=state)
-
-
-def _packages() -> dict[str, str]:
-    found = {}
-    for name in _PACKAGES:
-        if name in sys.modules:
-            try:
-                found[name] = version(name)
-            except PackageNotFoundError:
-                found[name] = str(getattr(sys.modules[name], "__version__", "unknown"))
-    return found
 
 
 def _cuda_facts(device: Device) -> dict[str, Any]:
@@ -107,13 +95,21 @@ def loaded_code() -> dict[str, Any]:
     """
     files = dict(_files())
     outside = {name.partition(".")[0]: path for name, path in files.items() if not _is_installed(path)}
+    # of the content of all files under the names of their modules, wherever they are
+    whole = hashlib.sha256()
+    contents = {path: _content(path) for path in set(files.values())}  # a library may hold many modules
+    for name, path in files.items():
+        whole.update(f"{name}\0{contents[path]}\n".encode())
+    packages = {name.partition(".")[0] for name in files}
+    owners = importlib.metadata.packages_distributions()
+    names = sorted({owner for package in packages for owner in owners.get(package, ())} - {_OURS})
     return {
-        "digest": _digest(files),
+        "digest": whole.hexdigest()[:16],
         "modules": {
             name: "working folder" if path.is_relative_to(Path.cwd()) else "elsewhere"
             for name, path in sorted(outside.items())
         },
-        "versions": _versions({name.partition(".")[0] for name in files}),
+        "versions": {name: importlib.metadata.version(name) for name in names},
     }
 
 
@@ -136,25 +132,9 @@ def _is_installed(path: Path) -> bool:
     return any(part in ("site-packages", "dist-packages") for part in path.parts)
 
 
-def _digest(files: dict[str, Path]) -> str:
-    """Of the content of all files under the names of their modules, wherever they are."""
-    whole = hashlib.sha256()
-    contents = {path: _content(path) for path in set(files.values())}  # a library may hold many modules
-    for name, path in files.items():
-        whole.update(f"{name}\0{contents[path]}\n".encode())
-    return whole.hexdigest()[:16]
-
-
 def _content(path: Path) -> str:
     try:
         size = path.stat().st_size
         return f"{size} bytes" if size > _LARGE_BYTES else hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
         return "unreadable"
-
-
-def _versions(packages: set[str]) -> dict[str, str]:
-    """The version of every distribution that holds one of these packages."""
-    owners = importlib.metadata.packages_distributions()
-    names = sorted({owner for package in packages for owner in owners.get(package, ())} - {_OURS})
-    return {name: importlib.metadata.version(name) for name in names}

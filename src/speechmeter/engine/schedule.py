@@ -30,10 +30,23 @@ def collect(sample: Sample, batches: Sequence[Batch], protocol: Protocol, first_
     if isinstance(protocol, SteadyProtocol):
         return _steady(sample, batches, protocol, first_ns)
     if isinstance(protocol, RepeatsProtocol):
-        return _repeats(sample, batches, protocol)
+        discarded = max(0, protocol.discard - 1)
+        count = _whole_passes(protocol.samples, batches)
+        for calls in (discarded, count):
+            for batch in in_turn(batches, calls):
+                sample(batch)
+        return Collected(kept=(False,) * discarded + (True,) * count, stop_reason="repeats")
     steps = Steps.of(protocol, len(batches))
     if steps is not None:
-        return _scheduled(sample, batches, steps)
+        # step n is fed batch n. The first call was step 0, unless that one is a sample
+        made = steps.all[1:] if steps.lead else steps.all
+        for step in made:
+            sample(batches[step % len(batches)])
+        return Collected(
+            kept=tuple(map(steps.is_kept, made)),
+            stop_reason=SCHEDULE,
+            places=() if steps.in_turn else steps.places,
+        )
     raise ValueError(f"unknown protocol mode {protocol.to_json().get('mode')!r}")
 
 
@@ -73,24 +86,3 @@ def is_steady(times: Sequence[float]) -> bool:
 def _spread(times: Sequence[float]) -> float:
     centre = median(times)
     return median(abs(time - centre) for time in times)
-
-
-def _repeats(sample: Sample, batches: Sequence[Batch], protocol: RepeatsProtocol) -> Collected:
-    discarded = max(0, protocol.discard - 1)
-    count = _whole_passes(protocol.samples, batches)
-    for calls in (discarded, count):
-        for batch in in_turn(batches, calls):
-            sample(batch)
-    return Collected(kept=(False,) * discarded + (True,) * count, stop_reason="repeats")
-
-
-def _scheduled(sample: Sample, batches: Sequence[Batch], steps: Steps) -> Collected:
-    """Step n is fed batch n. The first call was step 0, unless that one is a sample."""
-    made = steps.all[1:] if steps.lead else steps.all
-    for step in made:
-        sample(batches[step % len(batches)])
-    return Collected(
-        kept=tuple(map(steps.is_kept, made)),
-        stop_reason=SCHEDULE,
-        places=() if steps.in_turn else steps.places,
-    )

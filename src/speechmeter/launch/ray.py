@@ -86,7 +86,7 @@ def _check_loopback(ray: Any) -> None:
         raise InputError(
             f"Ray {ray.__version__} listens on {', '.join(sorted(addresses))} and not only on this machine",
             key="launcher",
-            fix="start a cluster as your network needs it, and name it with `address`",
+            fix="start a cluster as your network needs it, and set `address`",
         )
 
 
@@ -105,7 +105,7 @@ def _connected(address: str | None, folder: Path) -> Any:
         raise InputError(
             "Ray is already running in this process",
             key="launcher",
-            fix="call ray.shutdown() first, or name the cluster with `address`",
+            fix="call ray.shutdown() first, or set `address` to the cluster",
         )
     import ray
 

@@ -72,7 +72,12 @@ class StageClock:
             start = now()
             state = fn(state)
             if is_stream(state):
-                state = self._drained(state, start, name)
+                stamps: list[int] = []
+                state = drain(state, stamps)
+                if stamps:
+                    self._first_items.setdefault(name, []).append((stamps[0] - start) / 1e9)
+                    gaps = [(after - before) / 1e9 for before, after in pairwise(stamps)]
+                    self._item_gaps.setdefault(name, []).extend(gaps)
             sync()
             spent = now() - start
             row.append(spent)
@@ -97,15 +102,6 @@ class StageClock:
             if clocked:
                 total += spent
         return total
-
-    def _drained(self, stream: Any, start_ns: int, name: str) -> list[Any]:
-        stamps: list[int] = []
-        items = drain(stream, stamps)
-        if stamps:
-            self._first_items.setdefault(name, []).append((stamps[0] - start_ns) / 1e9)
-            gaps = [(after - before) / 1e9 for before, after in pairwise(stamps)]
-            self._item_gaps.setdefault(name, []).extend(gaps)
-        return items
 
     def totals_s(self) -> list[float]:
         """Seconds of each call over the clocked stages."""

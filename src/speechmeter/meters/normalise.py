@@ -138,17 +138,13 @@ def _english(text: str) -> str:
 
 def _one_form(text: str, plain: Callable[[str], str]) -> str:
     lowered = text.lower().translate(_APOSTROPHES)
-    spoken = _symbols(_TAG.sub(" ", lowered))
+    # symbols as they are spoken; the point of a decimal too
+    spoken = _CLOCK.sub(r"\1\2", _THOUSANDS.sub("", _TAG.sub(" ", lowered)))
+    spoken = _MONEY.sub(lambda found: f"{found[2]}{found[3]} {_CURRENCIES[found[1]]}", spoken)
+    spoken = _DECIMAL.sub(" point ", spoken).replace("%", " percent ").replace("&", " and ")
     words = plain(_WORD.sub(lambda found: _spelt_out(found[0]), spoken)).split()
     one_form = " ".join(_ONE_FORM.get(word, _american(word)) for word in words if word not in _HESITATIONS)
     return " ".join(in_digits(one_form.replace("per cent", "percent").split()))
-
-
-def _symbols(text: str) -> str:
-    """Symbols as they are spoken; the point of a decimal too."""
-    text = _CLOCK.sub(r"\1\2", _THOUSANDS.sub("", text))
-    text = _MONEY.sub(lambda found: f"{found[2]}{found[3]} {_CURRENCIES[found[1]]}", text)
-    return _DECIMAL.sub(" point ", text).replace("%", " percent ").replace("&", " and ")
 
 
 def _spelt_out(word: str) -> str:

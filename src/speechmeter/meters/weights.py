@@ -57,7 +57,8 @@ class Weight:
 def uncountable(modules: Mapping[str, Any]) -> str | None:
     """Why the weights of these cannot be counted; None when they can."""
     for name, module in modules.items():
-        if _is_onnx(module):
+        descriptor = getattr(type(module), "DESCRIPTOR", None)
+        if getattr(descriptor, "full_name", "") == "onnx.ModelProto":
             unknown = {int(t.data_type) for t in _onnx_tensors(module) if t.data_type not in _ONNX_TYPES}
             if unknown:
                 return f"{name!r} has initialisers of the unknown ONNX type {min(unknown)}"
@@ -96,11 +97,6 @@ def held_bytes(weights: Iterable[Weight]) -> int:
 def _is_torch(module: Any) -> bool:
     torch = sys.modules.get("torch")  # a module of torch cannot be here without it
     return torch is not None and isinstance(module, torch.nn.Module)
-
-
-def _is_onnx(value: Any) -> bool:
-    descriptor = getattr(type(value), "DESCRIPTOR", None)
-    return getattr(descriptor, "full_name", "") == "onnx.ModelProto"
 
 
 def _of_torch(module: Any) -> Iterator[Weight]:

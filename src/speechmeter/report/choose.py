@@ -131,7 +131,9 @@ def _first_figures(
         return [*tables(found, "frontier"), *(tables(rest, None, statistic, assumed) if rest else ())]
     opening, covered = _headline(records, statistic)
     covered -= {"energy"} if assumed else set()
-    words = _FIRST if _has_audio(records) else {**_FIRST, "latency": "latency"}
+    held = [record for record in records if record.measurements]
+    has_audio = not held or any(record.find(metrics.AUDIO_SECONDS.id) for record in held)
+    words = _FIRST if has_audio else {**_FIRST, "latency": "latency"}
     made = with_caveats(opening, records)
     for word in [*(word for name, word in words.items() if name in asked and name not in covered), *plugged]:
         if word == "memory":
@@ -160,11 +162,6 @@ def _headline(records: Sequence[Record], statistic: str) -> tuple[list[Table], f
         covered = frozenset({"latency", "memory", "parameters", "flops", "energy"})
         return (with_notes([table], [more]), covered) if table.columns else ([], frozenset())
     return [], frozenset()
-
-
-def _has_audio(records: Sequence[Record]) -> bool:
-    measured = [record for record in records if record.measurements]
-    return not measured or any(record.find(metrics.AUDIO_SECONDS.id) for record in measured)
 
 
 def _memory(records: Sequence[Record], statistic: str, *, growth: bool = True) -> list[Table]:

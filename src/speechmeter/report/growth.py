@@ -88,19 +88,15 @@ def along(group: Group) -> Iterator[Along]:
             if isinstance(size, int | float):
                 lines.setdefault(records[0].case.line(axis), []).append((float(size), records))
         long = [cases for cases in lines.values() if len({size for size, _ in cases}) > 1]
-        names = _told_apart([cases[0][1][0].case for cases in long], axis)
-        yield from (Along(axis=axis, held=held, cases=cases) for held, cases in zip(names, long, strict=True))
-
-
-def _told_apart(cases: Sequence[Case], axis: str) -> list[str]:
-    """What each line holds; where that is the same of several, also the rest of the case, as far as it differs."""
-    names = [_held(case.axes, axis) for case in cases]
-    found = []
-    for name, case in zip(names, cases, strict=True):
-        alike = [_rest(other) for other, its in zip(cases, names, strict=True) if its == name]
-        differing = [f"{key} {value}" for key, value in _rest(case).items() if any(r.get(key) != value for r in alike)]
-        found.append(", ".join(filter(None, [name, *differing])))
-    return found
+        firsts = [cases[0][1][0].case for cases in long]
+        # what each line holds; where that is the same of several, also the rest of the case, as far as it differs
+        names = [_held(case.axes, axis) for case in firsts]
+        for cases, case, name in zip(long, firsts, names, strict=True):
+            alike = [_rest(other) for other, its in zip(firsts, names, strict=True) if its == name]
+            differing = [
+                f"{key} {value}" for key, value in _rest(case).items() if any(r.get(key) != value for r in alike)
+            ]
+            yield Along(axis=axis, held=", ".join(filter(None, [name, *differing])), cases=cases)
 
 
 def _rest(case: Case) -> dict[str, Any]:

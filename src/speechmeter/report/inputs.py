@@ -36,7 +36,7 @@ def inputs(records: Sequence[Record]) -> list[Table]:
     notes = [] if rows else [_NEEDED]
     notes.append(definition_line(metrics.REAL_OVER_NOISE))
     if some_interval(rows, RATIO):
-        notes.append(f"[95 % interval over rounds]; SAME: the interval lies within {MIN_EFFECT:.0%} of 1.")
+        notes.append(f"[95 % interval over rounds]. SAME: the interval of the ratio is within {MIN_EFFECT:.0%} of 1.")
     if any(row.cells[-1].word == _ONE_ROUND for row in rows):
         notes.append(f"{_ONE_ROUND}: the ratio has no interval; measure more rounds.")
     return [

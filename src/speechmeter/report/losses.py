@@ -81,7 +81,13 @@ def _table(ranking: Ranking) -> Table:
         for rank, group in enumerate(groups, 1)
     ]
     columns = [*(metric.title for metric in shown), *(("mean step [µs]", "peak [MiB]") if published else ())]
-    return list_table(ranking.title, ("loss", "rank"), shown, rows, _notes(ranking.ranked, shown), columns=columns)
+    lines = ["ranked by latency. A loss that disagrees with the float64 reference has no rank."]
+    waste = next((e for group in ranking.ranked if (e := estimate(group, metrics.CELL_WASTE)) is not None), None)
+    lines += [f"cells that are not padding: {1 - waste.value:.1%} of the padded lattice."] if waste is not None else []
+    if not set(shown) & set(_MEMORY):
+        cells = [cell_of(group, metric) for group in ranking.ranked for metric in (*_MEMORY, metrics.MEMORY_CPU_TOTAL)]
+        lines += dict.fromkeys(f"memory: {cell.reason}" for cell in cells if cell.word == UNAVAILABLE)
+    return list_table(ranking.title, ("loss", "rank"), shown, rows, lines, columns=columns)
 
 
 def _as_published(group: Sequence[Record]) -> tuple[Cell, Cell]:
@@ -91,14 +97,3 @@ def _as_published(group: Sequence[Record]) -> tuple[Cell, Cell]:
         Cell(word=NOT_MEASURED if mean is None else f"{mean.value * _MICRO:,.0f}"),
         Cell(word=NOT_MEASURED if peak is None else f"{peak.value / _MEBI:,.0f}"),
     )
-
-
-def _notes(ranked: Groups, shown: Sequence[Metric]) -> list[str]:
-    """How the rank is made, how much of the padded lattice is real, and why there is no column of memory."""
-    lines = ["ranked by latency. A loss that disagrees with the float64 reference has no rank."]
-    waste = next((e for group in ranked if (e := estimate(group, metrics.CELL_WASTE)) is not None), None)
-    lines += [f"cells that are not padding: {1 - waste.value:.1%} of the padded lattice."] if waste is not None else []
-    if not set(shown) & set(_MEMORY):
-        cells = [cell_of(group, metric) for group in ranked for metric in (*_MEMORY, metrics.MEMORY_CPU_TOTAL)]
-        lines += dict.fromkeys(f"memory: {cell.reason}" for cell in cells if cell.word == UNAVAILABLE)
-    return lines

@@ -55,7 +55,15 @@ def read_sources(selections: Iterable[str]) -> list[Source]:
 
     Raises RunDirError for what is no run, InputError for a part that holds nothing.
     """
-    return _told_apart([source for text in selections for source in _read(text)])
+    # runs of one name get a number behind it
+    sources = [source for text in selections for source in _read(text)]
+    names = [source.name for source in sources]
+    return [
+        replace(source, name=f"{source.name} ({names[: index + 1].count(source.name)})")
+        if names.count(source.name) > 1
+        else source
+        for index, source in enumerate(sources)
+    ]
 
 
 def _read(text: str) -> list[Source]:
@@ -77,17 +85,6 @@ def _read(text: str) -> list[Source]:
             notes=run.notes,
         )
         for host, those in (hosts or {"": []}).items()
-    ]
-
-
-def _told_apart(sources: Sequence[Source]) -> list[Source]:
-    """Runs of one name get a number behind it."""
-    names = [source.name for source in sources]
-    return [
-        replace(source, name=f"{source.name} ({names[: index + 1].count(source.name)})")
-        if names.count(source.name) > 1
-        else source
-        for index, source in enumerate(sources)
     ]
 
 

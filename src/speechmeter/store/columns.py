@@ -72,7 +72,7 @@ RECORDS = (
     _read("meters", "VARCHAR[]", "meters that were asked for", '"case".meters'),
     _read("protocol", "JSON", "how samples were taken", '"case".protocol'),
     _read("round", "BIGINT", "number of the round, from 0"),
-    _read("sequence", "BIGINT", "order in time within the lane"),
+    _read("sequence", "BIGINT", "position of the record in the order of its lane"),
     _read(
         "lane", "VARCHAR", "device that measures one case at a time; empty where the run has only one",
         "coalesce(lane, '')",

@@ -14,7 +14,11 @@ _FLOW = ("s", "t", "f")
 def merged(traces: Mapping[str, Trace], *, keep_time: bool = False) -> Trace:
     """One trace of all. Each begins at zero; with `keep_time`, at its true time relative to the first of them."""
     events: list[Event] = []
-    starts = {name: _start_us(trace) for name, trace in traces.items()}
+    starts = {
+        name: _base_us(trace)
+        + min((float(event["ts"]) for event in trace.events if event.get("ph") == "X"), default=0.0)
+        for name, trace in traces.items()
+    }
     origin_us = min(starts.values())
     pids: dict[tuple[str, Any], int] = {}
     for name, trace in traces.items():
@@ -46,8 +50,3 @@ def merged(traces: Mapping[str, Trace], *, keep_time: bool = False) -> Trace:
 def _base_us(trace: Trace) -> float:
     """The origin of the trace's times; traces of one machine may have different ones."""
     return float(trace.facts.get(_BASE, 0)) / 1000
-
-
-def _start_us(trace: Trace) -> float:
-    first = min((float(event["ts"]) for event in trace.events if event.get("ph") == "X"), default=0.0)
-    return _base_us(trace) + first

@@ -37,7 +37,10 @@ def is_verified(file: BinaryIO) -> bool:
     found = found and file.read(1) in (b"", b"\n")  # a torn last line is not left to another parser
     unchanged = _state(os.fstat(file.fileno())) == _state(stat)
     if found and unchanged and large and time.time_ns() - stat.st_ctime_ns > _SETTLED_NS:
-        _remember(stat)
+        with contextlib.suppress(OSError, RuntimeError):  # a home that cannot be written: the next query checks again
+            entry = _entry(stat)
+            entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            entry.touch()
     return found and unchanged
 
 
@@ -74,10 +77,3 @@ def _remembered(stat: os.stat_result) -> bool:
     with contextlib.suppress(OSError, RuntimeError):  # no home
         return _entry(stat).is_file()
     return False
-
-
-def _remember(stat: os.stat_result) -> None:
-    with contextlib.suppress(OSError, RuntimeError):  # a home that cannot be written: the next query checks again
-        entry = _entry(stat)
-        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        entry.touch()

@@ -126,7 +126,13 @@ def _chosen(choice: Choice, _changed_ns: int, _bytes: int) -> Picked:
     if choice.how == FIRST or choice.count is None:
         chosen = list(islice(usable(), choice.count))
     elif choice.how == RANDOM:
-        chosen = _sample(usable(), choice.count, random.Random(choice.seed))
+        # every item with the same chance, in one pass: the n-th replaces a kept one with probability count / n
+        draw, chosen = random.Random(choice.seed), []
+        for seen, entry in enumerate(usable()):
+            if len(chosen) < choice.count:
+                chosen.append(entry)
+            elif (kept := draw.randrange(seen + 1)) < choice.count:
+                chosen[kept] = entry
     else:
         chosen = _extreme(usable(), choice.count, choice, refused)
     utterances: dict[str, Utterance] = {}
@@ -138,17 +144,6 @@ def _chosen(choice: Choice, _changed_ns: int, _bytes: int) -> Picked:
         else:
             utterances[utterance.id] = utterance
     return Picked(utterances=tuple(utterances.values()), refused=refused)
-
-
-def _sample(entries: Iterable[tuple[int, Utterance]], count: int, draw: random.Random) -> list[tuple[int, Utterance]]:
-    """Every item with the same chance, in one pass: the n-th replaces a kept one with probability count / n."""
-    kept: list[tuple[int, Utterance]] = []
-    for seen, entry in enumerate(entries):
-        if len(kept) < count:
-            kept.append(entry)
-        elif (index := draw.randrange(seen + 1)) < count:
-            kept[index] = entry
-    return kept
 
 
 def _extreme(

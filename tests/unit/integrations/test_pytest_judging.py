@@ -73,7 +73,7 @@ def test_a_busy_machine_is_named_beside_a_change_that_it_may_have_caused(setting
     write_run(tmp_path / "part", 2, SLOWER, busy=0.73)
     outcome, _, reason = judged(settings)
     assert outcome == "failed"
-    assert "other processes used 73% of the cores, 5% in the baseline" in reason
+    assert "other processes used 73% of the cores, compared with 5% in the baseline" in reason
     write_run(tmp_path / "quiet/part", 2, SLOWER, busy=0.05)
     assert judged(replace(settings, root=tmp_path / "quiet"))[2] == ""
 

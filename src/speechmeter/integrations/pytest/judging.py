@@ -200,7 +200,8 @@ def _against_baseline(part: Path, new: Selection, settings: Settings, asked: Ask
     doubt = ""
     if max(old, fresh) > _BUSY:  # which alone may make two sessions differ
         doubt = (
-            f"other processes used {fresh:.0%} of the cores, {old:.0%} in the baseline: measure on a quiet machine, "
+            f"other processes used {fresh:.0%} of the cores, compared with {old:.0%} in the baseline: "
+            "measure on a quiet machine, "
             "or side by side with --speechmeter-baseline-python"
         )
     for one in found.verdicts:

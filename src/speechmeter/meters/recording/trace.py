@@ -55,7 +55,14 @@ def joined(traces: Sequence[Trace]) -> Trace:
             if event.get("ph") == "M":
                 lanes.setdefault(repr(sorted(event.items(), key=str)), event)
             else:
-                events.append(_renumbered(event, numbered, shift_us))
+                # the numbers of a later recording must not be those of an earlier one
+                moved = {**event, "ts": event["ts"] + shift_us} if shift_us and "ts" in event else event
+                numbers = {key: value + numbered for key, value in _numbers(event).items()} if numbered else {}
+                if numbers:
+                    moved = {**moved, "args": {**event["args"], **numbers}}
+                if numbered and event.get("ph") in _FLOW and _is_number(event.get("id")):
+                    moved = {**moved, "id": event["id"] + numbered}
+                events.append(moved)
         numbered += highest + 1
     return replace(traces[0], events=[*lanes.values(), *events])
 
@@ -71,17 +78,6 @@ def _is_number(value: Any) -> bool:
 def _highest(event: Event) -> int:
     flow = [event["id"]] if event.get("ph") in _FLOW and _is_number(event.get("id")) else []
     return max([*_numbers(event).values(), *flow], default=0)
-
-
-def _renumbered(event: Event, by: int, shift_us: float) -> Event:
-    """The event of a later recording: its numbers must not be those of an earlier one."""
-    moved = {**event, "ts": event["ts"] + shift_us} if shift_us and "ts" in event else event
-    numbers = {key: value + by for key, value in _numbers(event).items()} if by else {}
-    if numbers:
-        moved = {**moved, "args": {**event["args"], **numbers}}
-    if by and event.get("ph") in _FLOW and _is_number(event.get("id")):
-        moved = {**moved, "id": event["id"] + by}
-    return moved
 
 
 def shortened(trace: Trace, most_events: int) -> Trace:

@@ -10,29 +10,7 @@ from typing import Any
 from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
-from speechmeter.report.charts.figure import (
-    SHAPES,
-    Figure,
-    Rows,
-    above_zero,
-    bars_words,
-    bounds,
-    caveats_of,
-    drawn,
-    far_apart,
-    interval_words,
-    intervals,
-    reading,
-    scale_of,
-    sentence,
-    shortened,
-    six,
-    spread_reading,
-    ticks,
-    tooltips,
-    unit_of,
-    with_zero,
-)
+from speechmeter.report.charts import figure as fig
 from speechmeter.report.charts.style import CATEGORIES
 from speechmeter.report.labels import cell_names, grid_groups
 from speechmeter.report.numbers import number
@@ -60,67 +38,67 @@ _Box = tuple[float, float, float, float]
 _MOST_TRIES = 20_000
 
 
-def figures(source: Source) -> list[Figure]:
+def figures(source: Source) -> list[fig.Figure]:
     """Parameters against latency, then FLOPs against latency, where there are two models or two sizes to compare."""
     return _figures(source, spread=False)
 
 
-def figures_on_paper(source: Source) -> list[Figure]:
+def figures_on_paper(source: Source) -> list[fig.Figure]:
     """The same; a case of one round is the mean of its samples, with their standard deviation as its bar."""
     return _figures(source, spread=True)
 
 
-def _figures(source: Source, *, spread: bool) -> list[Figure]:
+def _figures(source: Source, *, spread: bool) -> list[fig.Figure]:
     made = (_figure(source, metric, spread=spread) for metric in (metrics.PARAMETERS, metrics.FLOPS))
     return [figure for figure in made if figure is not None]
 
 
-def _figure(source: Source, size: Metric, *, spread: bool) -> Figure | None:
-    rows, below = above_zero(_rows(source, size, spread=spread))
+def _figure(source: Source, size: Metric, *, spread: bool) -> fig.Figure | None:
+    rows, below = fig.above_zero(_rows(source, size, spread=spread))
     models, inputs = ({row[name] for row in rows} for name in ("model", "input"))
     if len({(row["size"], row["value"]) for row in rows}) < 2 or (size == metrics.PARAMETERS and len(models) < 2):
         return None
     covering = size == metrics.PARAMETERS and len(inputs) > 1
-    bars = [bars_words(rows, drawn=not covering), "" if covering else below] if spread else []
+    bars = [fig.bars_words(rows, drawn=not covering), "" if covering else below] if spread else []
     if covering:  # all sizes of a model have the same parameters: their bars would cover each other
         rows = [{**row, "low": None, "high": None} for row in rows]
     rows = _named(rows)
     only = f", {next(iter(inputs))}" if len(inputs) == 1 else ""
     count = len(source.cases)
     left_out = f" Of {count:,} cases the first {_MOST_POINTS}." if count > _MOST_POINTS else ""
-    return Figure(
+    return fig.Figure(
         title=f"{size.title} against latency{only}",
-        caption=sentence(
+        caption=fig.sentence(
             "each point is a case",
             "the shape of a mark is the size of the input" if 1 < len(inputs) <= _MOST_SIZES else "",
             "a line joins the sizes of one model" if len(inputs) > 1 else "",
-            *(bars or [interval_words(rows, "with the 95 % interval of its latency")]),
+            *(bars or [fig.interval_words(rows, "with the 95 % interval of its latency")]),
             "cases on a line of slope 1 have the same FLOP/s" if size == metrics.FLOPS else "",
         )
         + left_out,
-        spec=drawn(_chart(rows, size), rows, _HEIGHT),
+        spec=fig.drawn(_chart(rows, size), rows, _HEIGHT),
         columns=(("model", "model"), ("input", "input"), ("size_text", size.title), ("text", "latency")),
         definitions=(size, metrics.LATENCY),
-        caveats=(*filter(None, bars), *caveats_of(source.records, sampled=False)) if spread else None,
+        caveats=(*filter(None, bars), *fig.caveats_of(source.records, sampled=False)) if spread else None,
     )
 
 
-def _rows(source: Source, size: Metric, *, spread: bool) -> Rows:
+def _rows(source: Source, size: Metric, *, spread: bool) -> fig.Rows:
     groups = grid_groups(source.records)
-    names = shortened({title: title for title in groups})
+    names = fig.shortened({title: title for title in groups})
     cases = [(names[title], group) for title, those in groups.items() for group in those]
     inputs = cell_names([group[0].case for _, group in cases])
-    rows: Rows = []
+    rows: fig.Rows = []
     for (model, group), fed in islice(zip(cases, inputs, strict=True), _MOST_POINTS):
         found, time = estimate(group, size), estimate(group, metrics.LATENCY)
         if found is not None and time is not None and (size == metrics.PARAMETERS or found.value > 0):
-            of_size = {"size": six(found.value), "size_text": number(found.value, size.unit)}
-            read = spread_reading(group, metrics.LATENCY) if spread else None
-            rows.append({"model": model, "input": fed.partition(" · ")[0], **of_size, **(read or reading(time))})
+            of_size = {"size": fig.six(found.value), "size_text": number(found.value, size.unit)}
+            read = fig.spread_reading(group, metrics.LATENCY) if spread else None
+            rows.append({"model": model, "input": fed.partition(" · ")[0], **of_size, **(read or fig.reading(time))})
     return rows
 
 
-def _named(rows: Rows) -> Rows:
+def _named(rows: fig.Rows) -> fig.Rows:
     """The rows, one of each model with its name and where the name is to be.
 
     A name is beside one of its model's points, on no other name and on no point or bar of another model. Where that
@@ -130,10 +108,10 @@ def _named(rows: Rows) -> Rows:
     if len(models) > _MOST_MODELS:
         return rows
     across = _pixels([row["size"] for row in rows], [row["size"] for row in rows], _WIDE_PX)
-    up = _pixels([row["value"] for row in rows], bounds(rows), _HIGH_PX)
+    up = _pixels([row["value"] for row in rows], fig.bounds(rows), _HIGH_PX)
     points = [(x - 5, _HIGH_PX - y - 5, x + 5, _HIGH_PX - y + 5) for x, y in zip(across, up, strict=True)]
     barred = [row for row in rows if row["low"] is not None]
-    reach = [_pixels([row["low"], row["high"]], bounds(rows), _HIGH_PX) for row in barred]
+    reach = [_pixels([row["low"], row["high"]], fig.bounds(rows), _HIGH_PX) for row in barred]
     middle = _pixels([row["size"] for row in barred], [row["size"] for row in rows], _WIDE_PX)
     bars = [(x - 1, _HIGH_PX - top, x + 1, _HIGH_PX - low) for x, (low, top) in zip(middle, reach, strict=True)]
     choices: list[list[tuple[int, tuple[str, int, int], _Box]]] = []
@@ -180,18 +158,19 @@ def _across(size: Metric, sizes: Sequence[float]) -> dict[str, Any]:
     """Scale and axis of sizes: logarithmic where they are far apart, also where a front-end without parameters is."""
     import altair as alt
 
-    unit, from_size = unit_of(size, sizes), with_zero(sizes)
+    unit, from_size = fig.unit_of(size, sizes), fig.with_zero(sizes)
     if from_size is None:
-        room = {} if far_apart(sizes) else {"padding": 10}  # a front-end without parameters is not on the axis itself
-        return {"scale": scale_of(sizes, **room), "axis": unit.axis(sizes, grid=False)}
-    marks = [0.0, *ticks([value for value in sizes if value > 0])]
+        # a front-end without parameters is not on the axis itself
+        room = {} if fig.far_apart(sizes) else {"padding": 10}
+        return {"scale": fig.scale_of(sizes, **room), "axis": unit.axis(sizes, grid=False)}
+    marks = [0.0, *fig.ticks([value for value in sizes if value > 0])]
     axis = alt.Axis(title=unit.heading, labelExpr=unit.labels, values=marks, grid=False)
     return {"scale": alt.Scale(type="symlog", constant=from_size, nice=False, padding=8), "axis": axis}
 
 
 def _pixels(values: Sequence[float], all_values: Sequence[float], length: float) -> list[float]:
     """Where values are on an axis of this length that holds all_values, by the rules of `scale_of` and `with_zero`."""
-    log, from_value = far_apart(all_values), with_zero(all_values)
+    log, from_value = fig.far_apart(all_values), fig.with_zero(all_values)
 
     def scaled(value: float) -> float:
         return math.log1p(value / from_value) if from_value else math.log(value) if log else value
@@ -218,13 +197,13 @@ def _outside(box: _Box) -> bool:
     return box[0] < 0 or box[2] > _WIDE_PX + _LETTER_PX or box[1] < -_LINE_PX or box[3] > _HIGH_PX + _LINE_PX / 2
 
 
-def _chart(rows: Rows, size: Metric) -> Any:
+def _chart(rows: fig.Rows, size: Metric) -> Any:
     import altair as alt
 
-    sizes, times = [row["size"] for row in rows], bounds(rows)
+    sizes, times = [row["size"] for row in rows], fig.bounds(rows)
     models, inputs = (list(dict.fromkeys(row[name] for row in rows)) for name in ("model", "input"))
     x = alt.X("size:Q", **_across(size, sizes))
-    axis, scale = unit_of(metrics.LATENCY, times).axis(times), scale_of(times)
+    axis, scale = fig.unit_of(metrics.LATENCY, times).axis(times), fig.scale_of(times)
     y, low = (alt.Y(f"{field}:Q", scale=scale, axis=axis) for field in ("value", "low"))
     fields = {"model": "model", "input": "input", "size_text": size.title, "text": "latency"}
     with_names = any("name" in row for row in rows)
@@ -232,16 +211,16 @@ def _chart(rows: Rows, size: Metric) -> Any:
     scale_of_models = alt.Scale(domain=models)
     few = len(models) <= (_MOST_MODELS if with_names else len(CATEGORIES))
     colour = {"color": alt.Color("model:N", sort=models, scale=scale_of_models, **legend)} if few else {}
-    base = alt.Chart().encode(x=x, tooltip=tooltips(fields), **colour)
+    base = alt.Chart().encode(x=x, tooltip=fig.tooltips(fields), **colour)
     marked = 1 < len(inputs) <= _MOST_SIZES
-    shapes = alt.Scale(domain=inputs, range=list(SHAPES[: len(inputs)]))
+    shapes = alt.Scale(domain=inputs, range=list(fig.SHAPES[: len(inputs)]))
     shape = {"shape": alt.Shape("input:N", title="input", sort=inputs, scale=shapes)} if marked else {}
     lines = [base.mark_line(strokeWidth=1, opacity=0.5).encode(y=y, detail="model:N")] if len(inputs) > 1 else []
     named = alt.Chart().transform_filter("isValid(datum.name)").encode(x=x, y=y, text="name:N")
     beside = {"align": alt.expr("datum.align"), "dx": alt.expr("datum.right"), "dy": alt.expr("datum.down")}
     return alt.layer(
         *lines,
-        *intervals(rows, base.mark_rule(strokeWidth=1.5).encode(y=low, y2="high:Q")),
+        *fig.intervals(rows, base.mark_rule(strokeWidth=1.5).encode(y=low, y2="high:Q")),
         base.mark_point(filled=True, size=55, opacity=1).encode(y=y, **shape),
         *([named.mark_text(baseline="middle", tooltip=None, **beside)] if with_names else []),
     )

@@ -8,19 +8,7 @@ from typing import Any
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.quality import Standing, best_score
 from speechmeter.core.metrics import Metric
-from speechmeter.report.charts.figure import (
-    Figure,
-    Rows,
-    bounds,
-    drawn,
-    intervals,
-    reading,
-    scale_of,
-    sentence,
-    shortened,
-    tooltips,
-    unit_of,
-)
+from speechmeter.report.charts import figure as fig
 from speechmeter.report.quality import front_cost, front_groups, fronts
 from speechmeter.report.sources import Source
 
@@ -36,7 +24,7 @@ _UNJUDGED: Standing | None = Standing(word="not resolvable", others=(f"not compa
 _SHAPES = {"on the front": "circle", "dominated": "cross", "not resolvable": "diamond"}
 
 
-def figures(source: Source) -> list[Figure]:
+def figures(source: Source) -> list[fig.Figure]:
     """A figure for each input and device on which at least one system has a score and a cost."""
     groups = {key: group for key, group in source.cases.items() if group[0].status != "skipped"}
     score = best_score(list(groups.values())) if groups else None
@@ -57,33 +45,39 @@ def figures(source: Source) -> list[Figure]:
 
 def _rows(
     source: Source, keys: Sequence[str], score: Metric, cost: Metric, standings: dict[str, Standing | None]
-) -> Rows:
-    names = shortened({key: source.labels[key] for key in keys})
-    rows: Rows = []
+) -> fig.Rows:
+    names = fig.shortened({key: source.labels[key] for key in keys})
+    rows: fig.Rows = []
     for key in keys:
         group, standing = source.cases[key], standings.get(key)
         quality, price = estimate(group, score), estimate(group, cost)
         if quality is None or price is None or standing is None:
             continue
-        spent = reading(price)
+        spent = fig.reading(price)
         rows.append(
             {
                 "label": names[key],
                 "standing": _WORDS[standing.word],
                 "against": ", ".join(standing.others),
-                **reading(quality),
+                **fig.reading(quality),
                 **{f"cost_{name}": spent[name] for name in ("value", "low", "high", "text")},
             }
         )
     return rows
 
 
-def _figure(rows: Rows, score: Metric, cost: Metric, *, unjudged: bool) -> Figure:
-    return Figure(
+def _figure(rows: fig.Rows, score: Metric, cost: Metric, *, unjudged: bool) -> fig.Figure:
+    # which of the two intervals there are
+    parts = [
+        "over utterances for the score" if any(row["low"] is not None for row in rows) else "",
+        "over rounds for the cost" if any(row["cost_low"] is not None for row in rows) else "",
+    ]
+    drawn_ones = ", ".join(filter(None, parts))
+    return fig.Figure(
         title=f"{score.title} against {cost.title}",
-        caption=" ".join(filter(None, [_intervals_drawn(rows), _JUDGED]))
+        caption=" ".join(filter(None, [fig.sentence(f"95 % intervals {drawn_ones}") if drawn_ones else "", _JUDGED]))
         + (f" There are over {MOST_SYSTEMS} systems: they are drawn, but not compared." if unjudged else ""),
-        spec=drawn(_chart(rows, score, cost), rows, _HEIGHT),
+        spec=fig.drawn(_chart(rows, score, cost), rows, _HEIGHT),
         columns=tuple(_fields(score, cost).items()),
         definitions=(score, cost),
     )
@@ -95,36 +89,26 @@ def _fields(score: Metric, cost: Metric) -> dict[str, str]:
     return {"label": "system", **titles, "standing": "front", "against": "against"}
 
 
-def _intervals_drawn(rows: Rows) -> str:
-    """Which of the two intervals there are."""
-    parts = [
-        "over utterances for the score" if any(row["low"] is not None for row in rows) else "",
-        "over rounds for the cost" if any(row["cost_low"] is not None for row in rows) else "",
-    ]
-    drawn_ones = ", ".join(filter(None, parts))
-    return sentence(f"95 % intervals {drawn_ones}") if drawn_ones else ""
-
-
-def _chart(rows: Rows, score: Metric, cost: Metric) -> Any:
+def _chart(rows: fig.Rows, score: Metric, cost: Metric) -> Any:
     import altair as alt
 
     costs = [row[name] for row in rows for name in ("cost_value", "cost_low", "cost_high") if row[name] is not None]
-    scores = bounds(rows)
-    across, up = unit_of(cost, costs).axis(costs), unit_of(score, scores).axis([])
-    x_scale, y_scale = scale_of(costs), alt.Scale(zero=True)
+    scores = fig.bounds(rows)
+    across, up = fig.unit_of(cost, costs).axis(costs), fig.unit_of(score, scores).axis([])
+    x_scale, y_scale = fig.scale_of(costs), alt.Scale(zero=True)
     x, x_low = (alt.X(f"{field}:Q", axis=across, scale=x_scale) for field in ("cost_value", "cost_low"))
     y, y_low = (alt.Y(f"{field}:Q", axis=up, scale=y_scale) for field in ("value", "low"))
     names = list(dict.fromkeys(row["label"] for row in rows))
     colour = alt.Color("label:N", title="system", sort=names, scale=alt.Scale(domain=names))
-    base = alt.Chart().encode(color=colour, tooltip=tooltips(_fields(score, cost)))
+    base = alt.Chart().encode(color=colour, tooltip=fig.tooltips(_fields(score, cost)))
     seen = [word for word in _SHAPES if any(row["standing"] == word for row in rows)]
     shapes = alt.Scale(domain=seen, range=[_SHAPES[word] for word in seen])
     line = alt.Chart().transform_filter("datum.standing === 'on the front'").encode(x=x, y=y)
     steps = line.mark_line(interpolate="step-after", strokeDash=[4, 4], strokeWidth=1.5, style="quiet-line")
     return alt.layer(
         *([steps] if "on the front" in seen else []),
-        *intervals(rows, base.mark_rule().encode(x=x_low, x2="cost_high:Q", y=y), "cost_low"),
-        *intervals(rows, base.mark_rule().encode(y=y_low, y2="high:Q", x=x)),
+        *fig.intervals(rows, base.mark_rule().encode(x=x_low, x2="cost_high:Q", y=y), "cost_low"),
+        *fig.intervals(rows, base.mark_rule().encode(y=y_low, y2="high:Q", x=x)),
         base.mark_point(filled=True, size=110, opacity=1).encode(
             x=x, y=y, shape=alt.Shape("standing:N", title="front", scale=shapes)
         ),

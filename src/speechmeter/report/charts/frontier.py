@@ -16,7 +16,7 @@ from speechmeter.report.sources import Source
 
 _HEIGHT = 260
 _AXES = {"seconds": "seconds of audio", "batch": "batch"}
-_OPEN = "an arrow: nothing above the dot ran out of memory"
+_OPEN = "arrow: no larger size ran out of memory"
 Lines = list[tuple[str, Edge]]
 
 

@@ -7,21 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from speechmeter.report.charts.figure import (
-    MOST_LINES,
-    SHAPES,
-    STEP,
-    Rows,
-    Unit,
-    arrows,
-    bounds,
-    drawn,
-    far_apart,
-    intervals,
-    scale_of,
-    six,
-    tooltips,
-)
+from speechmeter.report.charts import figure as fig
 from speechmeter.report.charts.style import CATEGORIES
 
 SERIES = "series"
@@ -32,7 +18,7 @@ _STEP = 0.018
 
 
 def dots(
-    rows: Rows, unit: Unit, *, series: str = "", label: str = "label", ordered: tuple[str, ...] = ()
+    rows: fig.Rows, unit: fig.Unit, *, series: str = "", label: str = "label", ordered: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """The specification. Rows hold `label`, `value`, `low`, `high`, `text`; `word` where there is no figure.
 
@@ -43,10 +29,10 @@ def dots(
 
     names = list(dict.fromkeys(row[label] for row in rows))
     line = alt.Y(f"{label}:N", title=None, sort=names, axis=alt.Axis(grid=True, ticks=False, domain=False))
-    values = bounds(rows)
-    axis, scale = unit.axis(values), scale_of(values)
+    values = fig.bounds(rows)
+    axis, scale = unit.axis(values), fig.scale_of(values)
     fields = {label: "case", **({SERIES: series} if series else {}), "text": "figure"}
-    tooltip = tooltips(fields)
+    tooltip = fig.tooltips(fields)
     colour: dict[str, Any] = {}
     if series:
         kinds = list(ordered) or list(dict.fromkeys(row[SERIES] for row in rows))
@@ -57,30 +43,30 @@ def dots(
     shape = {"shape": alt.Shape(f"{SERIES}:N", title=series, scale=alt.Scale(domain=kinds))} if series else {}
     value, low = (alt.X(f"{field}:Q", scale=scale, axis=axis) for field in ("value", "low"))
     layers = [
-        *intervals(rows, base.mark_rule(strokeWidth=2, opacity=0.7).encode(x=low, x2="high:Q")),
+        *fig.intervals(rows, base.mark_rule(strokeWidth=2, opacity=0.7).encode(x=low, x2="high:Q")),
         shown.mark_point(filled=True, size=60, opacity=1).encode(x=value, **shape),
-        *arrows(rows, base.encode(x=value), "right", xOffset=11),
+        *fig.arrows(rows, base.encode(x=value), "right", xOffset=11),
     ]
     if any(row.get("word") for row in rows):
         words = alt.Chart().transform_filter("isValid(datum.word)").encode(y=line, text="word:N", tooltip=tooltip)
         layers.append(words.mark_text(align="left", style="quiet-text", dx=4).encode(x=alt.XValue(0)))
     lines = len({row[SERIES] for row in rows}) if series else 1
-    return drawn(alt.layer(*layers), rows, max(STEP, _LINE * lines + _GAP) * max(1, len(names)))
+    return fig.drawn(alt.layer(*layers), rows, max(fig.STEP, _LINE * lines + _GAP) * max(1, len(names)))
 
 
-def cut(rows: Iterable[dict[str, Any]], label: str = "label") -> tuple[Rows, str]:
+def cut(rows: Iterable[dict[str, Any]], label: str = "label") -> tuple[fig.Rows, str]:
     """The rows of the first lines, and a sentence where there are more: those are never looked at."""
-    kept: Rows = []
+    kept: fig.Rows = []
     names: set[str] = set()
     for row in rows:
-        if row[label] not in names and len(names) == MOST_LINES:
-            return kept, f" The first {MOST_LINES} are drawn; the summary has all."
+        if row[label] not in names and len(names) == fig.MOST_LINES:
+            return kept, f" The first {fig.MOST_LINES} are drawn; the summary has all."
         names.add(row[label])
         kept.append(row)
     return kept, ""
 
 
-def curves(rows: Rows, name: str, heading: str, unit: Unit, what: str) -> Any:
+def curves(rows: fig.Rows, name: str, heading: str, unit: fig.Unit, what: str) -> Any:
     """A chart of rows with `line`, the field `name`, `value`, `low`, `high` and `text`.
 
     `heading` is the title of the axis of sizes, `what` is said before the text of a dot. Rows without a value are not
@@ -90,12 +76,12 @@ def curves(rows: Rows, name: str, heading: str, unit: Unit, what: str) -> Any:
 
     places, lines = sorted({row[name] for row in rows}), list(dict.fromkeys(row["line"] for row in rows))
     drawn_at = "place" if any("place" in row for row in rows) else name
-    scale_across = scale_of(places)
+    scale_across = fig.scale_of(places)
     if drawn_at != name:
-        kind = "log" if far_apart(places) else "linear"
+        kind = "log" if fig.far_apart(places) else "linear"
         scale_across = alt.Scale(type=kind, nice=False, zero=False, padding=14)
-    values = bounds(rows)
-    axis, scale = unit.axis(values), scale_of(values)
+    values = fig.bounds(rows)
+    axis, scale = unit.axis(values), fig.scale_of(values)
     across = alt.Axis(title=heading, values=places, labelExpr="'' + datum.value", grid=False)
     tooltip = [
         alt.Tooltip("line:N", title="line"),
@@ -111,29 +97,29 @@ def curves(rows: Rows, name: str, heading: str, unit: Unit, what: str) -> Any:
     y, low = (alt.Y(f"{field}:Q", scale=scale, axis=axis) for field in ("value", "low"))
     shape = alt.Shape("line:N", **legend)
     if len(lines) > len(CATEGORIES):  # colours begin again: with these shapes no two lines have both in common
-        shapes = [SHAPES[place % len(SHAPES)] for place in range(len(lines))]
+        shapes = [fig.SHAPES[place % len(fig.SHAPES)] for place in range(len(lines))]
         shape = alt.Shape("line:N", **{**legend, "scale": alt.Scale(domain=lines, range=shapes)})
     return alt.layer(
         shown.mark_line(strokeWidth=1.5, opacity=0.6).encode(y=y),
-        *intervals(rows, base.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")),
+        *fig.intervals(rows, base.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")),
         shown.mark_point(filled=True, size=55, opacity=1).encode(y=y, shape=shape),
-        *arrows(rows, base.encode(y=y), "up", yOffset=-11),
+        *fig.arrows(rows, base.encode(y=y), "up", yOffset=-11),
     )
 
 
-def side_by_side(rows: Rows, name: str) -> Rows:
+def side_by_side(rows: fig.Rows, name: str) -> fig.Rows:
     """The rows with a `place` on the axis of sizes, where no bar covers that of another line.
 
     Lines of one size are beside each other, within a third of the least gap between sizes.
     """
     places, lines = sorted({row[name] for row in rows}), list(dict.fromkeys(row["line"] for row in rows))
-    log = far_apart(places)
+    log = fig.far_apart(places)
     at = {place: math.log(place) if log else place for place in places}
     gaps = [after - before for before, after in pairwise(at.values())]
     step = min(min(gaps) / 3 / len(lines), (at[places[-1]] - at[places[0]]) * _STEP) if gaps else 0.0
 
     def moved(row: dict[str, Any]) -> float:
         place = at[row[name]] + (lines.index(row["line"]) - (len(lines) - 1) / 2) * step
-        return six(math.exp(place) if log else place)
+        return fig.six(math.exp(place) if log else place)
 
     return [{**row, "place": moved(row)} for row in rows]

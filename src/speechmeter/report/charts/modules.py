@@ -30,7 +30,14 @@ def figures(source: Source) -> Iterator[Figure]:
     """One figure for each case whose modules were timed, forward and backward side by side."""
     for key, group in source.cases.items() if measured(source.records, metrics.TIME_MODULE) else ():
         lines = [line for line in tree(group) if not line.is_label]
-        rows = _grouped([row for way in _blocks(group, lines) for row in way])
+        rows = [row for way in _blocks(group, lines) for row in way]
+        # the classes with the widest blocks keep their colour, the others share one
+        widths: dict[str, float] = {}
+        for row in rows:
+            widths[row["kind"]] = widths.get(row["kind"], 0.0) + row["end"] - row["start"]
+        ranked = sorted((kind for kind in widths if kind not in (_WAY, _OTHER)), key=lambda kind: -widths[kind])
+        kept = {_WAY, *ranked[: _MOST_CLASSES - 1]}
+        rows = [{**row, "colour": row["kind"] if row["kind"] in kept else _OTHER} for row in rows]
         if rows:
             yield Figure(
                 title=f"{source.labels[key]}: shares of the call",
@@ -84,16 +91,6 @@ def _block(line: Line, way: str, start: float, depth: int, share: Estimate) -> d
         "middle": six(start + share.value / 2),
         "text": figure(share),
     }
-
-
-def _grouped(rows: Rows) -> Rows:
-    """The classes with the widest blocks keep their colour, the others share one."""
-    widths: dict[str, float] = {}
-    for row in rows:
-        widths[row["kind"]] = widths.get(row["kind"], 0.0) + row["end"] - row["start"]
-    ranked = sorted((kind for kind in widths if kind not in (_WAY, _OTHER)), key=lambda kind: -widths[kind])
-    kept = {_WAY, *ranked[: _MOST_CLASSES - 1]}
-    return [{**row, "colour": row["kind"] if row["kind"] in kept else _OTHER} for row in rows]
 
 
 def _chart(rows: Rows) -> Any:

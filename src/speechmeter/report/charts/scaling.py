@@ -16,22 +16,7 @@ from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.plugins import nearest
 from speechmeter.core.types import FAILED, Record
-from speechmeter.report.charts.figure import (
-    Figure,
-    Rows,
-    above_zero,
-    bars_words,
-    bounds,
-    caveats_of,
-    drawn,
-    interval_words,
-    reading,
-    sentence,
-    shortened,
-    six,
-    spread_reading,
-    unit_of,
-)
+from speechmeter.report.charts import figure as fig
 from speechmeter.report.charts.marks import curves, side_by_side
 from speechmeter.report.labels import grid_groups
 from speechmeter.report.sources import Source
@@ -44,27 +29,27 @@ _MOST_PLOTTED = 16
 _AXES = {"seconds": "seconds of audio", "batch": "batch"}
 
 
-def figures(source: Source) -> Iterator[Figure]:
+def figures(source: Source) -> Iterator[fig.Figure]:
     """Models side by side at their smallest batch first; then each model against seconds and against batch."""
     groups = grid_groups(source.records)
     if 1 < len(groups) <= _MOST_LINES:
         yield from _side_by_side({title: _points(group) for title, group in groups.items()})
     for title, group in groups.items():
-        caveats = caveats_of([record for rounds in group for record in rounds])
+        caveats = fig.caveats_of([record for rounds in group for record in rounds])
         yield from (replace(figure, caveats=caveats) for figure in _of_model(title, _points(group)))
 
 
-def _points(group: Sequence[Sequence[Record]]) -> Rows:
+def _points(group: Sequence[Sequence[Record]]) -> fig.Rows:
     rows = []
     for records in group:
         axes = records[0].case.axes
         found = estimate(records, metrics.LATENCY)
         if found is not None and all(isinstance(axes.get(name), int | float) for name in _AXES):
-            rows.append({name: axes[name] for name in _AXES} | reading(found))
+            rows.append({name: axes[name] for name in _AXES} | fig.reading(found))
     return rows
 
 
-def _of_model(title: str, rows: Rows) -> list[Figure]:
+def _of_model(title: str, rows: fig.Rows) -> list[fig.Figure]:
     """Against each axis that varies; each line is a value of the other one."""
     return [
         _figure(f"{title}: latency against {name}", rows, name, other, f"{other} ")
@@ -73,12 +58,12 @@ def _of_model(title: str, rows: Rows) -> list[Figure]:
     ]
 
 
-def _side_by_side(groups: dict[str, Rows]) -> list[Figure]:
+def _side_by_side(groups: dict[str, fig.Rows]) -> list[fig.Figure]:
     """All models over seconds at the smallest batch that they share, or over batch where seconds do not vary."""
     known = {title: rows for title, rows in groups.items() if rows}
     if len(known) < 2:
         return []
-    names = shortened({title: title for title in known})
+    names = fig.shortened({title: title for title in known})
     for name, other in (("seconds", "batch"), ("batch", "seconds")):
         shared = set.intersection(*({row[other] for row in rows} for rows in known.values()))
         if not shared:
@@ -90,23 +75,23 @@ def _side_by_side(groups: dict[str, Rows]) -> list[Figure]:
     return []
 
 
-def _figure(title: str, rows: Rows, name: str, other: str, prefix: str) -> Figure:
+def _figure(title: str, rows: fig.Rows, name: str, other: str, prefix: str) -> fig.Figure:
     order = sorted(rows, key=lambda row: row[other]) if prefix else rows
     made = [{**row, "line": f"{prefix}{row[other]:g}" if prefix else row[other]} for row in order]
-    unit = unit_of(metrics.LATENCY, bounds(made))
-    return Figure(
+    unit = fig.unit_of(metrics.LATENCY, fig.bounds(made))
+    return fig.Figure(
         title=title,
-        caption=sentence(
-            interval_words(made, "geometric mean over rounds with its 95 % interval"),
+        caption=fig.sentence(
+            fig.interval_words(made, "geometric mean over rounds with its 95 % interval"),
             "axes are logarithmic where values are far apart",
         ),
-        spec=drawn(curves(made, name, _AXES[name], unit, "latency"), made, _HEIGHT),
+        spec=fig.drawn(curves(made, name, _AXES[name], unit, "latency"), made, _HEIGHT),
         columns=(("line", "line"), (name, _AXES[name]), ("text", "latency")),
         definitions=(metrics.LATENCY,),
     )
 
 
-def plotted(sources: Sequence[Source], words: Sequence[str]) -> list[Figure]:
+def plotted(sources: Sequence[Source], words: Sequence[str]) -> list[fig.Figure]:
     """One chart for a paper: all models in it, against seconds, or against batch where seconds do not vary.
 
     `words` may name the axis (`seconds`, `batch`) and a metric; latency otherwise. One model alone has a line for each
@@ -118,12 +103,12 @@ def plotted(sources: Sequence[Source], words: Sequence[str]) -> list[Figure]:
     for source in sources:
         for title, group in grid_groups(source.records).items():
             groups[f"{title} · {source.name}" if len(sources) > 1 else title] = group
-    names = shortened({title: title for title in groups})
+    names = fig.shortened({title: title for title in groups})
     rows = [
         {"group": names[title], **{name: rounds[0].case.axes.get(name) for name in _AXES}, **found}
         for title, group in groups.items()
         for rounds in group
-        if (found := spread_reading(rounds, metric) or _failure(rounds)) is not None
+        if (found := fig.spread_reading(rounds, metric) or _failure(rounds)) is not None
     ]
     for name in [axis] if axis else _AXES:
         made = _lines(rows, name)
@@ -153,7 +138,7 @@ def _failure(rounds: Sequence[Record]) -> dict[str, Any] | None:
     return {"value": None, "low": None, "high": None, "text": status} if status in FAILED else None
 
 
-def _lines(rows: Rows, name: str) -> Rows:
+def _lines(rows: fig.Rows, name: str) -> fig.Rows:
     """The rows of one chart with their lines.
 
     Several models are compared at the least value of the other axis that all of them have. One model has a line for
@@ -173,7 +158,7 @@ def _lines(rows: Rows, name: str) -> Rows:
     return [{**row, "line": row["group"]} for row in rows if shared and row["group"] in held and row[other] == least]
 
 
-def _plotted(rows: Rows, name: str, metric: Metric, records: Sequence[Record]) -> Figure:
+def _plotted(rows: fig.Rows, name: str, metric: Metric, records: Sequence[Record]) -> fig.Figure:
     (other,) = (axis for axis in _AXES if axis != name)
     lines, models, at = (dict.fromkeys(row[key] for row in rows) for key in ("line", "group", other))
     if len(lines) > _MOST_PLOTTED:
@@ -181,21 +166,21 @@ def _plotted(rows: Rows, name: str, metric: Metric, records: Sequence[Record]) -
             f"{len(lines)} lines are too many for one chart", key="kind", fix="choose some of them: RUN@model=…"
         )
     fixed = "".join(f", {other} {value:g}" for value in at if value is not None) if len(at) == 1 else ""
-    unit = unit_of(metric, bounds(rows))
-    bars, failed = bars_words(rows), [f"{row['line']} at {name} {row[name]:g}: {row['text']}" for row in rows
+    unit = fig.unit_of(metric, fig.bounds(rows))
+    bars, failed = fig.bars_words(rows), [f"{row['line']} at {name} {row[name]:g}: {row['text']}" for row in rows
                                       if row["value"] is None]  # fmt: skip
     missing = f"not drawn: {', '.join(failed)}" if failed else ""
-    made, below = above_zero([_divided(row, unit.factor) for row in side_by_side(rows, name)])
-    return Figure(
+    made, below = fig.above_zero([_divided(row, unit.factor) for row in side_by_side(rows, name)])
+    return fig.Figure(
         title=f"{metric.title} against {_AXES[name]}{fixed}" + (f": {next(iter(models))}" if len(models) == 1 else ""),
-        caption=sentence(bars, below, missing, "axes are logarithmic where values are far apart"),
-        spec=drawn(curves(made, name, _AXES[name], unit, metric.title), made, _PLOT_HEIGHT),
+        caption=fig.sentence(bars, below, missing, "axes are logarithmic where values are far apart"),
+        spec=fig.drawn(curves(made, name, _AXES[name], unit, metric.title), made, _PLOT_HEIGHT),
         columns=(("line", "line"), (name, _AXES[name]), ("text", metric.title)),
         definitions=(metric,),
-        caveats=tuple(filter(None, [bars, below, missing, *caveats_of(records, sampled=False)])),
+        caveats=tuple(filter(None, [bars, below, missing, *fig.caveats_of(records, sampled=False)])),
     )
 
 
 def _divided(row: dict[str, Any], factor: float) -> dict[str, Any]:
     """A row in the unit of the axis."""
-    return row | {key: None if row[key] is None else six(row[key] / factor) for key in ("value", "low", "high")}
+    return row | {key: None if row[key] is None else fig.six(row[key] / factor) for key in ("value", "low", "high")}

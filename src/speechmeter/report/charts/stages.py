@@ -10,27 +10,16 @@ from speechmeter.analysis.readings import part_names
 from speechmeter.core import metrics
 from speechmeter.core.scope import PART, STAGE, Scope
 from speechmeter.core.types import Record
-from speechmeter.report.charts.figure import (
-    STEP,
-    Figure,
-    Rows,
-    drawn,
-    interval_words,
-    reading,
-    sentence,
-    shortened,
-    tooltips,
-    unit_of,
-)
+from speechmeter.report.charts import figure as fig
 from speechmeter.report.charts.marks import SERIES, cut
 from speechmeter.report.sources import Source
 
 
-def figures(source: Source) -> list[Figure]:
+def figures(source: Source) -> list[fig.Figure]:
     """One figure with a bar a case, of the stages inside the clock."""
-    labels = shortened(source.labels)
+    labels = fig.shortened(source.labels)
     rows, left_out = cut(
-        {"label": labels[key], SERIES: name, "place": place, **reading(found)}
+        {"label": labels[key], SERIES: name, "place": place, **fig.reading(found)}
         for key, group in source.cases.items()
         for place, (name, scope) in enumerate(_parts(group))
         if (found := estimate(group, metrics.LATENCY, scope)) is not None
@@ -38,14 +27,14 @@ def figures(source: Source) -> list[Figure]:
     if not rows:
         return []
     return [
-        Figure(
+        fig.Figure(
             title="time of a call by stage",
-            caption=sentence(
+            caption=fig.sentence(
                 "stages inside the clock, in the order of the chain",
-                interval_words(rows, "their intervals are in the table"),
+                fig.interval_words(rows, "their intervals are in the table"),
             )
             + left_out,
-            spec=drawn(_chart(rows), rows, STEP * len({row["label"] for row in rows})),
+            spec=fig.drawn(_chart(rows), rows, fig.STEP * len({row["label"] for row in rows})),
             columns=(("label", "case"), (SERIES, "stage"), ("text", "latency")),
             definitions=(metrics.LATENCY,),
             trivial=len({row[SERIES] for row in rows}) == 1,
@@ -63,7 +52,7 @@ def _parts(group: Sequence[Record]) -> list[tuple[str, str]]:
     return [(scope.path, scope) for scope in clocked if scope.kind == STAGE]
 
 
-def _chart(rows: Rows) -> Any:
+def _chart(rows: fig.Rows) -> Any:
     import altair as alt
 
     names = list(dict.fromkeys(row["label"] for row in rows))
@@ -72,10 +61,10 @@ def _chart(rows: Rows) -> Any:
         alt.Chart()
         .mark_bar(height=14)
         .encode(
-            x=alt.X("value:Q", axis=unit_of(metrics.LATENCY, []).axis([]), stack="zero"),
+            x=alt.X("value:Q", axis=fig.unit_of(metrics.LATENCY, []).axis([]), stack="zero"),
             y=alt.Y("label:N", title=None, sort=names, axis=alt.Axis(ticks=False, domain=False)),
             color=alt.Color(f"{SERIES}:N", title="stage", sort=stages, scale=alt.Scale(domain=stages)),
             order=alt.Order("place:Q"),
-            tooltip=tooltips({"label": "case", SERIES: "stage", "text": "latency"}),
+            tooltip=fig.tooltips({"label": "case", SERIES: "stage", "text": "latency"}),
         )
     )

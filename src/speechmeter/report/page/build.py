@@ -16,15 +16,7 @@ from speechmeter.report.caveats import ONE_ROUND, rounds_of, study_notes
 from speechmeter.report.charts.figure import Figure, samples_strip
 from speechmeter.report.charts.style import PAGE
 from speechmeter.report.numbers import counted
-from speechmeter.report.page.cases import (
-    Labels,
-    Shared,
-    case_data,
-    raw_metrics,
-    row_data,
-    shown_metrics,
-    table_words,
-)
+from speechmeter.report.page.cases import Labels, Shared, case_data, raw_metrics, row_data, shown_metrics, table_words
 from speechmeter.report.plot import chart_figures
 from speechmeter.report.sources import Source
 from speechmeter.report.views import CHARTS

@@ -109,7 +109,15 @@ def _hyperparams(file: Path, overrides: Mapping[str, Any], *, random: bool) -> t
         _fill(pretrainer, found)
     filled = {id(pretrainer.loadables[name]) for name in found}
     _give_statistics(hparams)
-    return hparams, _unfilled(hparams["modules"], pretrainer, filled)
+    # weights that no checkpoint filled, neither their own nor one of a part or of an owner
+    modules = hparams["modules"]
+    holders = [part for part in (pretrainer.loadables.values() if pretrainer else ()) if id(part) in filled]
+    owned = {id(p) for part in holders if isinstance(part, torch.nn.Module) for p in part.parameters()}
+    return hparams, [
+        name
+        for name, module in modules.items()
+        if isinstance(module, torch.nn.Module) and any(id(p) not in owned for p in module.parameters())
+    ]
 
 
 def _checkpoints(pretrainer: Any, directory: Path, *, random: bool) -> dict[str, str]:
@@ -137,17 +145,6 @@ def _fill(pretrainer: Any, found: Mapping[str, str]) -> None:
     )
     local.collect_files()
     local.load_collected()
-
-
-def _unfilled(modules: Mapping[str, Any], pretrainer: Any, filled: set[int]) -> list[str]:
-    """Names of modules with weights that no checkpoint filled, neither their own nor one of a part or of an owner."""
-    holders = [part for part in (pretrainer.loadables.values() if pretrainer else ()) if id(part) in filled]
-    owned = {id(p) for part in holders if isinstance(part, torch.nn.Module) for p in part.parameters()}
-    return [
-        name
-        for name, module in modules.items()
-        if isinstance(module, torch.nn.Module) and any(id(p) not in owned for p in module.parameters())
-    ]
 
 
 def _give_statistics(hparams: Mapping[str, Any]) -> None:

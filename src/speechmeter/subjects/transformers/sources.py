@@ -40,7 +40,7 @@ _SEAMLESS = ("seamless_m4t", "seamless_m4t_v2")
 
 
 CLUSTERS = Option(
-    name="clusters", kind=int, default=1000, minimum=1, help="number of units of the head units; usually 1000"
+    name="clusters", kind=int, default=1000, minimum=1, help="number of units for `head: units`; usually 1000"
 )
 
 

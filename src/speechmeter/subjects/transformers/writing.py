@@ -41,12 +41,17 @@ def seq2seq_stages(loaded: Loaded) -> list[Stage]:
     """A search over texts, then the text."""
     search = _Search(loaded)
     pinned = loaded.lengths.fixed if loaded.lengths.per_source is None else search.longest
+    pad = loaded.model.generation_config.pad_token_id
+
+    def tokens(ids: Any) -> int:  # random weights may make padding too: there every id counts
+        return int(ids.numel() if loaded.random or pad is None else (ids != pad).sum())
+
     return [
         Stage(
             name="model",
             fn=runtime.inference(search),
             modules={"model": loaded.model},
-            tokens=_counter(loaded),
+            tokens=tokens,
             pinned_tokens=pinned if loaded.lengths.pinned else None,
         ),
         Stage(name="decode", fn=lambda ids: _written(loaded, ids)),
@@ -87,16 +92,6 @@ def prompt_width(loaded: Loaded) -> int:
     if loaded.kind == "whisper":
         return 0
     return 2 if "tgt_lang" in loaded.generate_options else 1
-
-
-def _counter(loaded: Loaded) -> Callable[[Any], int]:
-    """Counts what the model stage made. Random weights may make padding too: there every id counts."""
-    pad = loaded.model.generation_config.pad_token_id
-
-    def tokens(ids: Any) -> int:
-        return int(ids.numel() if loaded.random or pad is None else (ids != pad).sum())
-
-    return tokens
 
 
 def transducer_stages(loaded: Loaded) -> list[Stage]:

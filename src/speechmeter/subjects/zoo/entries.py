@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from speechmeter.core.axes import LATE_QUANTIZE, Axis, Option
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from speechmeter.subjects.zoo.chain import Parts
 
 
-class ZooSubject(ABC):
+class ZooSubject:
     """An encoder of our own: no source, no download, random weights."""
 
     name: ClassVar[str]
@@ -24,12 +24,20 @@ class ZooSubject(ABC):
     options: tuple[Option, ...] = ()
     runs_code = False
     takes = (SOUND,)
+    network: ClassVar[str]
+    """`file:function` beside this file, which builds the model."""
+    on_log_mel: ClassVar[bool] = True
+    """Whether the model is fed log-mel frames; the waveform as it is otherwise."""
     shortest_s: ClassVar[float] = 0.0
     """Shorter audio gives no frame at all."""
 
-    @abstractmethod
     def parts(self, options: Mapping[str, Any]) -> Parts:
         """The model with what computes its input and reads its output."""
+        from speechmeter.subjects.zoo.chain import Parts
+
+        file, _, function = self.network.partition(":")
+        model = getattr(import_module(f"speechmeter.subjects.zoo.{file}"), function)()
+        return Parts.on_log_mel(model) if self.on_log_mel else Parts.on_waveform(model)
 
     @final
     def installed(self) -> Installed:
@@ -67,11 +75,8 @@ class LogMelSubject(ZooSubject):
             return "log-mel runs in float32 only, because torch has no Fourier transform in half precision on the CPU"
         return super().unavailable(case)
 
-    def parts(self, options: Mapping[str, Any]) -> Parts:
-        """The front-end is the model."""
-        from speechmeter.subjects.zoo import chain
-
-        return chain.Parts.on_waveform(chain.LogMel())
+    network = "chain:LogMel"
+    on_log_mel = False
 
 
 class MockingjaySubject(ZooSubject):
@@ -79,12 +84,7 @@ class MockingjaySubject(ZooSubject):
 
     name = "mockingjay"
     summary = "built-in Mockingjay, 85.1 M parameters: 12 layers on log-mel, random weights"
-
-    def parts(self, options: Mapping[str, Any]) -> Parts:
-        """On log-mel frames."""
-        from speechmeter.subjects.zoo import chain, transformer
-
-        return chain.Parts.on_log_mel(transformer.mockingjay())
+    network = "transformer:mockingjay"
 
 
 class TeraSubject(ZooSubject):
@@ -92,12 +92,7 @@ class TeraSubject(ZooSubject):
 
     name = "tera"
     summary = "built-in TERA base, 21.3 M parameters: 3 layers on log-mel, random weights"
-
-    def parts(self, options: Mapping[str, Any]) -> Parts:
-        """On log-mel frames."""
-        from speechmeter.subjects.zoo import chain, transformer
-
-        return chain.Parts.on_log_mel(transformer.tera())
+    network = "transformer:tera"
 
 
 class WaveEncoderSubject(ZooSubject):
@@ -132,12 +127,7 @@ class ApcSubject(ZooSubject):
 
     name = "apc"
     summary = "built-in APC, 4.1 M parameters: 3 recurrent layers on log-mel, random weights"
-
-    def parts(self, options: Mapping[str, Any]) -> Parts:
-        """On log-mel frames."""
-        from speechmeter.subjects.zoo import chain, recurrent
-
-        return chain.Parts.on_log_mel(recurrent.AutoregressivePredictor())
+    network = "recurrent:AutoregressivePredictor"
 
 
 class CpcSubject(ZooSubject):
@@ -146,12 +136,8 @@ class CpcSubject(ZooSubject):
     name = "cpc"
     summary = "built-in modified CPC, 1.8 M parameters: convolutions and an LSTM on the waveform, random weights"
     shortest_s = 0.01
-
-    def parts(self, options: Mapping[str, Any]) -> Parts:
-        """On the waveform as it is."""
-        from speechmeter.subjects.zoo import chain, recurrent
-
-        return chain.Parts.on_waveform(recurrent.ContrastivePredictor())
+    network = "recurrent:ContrastivePredictor"
+    on_log_mel = False
 
 
 class ConformerCtcSubject(ZooSubject):

@@ -121,16 +121,13 @@ class MaskedAcoustic(nn.Module):  # type: ignore[misc]
         encoded, start = [], 0
         for piece in frames.chunk(math.ceil(frames.shape[1] / self.longest), dim=1):
             real = None if lengths is None else (lengths - start).clamp(0, piece.shape[1])
-            encoded.append(self._encode(piece, real))
+            states = self.input_norm(self.input(piece) + self.positions[: piece.shape[1]])
+            mask = padding_mask(real, states)
+            for layer in self.layers:
+                states = layer(states, mask)
+            encoded.append(states)
             start += piece.shape[1]
         return torch.cat(encoded, dim=1)
-
-    def _encode(self, frames: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tensor:
-        states = self.input_norm(self.input(frames) + self.positions[: frames.shape[1]])
-        mask = padding_mask(lengths, states)
-        for layer in self.layers:
-            states = layer(states, mask)
-        return states
 
 
 def mockingjay() -> MaskedAcoustic:

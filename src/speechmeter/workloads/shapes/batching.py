@@ -79,7 +79,15 @@ def grouped(shapes: Shapes, rule: Rule) -> Groups:
     if rule.max_frames is None:
         edges: Sequence[int] = range(0, len(shapes) + 1, rule.batch)
     else:
-        edges = _edges(shapes.rows[frame_rows, 0].tolist(), rule.max_frames)
+        # each batch holds as many rows as fit; a row that is longer is one batch
+        frames = shapes.rows[frame_rows, 0].tolist()
+        edges, held = [0], 0
+        for row, length in enumerate(frames):
+            if held and held + length > rule.max_frames:
+                edges.append(row)
+                held = 0
+            held += length
+        edges = [*edges, len(frames)]
     return Groups(shapes=shapes, frame_rows=frame_rows, token_rows=token_rows, edges=tuple(edges))
 
 
@@ -90,17 +98,6 @@ def _order(lengths: Any, sort: str) -> Any:
     if sort == NONE:
         return np.arange(len(lengths))
     return np.argsort(-lengths if sort == DESCENDING else lengths, kind="stable")
-
-
-def _edges(frames: Sequence[int], most: int) -> list[int]:
-    """Where batches begin, and the end. Each holds as many rows as fit; a row that is longer is one batch."""
-    edges, held = [0], 0
-    for row, length in enumerate(frames):
-        if held and held + length > most:
-            edges.append(row)
-            held = 0
-        held += length
-    return [*edges, len(frames)]
 
 
 def cells(rows: Any) -> int:
