@@ -82,6 +82,10 @@ def measure(
             f"`measure` has no argument or axis {min(unknown)!r}",
             fix=plugins.nearest(min(unknown), [*_PROTOCOL, "threads"]),
         )
+    given = {**axes, **({} if audio_seconds is None else {"audio_seconds": audio_seconds})}
+    for argument in _ARGUMENTS:
+        if argument.name in given and (wrong := argument.check(given[argument.name])) is not None:
+            raise InputError(wrong, key=argument.name)
     live = _Live(subject, inputs, audio_seconds)
     case = _case(live, name or str(getattr(subject, "__name__", type(subject).__name__)), tuple(meters), axes)
     with _threads(case.axes.threads):
@@ -100,6 +104,14 @@ def measure(
     )
 
 
+_ARGUMENTS = (
+    Option(name="samples", kind=int, minimum=1),
+    Option(name="min_samples", kind=int, minimum=1),
+    Option(name="warmup", kind=int, minimum=0),
+    Option(name="budget_s", kind=float, above=0),
+    Option(name="threads", kind=int, minimum=1),
+    Option(name="audio_seconds", kind=float, above=0),
+)
 _WHY = "`measure` cannot start a separate process for an object; use speechmeter.run with python:file.py:factory"
 
 

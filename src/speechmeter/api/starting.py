@@ -233,6 +233,10 @@ def check_options(study: Study, options: Options) -> None:
         )
     if options.retry_failed and not options.resume:
         raise InputError("`retry_failed` needs a run to resume", key="retry_failed", fix="add `resume` and `output`")
+    if options.resume and options.force:
+        raise InputError(
+            "`resume` keeps the records of a run and `force` removes them", key="force", fix="use one of the two"
+        )
     if options.address is not None and options.launcher != "ray":
         raise InputError("`address` applies to `launcher: ray` only", key="address", fix="add `launcher: ray`")
     if options.launcher != "subprocess" and options.baseline_python is not None:

@@ -155,6 +155,16 @@ def test_measure_refuses_an_axis_it_cannot_apply():
         speechmeter.measure(len, "x", sample=3)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [{"samples": 0}, {"threads": 0}, {"warmup": -1}, {"audio_seconds": -1}, {"budget_s": 0}, {"samples": "3"}],
+)
+def test_measure_refuses_a_value_that_means_nothing(given):
+    (name,) = given
+    with pytest.raises(InputError, match=f"{name} (must be|takes)"):
+        speechmeter.measure(lambda: None, (), **given)
+
+
 def test_run_and_load(workshop, monkeypatch):
     monkeypatch.chdir(workshop)
     plan = {"models": "python:fakes.py:slow", "seconds": [1, 2], "meters": "latency", "rounds": 2, "samples": 2}
