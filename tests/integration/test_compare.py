@@ -88,7 +88,7 @@ def test_a_changed_thread_count_is_refused_with_the_difference(spin, cli):
         (["absent", "absent"], "absent: there is no such directory"),
         (["run@model=nobody", "run"], "no record has model nobody; there is only spin:same"),
         (["run@model", "run"], "is not key=value"),
-        (["run", "run", "--min-effect", "much"], "--min-effect: 'much' is not a share"),
+        (["run", "run", "--min-effect", "much"], "--min-effect: 'much' is not a percentage above 0"),
         (["run", "run", "--metric", "latancy"], "did you mean 'latency'?"),
         (["run", "run", "--format", "xml"], "--format"),
         (["run", "run", "--thresholds", "none.yaml"], "none.yaml"),

@@ -79,7 +79,7 @@ def test_a_bad_file_of_scores_is_one_line_and_nothing_is_written(cli, study, wor
     bad = cli("run", "plan.yaml", "--trust", "-o", "run")
     assert (bad.returncode, bad.stdout) == (2, "")
     assert bad.stderr.count("\n") == 1
-    assert "call it wer_percent or wer_fraction" in bad.stderr
+    assert "rename it to wer_percent or wer_fraction" in bad.stderr
     assert not (workshop / "run").exists()
 
 
@@ -131,7 +131,7 @@ def test_without_every_time_there_is_no_rtfx_but_a_wer(cli, workshop):
         (["none.jsonl"], "cannot be read"),
         (["bad.jsonl"], "each line needs audio_filepath"),
         (["good.jsonl", "--normaliser", "englsh"], "did you mean 'english'?"),
-        (["good.jsonl", "good.jsonl"], "named twice"),
+        (["good.jsonl", "good.jsonl"], "is given twice"),
         (["good.jsonl", "--format", "pdf"], "unknown format 'pdf'"),
     ],
 )

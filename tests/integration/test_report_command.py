@@ -43,7 +43,7 @@ def test_a_broken_record_is_skipped_and_named_by_file_and_line(cli, run, worksho
     [
         (["--kind", "grids", "-o", "f.png"], "did you mean 'grid'"),
         (["--kind", "grid", "-o", "f.jpeg"], "end the name in .png, .svg, .pdf"),
-        (["--kind", "front", "-o", "f.png"], "this kind needs systems with a score"),
+        (["--kind", "front", "-o", "f.png"], "this kind needs a score (meter quality)"),
         (["--kind", "grid", "-o", "no/where/f.png"], "there is no directory"),
     ],
 )

@@ -60,5 +60,5 @@ def test_a_flag_that_is_wrong_is_named_and_nothing_is_written(cli, workshop):
 def test_a_dry_run_lists_the_lines_and_writes_nothing(cli, workshop):
     done = cli("run", "--model", MODEL, "--seconds", "1,10", "--find", "max-batch", "--find-most", "64", "--dry-run")
     assert done.returncode == 0
-    assert done.stdout.count("largest batch from 1 on, up to 64") == 2
+    assert done.stdout.count("search for the largest batch between 1 and 64") == 2
     assert not (workshop / "runs").exists()

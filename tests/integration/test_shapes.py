@@ -51,7 +51,7 @@ def test_a_list_becomes_a_shape_file_and_what_is_left_out_is_said(cli, workshop)
     (workshop / "set.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     done = cli("shapes", "set.jsonl", "--tokens", "words", "--frames", "raw", "-o", "shapes.tsv", "--batch", "20")
     assert done.returncode == 0, done.stderr
-    assert "1 of 61 items left out: 0: has 0 frames" in done.stderr
+    assert "1 of 61 items left out: 0: is too short: 0 frames leave none" in done.stderr
     text = (workshop / "shapes.tsv").read_text()
     assert text == "raw_frames\ttokens\n" + "".join(f"{50 * n}\t{n}\n" for n in range(1, 61))
     padded = [20 * 50 * n * (n + 1) for n in (20, 40, 60)]

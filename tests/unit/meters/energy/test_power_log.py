@@ -50,7 +50,7 @@ def test_the_last_line_of_a_growing_log_waits_for_its_end():
         ("time_s,watts\n1,ten\n", "line 2: two numbers are needed, not '1,ten'"),
         ("time_s,watts\n1,2\n2,nan\n", "line 3: '2,nan' is not a finite number"),
         ("time_s,watts\n1\n", "two numbers are needed"),
-        ("time_s,watts\n2,1\n1,1\n", "goes back in time"),
+        ("time_s,watts\n2,1\n1,1\n", "has times that decrease"),
     ],
 )
 def test_what_is_no_log_is_named(text, says):

@@ -41,7 +41,10 @@ def numpy_only(batch):
 def test_work_outside_torch_is_unavailable_and_never_zero():
     found = counted(Stage(name="features", fn=numpy_only))
     assert found["flops.v1", "total"].values == ()
-    assert "what runs outside torch, or comes from a cache, cannot be counted" in found["flops.v1", "total"].unavailable
+    assert (
+        "code that runs outside torch, and results from a cache, cannot be counted"
+        in found["flops.v1", "total"].unavailable
+    )
 
 
 def test_a_stage_outside_torch_is_unavailable_beside_one_that_is_counted():

@@ -62,7 +62,7 @@ def test_what_cannot_be_meant_is_refused(name, options, said):
     ("name", "axes", "said"),
     [
         ("ours-pruned", {"part": "loss"}, "no loss alone"),
-        ("ours", {"part": "loss", "keep": "original"}, "is for `part: step`"),
+        ("ours", {"part": "loss", "keep": "original"}, "needs `part: step`"),
         ("ours", {"compile": True}, "torch.compile"),
         ("ours", {}, None),
         ("ours", {"dtype": "bfloat16", "device": "cuda:0"}, None),
@@ -87,7 +87,9 @@ def test_a_loss_for_cuda_alone_refuses_the_cpu(monkeypatch):
     monkeypatch.setattr("speechmeter.subjects.losses.known.find_spec", lambda name: SimpleNamespace(origin="here"))
     assert SUBJECT.unavailable(case("warp-rnnt")) == "warp-rnnt runs on cuda only, not on cpu"
     assert SUBJECT.unavailable(case("warp-rnnt", device="cuda:1")) is None
-    assert "takes float32, not float16" in SUBJECT.unavailable(case("warp-rnnt", device="cuda", dtype="float16"))
+    assert "supports `dtype: float32`, not float16" in SUBJECT.unavailable(
+        case("warp-rnnt", device="cuda", dtype="float16")
+    )
 
 
 @pytest.fixture
@@ -139,7 +141,7 @@ def test_shapes_alone_are_refused_before_anything_is_computed():
     from speechmeter.core.errors import NeedsValuesError
     from speechmeter.meters.flops.shapes_only import shapes_only
 
-    with shapes_only(), pytest.raises(NeedsValuesError, match="lengths of its batch"):
+    with shapes_only(), pytest.raises(NeedsValuesError, match="values of the lengths in its batch"):
         SUBJECT.prepare(case("ours"), "cpu")
 
 
