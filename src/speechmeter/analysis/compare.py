@@ -137,7 +137,7 @@ def missing(base: Sequence[Record], metric: Metric, min_effect: float) -> Verdic
     """The verdict on a cell that only BASE has."""
     return Verdict(
         case=base[0].case, metric=metric, word="MISSING", regression=False, base=estimate(base, metric), new=None,
-        reason="NEW has no such cell", min_effect=min_effect,
+        reason="NEW has no measurement of this case", min_effect=min_effect,
     )  # fmt: skip
 
 

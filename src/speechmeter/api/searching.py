@@ -17,7 +17,7 @@ def check_search(study: Study, launcher: str, *, two_interpreters: bool) -> None
         raise InputError(
             "`find` tries one size after another, so it cannot compare two interpreters",
             key="baseline_python",
-            fix="search with each interpreter on its own",
+            fix="run a separate search with each interpreter",
         )
     if launcher not in ("subprocess", "inline"):
         raise InputError(

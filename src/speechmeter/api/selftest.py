@@ -212,7 +212,11 @@ def _peaks_finding() -> Finding:
 def _energy_finding() -> Finding:
     """The energy counter of a GPU against the same card's power readings; elsewhere there is no second source."""
     nothing = Finding(
-        meter="energy", what="GPU calls, compared with the GPU's power readings", unit="J", truth=None, tolerance=None
+        meter="energy",
+        what="energy of GPU calls, compared with the GPU's power readings",
+        unit="J",
+        truth=None,
+        tolerance=None,
     )
     if not cuda_devices():
         return replace(nothing, excuse="no CUDA device; a CPU has no second energy sensor to compare with")

@@ -28,7 +28,7 @@ def doctor() -> None:
         rows.append([Text(finding.what, style="bold"), Text.assemble(marks[finding.level], finding.state, advice)])
     say("this machine")
     draw_rows(["", ""], rows, console_for(sys.stdout), labels=2, header=False)
-    say("plug-ins and packages: speechmeter models")
+    say("to list plug-ins and packages: speechmeter models")
 
 
 def models() -> None:

@@ -93,7 +93,10 @@ def run(
         None, "--find-within", metavar="SHARE", help="Precision of the search, such as 1%."
     ),
     find_margin: str | None = _find(
-        None, "--find-margin", metavar="SHARE", help="Safety margin below the result. The default is 5%."
+        None,
+        "--find-margin",
+        metavar="SHARE",
+        help="How far below the largest size that fits the safe size is. The default is 5%.",
     ),
     launcher: str = _where(
         "subprocess",

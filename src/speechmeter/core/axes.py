@@ -191,10 +191,10 @@ MAX_NEW_TOKENS = Axis(
     name="max_new_tokens", kind=int, default=None, help="maximum length of a generated text, in tokens", minimum=1
 )
 MAX_LEN_A = Axis(
-    name="max_len_a", kind=float, default=None, help="a of: max new tokens = a × source length + b", minimum=0
+    name="max_len_a", kind=float, default=None, help="factor a in: max new tokens = a × source length + b", minimum=0
 )
 MAX_LEN_B = Axis(
-    name="max_len_b", kind=int, default=None, help="b of: max new tokens = a × source length + b", minimum=0
+    name="max_len_b", kind=int, default=None, help="constant b in: max new tokens = a × source length + b", minimum=0
 )
 QUANTIZE = Axis(
     name="quantize",

@@ -175,7 +175,7 @@ CELL_WASTE = _lower(
 )
 ITEMS = _plain("items.v1", "1", "items", "items in one call", exact=True)
 ITEMS_REFUSED = _plain(
-    "items_refused.v1", "1", "items left out", "requested items of a dataset that could not be used",
+    "items_refused.v1", "1", "items left out", "number of requested items of a dataset that could not be used",
     exact=True,
 )  # fmt: skip
 TOKENS = _plain("tokens.v1", "1", "tokens", "tokens that one call generates, summed over its items", exact=True)
@@ -404,8 +404,8 @@ MEMORY_OPERATOR = _lower(
 )  # fmt: skip
 MEMORY_OPERATOR_OWN = _lower(
     "memory_operator_own.v1", "bytes", "its own memory",
-    "memory that torch allocated on the device of the case while an operator itself ran, minus the memory that torch "
-    "freed meanwhile, in one call. The operators that it calls are not included",
+    "net memory (allocated minus freed) of an operator during one call of the model, on the device of the case, "
+    "without the operators that it calls",
     combined="mean", short="memory that an operator itself allocated, minus what it freed",
 )  # fmt: skip
 TIME_MODULE = _lower(

@@ -12,8 +12,8 @@ from speechmeter.report.views import VIEWS
 _BETTER = {"lower": "lower is better", "higher": "higher is better", "neither": "neither direction is better"}
 _COMBINED: dict[Combination, str] = {
     "typical": "the geometric mean of the medians of the rounds, with a 95 % interval over rounds",
-    "divided": "the geometric mean of the medians of the rounds, with a 95 % interval over rounds. The figure of a "
-    "call is divided among its stages, so the stages add up to the call",
+    "divided": "the geometric mean of the medians of the rounds, with a 95 % interval over rounds. Each stage "
+    "gets a share of the figure of the call, in proportion to its time, so the stages add up to the call",
     "mean": "the arithmetic mean over all calls and rounds. Therefore the rows of a table add up",
     "ratio": "one arithmetic mean divided by another. Both are over the same calls and rounds",
 }

@@ -207,7 +207,7 @@ def _none_usable(choice: Choice, refused: Refusals) -> InputError:
         fix = None if left_out.kinds else "correct the list or the files"
     elif choice.ids is not None:
         what = f"{path!r} has none of the {len(choice.ids)} ids of the reference set"
-        fix = "use a reference set with ids of this list"
+        fix = "use a reference set whose ids occur in this list"
     elif choice.manifest.is_dir():
         what = f"{path!r} holds no sound file; it holds {contents(choice.manifest)}"
         fix = "use a folder with sound in it"

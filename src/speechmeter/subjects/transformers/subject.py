@@ -61,7 +61,12 @@ class TransformersSubject:
     axes: tuple[Axis, ...] = (BEAM, MAX_LEN_A, MAX_LEN_B, MIN_NEW_TOKENS, MAX_NEW_TOKENS, QUANTIZE)
     options = (
         Option(name="config", kind=dict, default={}, help="changed configuration values, such as {hidden_size: 256}"),
-        Option(name="head", kind=str, choices=tuple(HEADS), help="use of the model (default: its usual task)"),
+        Option(
+            name="head",
+            kind=str,
+            choices=tuple(HEADS),
+            help="what the model is run as (default: what its configuration names)",
+        ),
         WEIGHTS,
         Option(name="vocoder", kind=Path, help="random, or a source of one; for a model that makes spectrograms"),
         CLUSTERS,
