@@ -3,9 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ALONE := tests/campaign/test_selftest_broken.py tests/campaign/test_cluster.py
+BENCHMARKS := startup.py harness.py rooms.py memory.py flops.py query.py report.py=--records=2000 \
+  attribution.py=--rounds=5 launchers.py=--rounds=3 verdicts.py=--sets=100 \
+  sweep.py=--repeats=1=--rounds=2=--sizes=2=--pairs=5
 INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: bench test campaign lint docs pictures wheels clean
+.PHONY: bench benchmarks test campaign lint docs pictures notebook wheels clean
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -17,10 +20,16 @@ $(VENV)/ready: pyproject.toml constraints.txt
 bench: $(VENV)/ready  ## the built-in tour: tables on the screen, a run directory under runs/ with report.html in it
 	$(BIN)/speechmeter run
 
-test: $(VENV)/ready  ## 6 minutes on 2 idle cores
+benchmarks: $(VENV)/ready  ## those of benchmarks/ that need no GPU, the long ones cut short; about 30 minutes
+	$(INSTALL) --editable '.[bench]'
+	failed=; for script in $(BENCHMARKS); do \
+	  echo "== $$script"; $(BIN)/python benchmarks/$$(echo $$script | tr = ' ') || failed="$$failed $$script"; \
+	done; test -z "$$failed" || { echo "a verdict is no:$$failed"; exit 1; }
+
+test: $(VENV)/ready  ## the tests, without the long ones
 	$(BIN)/python -m pytest -m 'not campaign' -n 2 --dist loadfile
 
-campaign: $(VENV)/ready wheels  ## the long versions, 20 minutes on 2 idle cores
+campaign: $(VENV)/ready wheels  ## the long versions, and a check of the wheels
 	$(BIN)/python -m pytest -m campaign -n 2 --dist loadfile $(addprefix --ignore=,$(ALONE))
 	$(BIN)/python -m pytest -m campaign $(ALONE)  # these compare times or kill processes: nothing runs beside them
 
@@ -30,13 +39,17 @@ lint: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(VENV)/ready  ## this documentation; its tables are made from the code
+docs: $(VENV)/ready  ## this documentation; its tables are made from the code, its output by the commands that it shows
 	$(INSTALL) --editable '.[docs]'
 	$(BIN)/python docs/tables.py
+	$(BIN)/python docs/console.py
 	$(BIN)/mkdocs build --strict
 
 pictures: $(VENV)/ready  ## those of README and docs, from examples/runs; the page's own needs chromium
 	$(BIN)/python docs/pictures.py
+
+notebook: $(VENV)/ready  ## run examples/notebook.ipynb and store its outputs
+	$(BIN)/python docs/notebook.py
 
 wheels: $(VENV)/ready  ## the core must install from wheels alone on aarch64, Python 3.10 (Jetson)
 	rm -rf build/aarch64 && mkdir -p build/aarch64

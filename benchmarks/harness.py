@@ -31,6 +31,7 @@ import torch.utils.benchmark
 import speechmeter
 from speechmeter.core import metrics
 from speechmeter.core.axes import Axes
+from speechmeter.core.batches import MadeBatches
 from speechmeter.core.protocol import RepeatsProtocol
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Case, Record, Spec, Stage
@@ -103,6 +104,9 @@ def our_session(samples: int) -> Collection:
     return Collection(wall_ns=wall_ns, readings_ns=[s * 1e9 for s in clock.totals_s()])
 
 
+_BATCHES = MadeBatches([BATCH], lambda: [BATCH])
+
+
 def _session(samples: int) -> LoadedSession:
     stages = (Stage(name="empty", fn=empty),)
     spec = Spec(plugin="none", name="empty")
@@ -111,12 +115,13 @@ def _session(samples: int) -> LoadedSession:
         case=Case(subject=spec, workload=spec, axes=Axes(), meters=("latency",), protocol=protocol),
         prepared=Prepared(stages=stages, sync=no_sync),
         stages=stages,
-        batches=(BATCH,),
+        batches=_BATCHES,
+        all_batches=_BATCHES,
         load_ns=0,
         data_ns=0,
         reload_ns=0,
         first_ns=0,
-        first_output=None,
+        first=None,
         resident_loaded_bytes=None,
         report=lambda phase: None,
     )

@@ -21,14 +21,15 @@ from speechmeter.report.page.build import build_page
 from speechmeter.report.sources import read_sources
 
 CLICK = """() => {
+  document.querySelector('.summary tr.group button')?.click();
   const begun = performance.now();
-  document.querySelector('#summary td.figure button:not(.none)').click();
+  document.querySelector('.summary td.figure button:not(.none)').click();
   document.querySelector('dialog').getBoundingClientRect();
   const open = performance.now() - begun;
   document.querySelector('dialog').close();
   const sorting = performance.now();
-  document.querySelector('#summary thead button').click();
-  document.querySelector('#summary').getBoundingClientRect();
+  document.querySelector('.summary thead button').click();
+  document.querySelector('.summary').getBoundingClientRect();
   return [open, performance.now() - sorting];
 }"""
 
@@ -69,7 +70,7 @@ def _in_browser(page: Path) -> None:
         opened = browser.new_page()
         begun = time.perf_counter()
         opened.goto(page.as_uri())
-        opened.wait_for_selector("#summary tbody tr")
+        opened.wait_for_selector(".summary tbody tr")
         table_s = time.perf_counter() - begun
         opened.wait_for_selector("body[data-ready=yes]", timeout=120_000)
         ready_s = time.perf_counter() - begun

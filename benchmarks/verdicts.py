@@ -2,7 +2,7 @@
 
     python benchmarks/verdicts.py [--sets 1000] [--jobs 2]     about 20 minutes; exit 1 when a limit is broken
 
-Four tables in Markdown, as docs/statistics.md has them; each says what its noise is:
+Four tables in Markdown, as docs/explanation/statistics.md has them; each says what its noise is:
 
 1. grids of 60 cells compared at once, cells independent and correlated within rounds;
 2. adaptive rounds: coverage of their intervals, and false verdicts on two unchanged runs;

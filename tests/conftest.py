@@ -11,7 +11,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,12 @@ if not Path("/dev/nvidiactl").exists():  # Triton reads it when it is first impo
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # workers with as many threads as cores wait for each other
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+with suppress(ImportError):  # a machine with a GPU may lack it; no test there needs it
+    from hypothesis import settings
+
+    settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+    settings.load_profile("untimed")
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 

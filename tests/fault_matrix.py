@@ -28,7 +28,8 @@ OF_THE_MODEL = {
 }  # fmt: skip
 """What a model does in its own process, and the status of its record."""
 OF_THE_RUN = {
-    "interrupt": 130, "launcher-killed": -9, "guard-killed": 0, "disk-full": 1, "read-only": 1, "clock-jump": 0,
+    "interrupt": 130, "launcher-killed": -9, "guard-killed": 0, "template-killed": 0,
+    "disk-full": 1, "read-only": 1, "clock-jump": 0,
 }  # fmt: skip
 """What befalls the run as a whole, and the code that it ends with."""
 BY_A_PLUGIN = {"error": 2, "memory-error": 2, "exit": 2, "exit-at-once": 0, "segfault": -11, "kill": -9, "hang": 130}
@@ -37,14 +38,14 @@ NO_ROOM_AT_ALL = 2
 """In preflight a disk that cannot be written is bad input."""
 NO_MODEL, NO_GUARD, ENDED = (
     "nothing of a model runs in preflight",
-    "there is no guard before and after a measurement",
+    "there is no guard and no template before and after a measurement",
     "the processes of the model have ended when its record is written",
 )
 
 
 def impossible(kind: str, phase: str) -> str | None:
     """Why a kind of fault cannot occur in a phase; None where it can."""
-    if kind == "guard-killed" and phase not in MEASURING:
+    if kind in ("guard-killed", "template-killed") and phase not in MEASURING:
         return NO_GUARD
     if kind in OF_THE_MODEL and phase == WRITING:
         return ENDED
@@ -65,10 +66,11 @@ def exit_code(kind: str, phase: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """A folder in which runs go wrong; `disk` is where they are written."""
+    """A folder in which runs go wrong; `disk` is where they are written, `processes` how they are started."""
 
     folder: Path
     disk: Path
+    processes: str = "exec"
 
     @property
     def output(self) -> Path:
@@ -86,9 +88,10 @@ class Bench:
     def run(self, *args: str, writing: str | None = None, seconds: float = 900, **environ: str) -> int:
         """Run the plan; the exit code, and what it said in `said`."""
         command = ["-m", "speechmeter"] if writing is None else [str(HERE / "faulty_launcher.py"), writing]
+        wanted = ["-o", str(self.output), *args]
         with (self.folder / "said").open("w") as said:
             process = subprocess.Popen(
-                [sys.executable, *command, "run", "plan.yaml", "-o", str(self.output), *args],
+                [sys.executable, *command, "run", "plan.yaml", "--processes", self.processes, *wanted],
                 cwd=self.folder,
                 stdout=said,
                 stderr=said,

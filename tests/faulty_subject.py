@@ -38,6 +38,9 @@ class FaultySubject:
     def installed(self):
         return Installed(version="1")
 
+    def libraries(self, case):
+        return ("numpy",)
+
     def check(self, case):
         misbehave(case, "preflight")
 
@@ -156,8 +159,22 @@ def kill_guard():
 
 def launcher():
     """Its own process in preflight; the guard stands between it and a measurement."""
-    measuring = any("speechmeter.launch.child" in word for word in sys.orig_argv)
-    return parent_of(os.getppid()) if measuring else os.getpid()
+    if any("speechmeter.launch.child" in word for word in sys.orig_argv):
+        return parent_of(os.getppid())
+    return parent_of(template()) if template() else os.getpid()
+
+
+def template():
+    """The process from which this one was forked, if any: the parent of its guard."""
+    forked = any("speechmeter.launch.template" in word for word in sys.orig_argv)
+    return parent_of(os.getppid()) if forked else None
+
+
+def kill_template():
+    """Nothing goes wrong in a process that was started anew."""
+    if template():
+        os.kill(template(), signal.SIGKILL)
+        hang()
 
 
 def kill_launcher():
@@ -192,6 +209,7 @@ KINDS = {
     "cuda-oom": cuda_oom, "cuda-sticky": cuda_sticky, "segfault": segfault, "kill": kill, "exit": leave,
     "exit-at-once": leave_at_once, "hang": hang, "ignores-signals": ignore_signals, "loud": be_loud,
     "thread": leave_a_thread, "processes": leave_processes, "guard-killed": kill_guard,
+    "template-killed": kill_template,
     "launcher-killed": kill_launcher, "interrupt": interrupt, "disk-full": fill_disk, "read-only": make_read_only,
     "clock-jump": turn_clock_back,
 }  # fmt: skip

@@ -10,10 +10,13 @@ from pathlib import Path
 
 from conftest import make_case, make_record
 
+from speechmeter.analysis.live import measurements
 from speechmeter.core import metrics
+from speechmeter.core.live import Anchors, Conditions, Event, Exchange, Send, Word
 from speechmeter.core.memory_timeline import FILE, Held, MemoryTimeline, write_timeline
-from speechmeter.core.protocol import SearchProtocol
+from speechmeter.core.protocol import LiveProtocol, SearchProtocol
 from speechmeter.core.types import Environment, Measurement, Record, Spec
+from speechmeter.store.exchanges import ExchangeWriter, exchange_file
 
 HOSTILE = ("<script>alert(1)</script>", "x" * 300, "语音识别模型 · 基础")
 ROUNDS = (1.0, 1.04, 0.98)
@@ -171,6 +174,58 @@ def search() -> list[Record]:
     return made
 
 
+_SPOKEN = (("one", 0.4, 0.7), ("two", 0.9, 1.2), ("three", 1.4, 1.9))
+
+
+def _exchange(name: str, late_s: float, *, restless: bool) -> Exchange:
+    """An utterance of three words whose partials and final come so late; a restless system shows a wrong word first."""
+    words = tuple(Word(text=text, start_s=start, end_s=end) for text, start, end in _SPOKEN)
+    shown = [" ".join(text for text, _, _ in _SPOKEN[: count + 1]) for count in range(len(_SPOKEN))]
+    wrong = ["what", "one to", "one two free"]
+    events = [
+        Event(kind="partial", moment_s=end + late_s, text=wrong[place] if restless else shown[place])
+        for place, (_, _, end) in enumerate(_SPOKEN)
+    ]
+    events.append(Event(kind="final", moment_s=2.0 + 2 * late_s, text=shown[-1]))
+    anchors = Anchors(speech_start_s=0.4, speech_end_s=2.0, words=words, source="by hand")
+    sends = tuple(
+        Send(due_s=n / 10, sent_s=n / 10, done_s=n / 10, from_s=(n - 1) / 10, to_s=n / 10) for n in range(1, 31)
+    )
+    return Exchange(
+        utterance=name, reference="one two three", anchors=anchors, audio_s=2.2, silence_s=0.8, sends=sends,
+        finish_s=3.0, finished_s=3.0, events=tuple(events), ended_s=3.5, timeout_s=30.0,
+    )  # fmt: skip
+
+
+def live(artifacts: Path) -> list[Record]:
+    """Two live systems over twelve utterances in two rounds, and their exchanges in this folder."""
+    protocol = LiveProtocol(
+        turn_end="oracle", turn_delay_s=1.0, turn_vad="", silence_s=0.8, quiet_s=3.0, timeout_s=30.0, phase="random",
+        turns=None, duration_s=None, warmup_turns=0,
+    )  # fmt: skip
+    conditions = Conditions(pace="realtime", chunk_s=0.1, turn_end="oracle", quiet_s=3.0)
+    made = []
+    for name, late_s in (("prompt", 0.1), ("restless", 0.4)):
+        case = make_case(
+            name, meters=("memory",), workload=Spec(plugin="data", name="talks.jsonl"), protocol=protocol,
+            pace="realtime", chunk=0.1, streams=1,
+        )  # fmt: skip
+        for number in range(2):
+            held = [
+                _exchange(f"talk-{n}", late_s + 0.01 * n + 0.005 * number, restless=name == "restless")
+                for n in range(12)
+            ]
+            writer = ExchangeWriter(artifacts / case.id / exchange_file(number))
+            writer.begin(conditions)
+            for exchange in held:
+                writer.take(exchange)
+            writer.close()
+            made.append(
+                make_record(case, *measurements(held, conditions), round=number, sequence=len(made), host="desk")
+            )
+    return made
+
+
 def write(path: Path, records: Iterable[Record], environment: Environment) -> Path:
     """A run directory of these records, written at once: a store sees every line to the disk, which takes long."""
     lines = [replace(record, environment=environment.fingerprint).to_json() for record in records]
@@ -181,7 +236,7 @@ def write(path: Path, records: Iterable[Record], environment: Environment) -> Pa
     return path
 
 
-RANDOM = "synthetic: random weights, same cost, no meaning"
+RANDOM = "random weights: calls cost the same as with trained ones, but the output has no meaning"
 
 
 def once(records: Iterable[Record]) -> list[Record]:
@@ -207,6 +262,8 @@ def full(
         write(folder / "training", change(training()), CPU),
         write(folder / "search", change(search()), GPU),
     ]
+    runs.append(write(folder / "live", change(live(folder / "heard")), CPU))
+    (folder / "heard").rename(folder / "live" / "artifacts")
     write_timeline(folder / "training" / "artifacts" / training()[0].case.id / FILE, timeline())
     return runs
 

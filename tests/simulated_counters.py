@@ -98,7 +98,7 @@ class SimulatedBackend:
         work()
         self.counted += 1
         if self.counted > self.fails_after:
-            raise SensorError("the kernel took the counter away")
+            raise SensorError("the kernel stopped the counter")
         return Counted(flops=self.flops() - before, share=self.share)
 
     def close(self):

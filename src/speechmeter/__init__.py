@@ -1,4 +1,4 @@
-"""What does this speech model cost? `measure`, `run` and `load`, and the types they return.
+"""What does this speech model cost? `measure`, `run`, `load` and `compare`, and the types they return.
 
 Everything is imported when it is first used, so that the command starts fast and `import speechmeter` needs no torch.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "Comparison",
     "Prepared",
     "Profile",
     "Result",
@@ -17,6 +18,7 @@ __all__ = [
     "SpeechmeterError",
     "Stage",
     "__version__",
+    "compare",
     "export",
     "label",
     "load",
@@ -29,21 +31,25 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from speechmeter.api.comparing import Comparison, compare
     from speechmeter.api.live import Result, measure
+    from speechmeter.api.loaded import Run, load
     from speechmeter.api.profiling.decorators import export, profile, profile_analyst, profile_optimiser, schedule
     from speechmeter.api.profiling.result import Profile
-    from speechmeter.api.runs import Run, load, run
+    from speechmeter.api.runs import run
     from speechmeter.core.errors import SpeechmeterError
     from speechmeter.core.protocols import Prepared
     from speechmeter.core.types import Stage
     from speechmeter.meters.recording.label import label
 
 _HOMES = {
+    "compare": "speechmeter.api.comparing",
+    "Comparison": "speechmeter.api.comparing",
     "measure": "speechmeter.api.live",
     "Result": "speechmeter.api.live",
     "run": "speechmeter.api.runs",
-    "load": "speechmeter.api.runs",
-    "Run": "speechmeter.api.runs",
+    "load": "speechmeter.api.loaded",
+    "Run": "speechmeter.api.loaded",
     **dict.fromkeys(
         ("profile", "profile_analyst", "profile_optimiser", "schedule", "export"),
         "speechmeter.api.profiling.decorators",

@@ -29,21 +29,27 @@ pytestmark = pytest.mark.campaign
 FINE = ("fine@before", "fine@after")
 
 
+@pytest.fixture(scope="module", params=["exec", "fork"])
+def processes(request):
+    """How measuring processes are started."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def seen_by_cell(pytestconfig):
+def seen_by_cell(pytestconfig, processes):
     """What was seen in each cell of the matrix, which is printed at the end."""
     words = {}
     yield words
     with pytestconfig.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        print("\n" + drawn(words))
+        print(f"\nprocesses: {processes}\n{drawn(words)}")
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory):
+def many(tmp_path_factory, processes):
     """All faults of models in one run, sound models between them; then the same run resumed without faults."""
     folder = tmp_path_factory.mktemp("many")
     plant(folder)
-    bench = Bench(folder=folder, disk=folder)
+    bench = Bench(folder=folder, disk=folder, processes=processes)
     bench.plan([FINE[0], *(f"{kind}@{phase}" for kind, phase in IN_A_MODEL), FINE[1]])
     code = bench.run()
     first, statuses, left = bench.lines(), bench.statuses(), left_running(folder)
@@ -79,7 +85,7 @@ def test_the_run_of_many_faults_is_resumed_and_ends_well(many):
 
 
 @pytest.fixture
-def bench(tmp_path, request):
+def bench(tmp_path, request, processes):
     """A folder with the faulty subject; with a small disk, or a clock that can be turned, where the fault needs it."""
     kind = request.node.callspec.params["kind"]
     plant(tmp_path)
@@ -93,7 +99,7 @@ def bench(tmp_path, request):
         if os.geteuid() != 0:
             pytest.skip("needs root, to mount a small disk")
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)], check=True)
-    yield Bench(folder=tmp_path, disk=disk)
+    yield Bench(folder=tmp_path, disk=disk, processes=processes)
     if os.path.ismount(disk):
         subprocess.run(["umount", str(disk)], check=True)
 
@@ -102,7 +108,7 @@ def interrupt_when_it_hangs(bench, output):
     """A plug-in that hangs in preflight is ended by its user."""
     bench.plan([*FINE[:1], "hang@preflight"])
     process = subprocess.Popen(
-        [sys.executable, "-m", "speechmeter", "run", "plan.yaml", "-o", str(output)],
+        [sys.executable, "-m", "speechmeter", "run", "plan.yaml", "--processes", bench.processes, "-o", str(output)],
         cwd=bench.folder,
         env={**os.environ, **bench.environ()},
         stderr=subprocess.PIPE,

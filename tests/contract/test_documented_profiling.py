@@ -8,7 +8,7 @@ import pytest
 
 from speechmeter.core.memory_timeline import MemoryTimeline
 
-PAGE = (Path(__file__).parents[2] / "docs" / "profiling.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/howto/profiling.md").read_text()
 EXAMPLES = [block for block in re.findall(r"```python\n(.*?)```", PAGE, re.S) if "integrations" not in block]
 
 
@@ -16,7 +16,7 @@ EXAMPLES = [block for block in re.findall(r"```python\n(.*?)```", PAGE, re.S) if
 def test_an_example_runs(example, tmp_path, monkeypatch, capsys):
     pytest.importorskip("torch", reason="needs torch")
     monkeypatch.chdir(tmp_path)
-    exec(compile(example, "docs/profiling.md", "exec"), {"__name__": "example"})
+    exec(compile(example, "docs/howto/profiling.md", "exec"), {"__name__": "example"})
     assert "| module | class |" in capsys.readouterr().out
 
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/promises.md"
+PAGE = ROOT / "docs/contributing/promises.md"
 
 
 def promises():

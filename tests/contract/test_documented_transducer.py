@@ -1,4 +1,4 @@
-"""The examples of docs/transducer.md run as they stand, and its table names every public function."""
+"""The examples of docs/reference/transducer.md run as they stand, and its table names every public function."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import torch
 
 from speechmeter import transducer
 
-PAGE = (Path(__file__).parents[2] / "docs" / "transducer.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/reference/transducer.md").read_text()
 
 
 def test_examples_run_in_order_and_give_gradients() -> None:
     names: dict[str, Any] = {}
     examples = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(examples) == 3
+    assert len(examples) == 4
     for example in examples:
         exec(example, names)
         assert names["loss"].isfinite()

@@ -16,6 +16,8 @@ DIGESTS = {
     "h200-frontier": (21, "9bd48f03d1c1e4ff"),
     "h200-loss-frontier": (80, "7555c45d218b204e"),
     "h200-losses": (32, "7891d0cb5492d9fc"),
+    "live-paces": (2, "23843b0b355141e5"),
+    "live-streams": (4, "d4c819e5de4dfdb4"),
 }
 """How many cases each run has, and a hash of their ids as they were when the run was made."""
 

@@ -18,10 +18,10 @@ KINDS = {*OF_THE_MODEL, *OF_THE_RUN}
 CANNOT_OCCUR = {
     PREFLIGHT: {
         "bad-alloc", "memory-limit", "cuda-oom", "cuda-sticky", "ignores-signals", "loud", "thread", "processes",
-        "guard-killed",
+        "guard-killed", "template-killed",
     },
     **{phase: set() for phase in MEASURING},
-    WRITING: {*OF_THE_MODEL, "guard-killed"},
+    WRITING: {*OF_THE_MODEL, "guard-killed", "template-killed"},
 }  # fmt: skip
 
 

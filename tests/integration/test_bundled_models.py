@@ -41,7 +41,7 @@ def test_a_recogniser_outside_torch_is_timed_and_its_inside_is_unavailable(cli, 
     assert done.returncode == 0, done.stderr
     by_dtype = {record["case"]["axes"]["dtype"]: record for record in records(workshop)}
     assert by_dtype["bfloat16"]["status"] == "unavailable"
-    assert "has no dtype bfloat16" in by_dtype["bfloat16"]["reason"]
+    assert "not bfloat16" in by_dtype["bfloat16"]["reason"]
     record = by_dtype["float32"]
     assert record["status"] == "ok", record["reason"]
     found = readings(record)
@@ -50,18 +50,6 @@ def test_a_recogniser_outside_torch_is_timed_and_its_inside_is_unavailable(cli, 
         assert found[metric, "total"]["values"] == []
         assert "torch" in found[metric, "total"]["unavailable"]
     assert "element_ops.v1" not in {metric for metric, _ in found}
-
-
-def test_moonshine_streams_partial_results_that_are_stamped(cli, workshop):
-    pytest.importorskip("moonshine_voice", reason="needs moonshine-voice")
-    (workshop / "plan.yaml").write_text("models: [{load: moonshine-voice, streaming: true}]\nseconds: 3\n")
-    done = cli("run", "plan.yaml", "--meters", "latency", *QUICK)
-    assert done.returncode == 0, done.stderr
-    (record,) = records(workshop)
-    found = readings(record)
-    first = found["latency_first_item.v1", "stage:model"]["values"]
-    assert 0 < max(first) < max(found["latency.v1", "total"]["values"])
-    assert any("streaming" in note for note in found["items.v1", "total"]["notes"]["notes"])
 
 
 def test_silero_counts_its_network_and_keeps_the_threads_asked_for(cli, workshop):

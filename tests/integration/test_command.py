@@ -83,9 +83,9 @@ def test_dry_run_lists_cases_skipped_cells_and_time(cli, workshop):
     (workshop / "plan.yaml").write_text(PLAN)
     done = cli("run", "plan.yaml", "--trust", "--dry-run")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("left out: excluded by triangle") == 5
+    assert done.stdout.count("left out: excluded by `triangle`, which skips long audio with a large batch") == 5
     assert done.stdout.count("· 5 rounds (up to 20)") == 10
-    assert "10 cases, 5 skipped, 0 unavailable; 50 measurements, between" in done.stdout
+    assert "10 cases, 5 skipped, 0 unavailable; 50 measurements, no similar case was measured" in done.stdout
     assert not (workshop / "runs").exists()
 
 
@@ -100,7 +100,7 @@ def test_a_plans_name_cannot_leave_the_runs_folder(cli, workshop):
 def test_dry_run_learns_from_earlier_runs(cli, workshop):
     args = ["run", "--model", "python:fakes.py:nothing", "--meters", "latency", "--rounds", "1"]
     assert cli(*args).returncode == 0
-    assert "(1 of them estimated from earlier runs" in cli(*args, "--dry-run").stdout
+    assert "1 from the same case" in cli(*args, "--dry-run").stdout
 
 
 def test_skipped_cells_say_so(cli, workshop):
@@ -144,7 +144,7 @@ def test_peak_memory_sees_a_short_spike(cli, workshop):
 
 def test_text_from_noise_is_warned_of_in_show(cli):
     done = cli("run", "--model", "python:fakes.py:words", "--quick", "--meters", "latency", "-o", "run")
-    assert "warning: decoding on noise" in done.stdout
+    assert "warning: the input is noise" in done.stdout
     done = cli("run", "--model", "python:fakes.py:words", "--quick", "--meters", "latency", "--audio", "sample")
     assert "warning" not in done.stdout
 

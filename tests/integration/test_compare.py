@@ -55,7 +55,7 @@ def test_one_round_cannot_tell(spin, cli):
     done = cli("compare", "a", "b")
     assert done.returncode == 3
     assert "CANNOT TELL" in done.stdout
-    assert "1 round has no interval" in done.stdout
+    assert "with only 1 round, there is no interval" in done.stdout
 
 
 def test_two_runs_are_compared_unpaired_and_parameters_exactly(spin, cli):
@@ -86,7 +86,7 @@ def test_a_changed_thread_count_is_refused_with_the_difference(spin, cli):
     ("args", "words"),
     [
         (["absent", "absent"], "absent: there is no such directory"),
-        (["run@model=nobody", "run"], "no record has model nobody; there is only spin:same"),
+        (["run@model=nobody", "run"], "no record has model nobody; the run has only spin:same"),
         (["run@model", "run"], "is not key=value"),
         (["run", "run", "--min-effect", "much"], "--min-effect: 'much' is not a percentage above 0"),
         (["run", "run", "--metric", "latancy"], "did you mean 'latency'?"),

@@ -47,7 +47,8 @@ def test_an_example_has_records_and_every_format_of_its_tables(run):
 @pytest.mark.parametrize("run", RUNS, ids=named)
 def test_every_view_of_an_example_keeps_its_numbers_whole_at_80_and_60_columns(run):
     records = load(run).records
-    for table in [table for word in choose.WORDS for table in choose.tables(records, word)]:
+    words = [word for word in choose.WORDS if word != "capacity"]  # which needs bounds that no example has
+    for table in [table for word in words for table in choose.tables(records, word)]:
         texts = [text for row in table.rows for text in (*row.labels, *(cell.text() for cell in row.cells))]
         wanted = {number for text in texts for number in NUMBER.findall(text)}
         for width in (80, 60):

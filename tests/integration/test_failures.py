@@ -89,7 +89,7 @@ def test_the_run_ends_well_with_a_summary(run_of_failures):
     assert "1 oom" in done.stdout
     assert "2 crashed" in done.stdout
     assert len(found) == 11
-    assert "about" in done.stderr
+    assert "left" in done.stderr
     assert "left" in done.stderr
 
 

@@ -40,7 +40,7 @@ def test_a_recipe_with_a_local_model_lists_its_cases(cli, workshop, profile):
     done = cli("run", "profile.yaml", "--trust", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("tiny · cpu") == 15
-    assert done.stdout.count("left out: excluded by triangle") == 5
+    assert done.stdout.count("left out: excluded by `triangle`, which skips long audio with a large batch") == 5
     assert "profile.yaml:10: 'seed' has no equivalent" in done.stderr
     assert not (workshop / "pwned").exists()
 

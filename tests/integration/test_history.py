@@ -13,7 +13,7 @@ def test_the_table_names_level_commit_and_what_changed(workshop, cli):
     assert done.returncode == 1, done.stderr
     row = next(line for line in done.stdout.splitlines() if "SLOWER" in line and "│" in line)
     assert all(word in row for word in ("c0ffee07", "26.0 ms", "1.299"))
-    assert "the run before is c0ffee06 (run-05)" in done.stdout
+    assert "the run before the change is c0ffee06 (run-05)" in done.stdout
     assert "packages torch: '2.9' before, '3.0' after" in done.stdout
 
 
@@ -43,7 +43,7 @@ def test_a_newest_run_that_failed_is_a_regression_in_every_format(workshop, cli)
     done = cli("compare", "--history", "runs")
     assert done.returncode == 1, done.stderr
     assert "2026-05-05 10:00" in next(line for line in done.stdout.splitlines() if "FAILED" in line and "│" in line)
-    assert "latency FAILED from run-04; the run before is c0ffee04 (run-03)" in done.stdout
+    assert "latency FAILED from run-04 on; the last run that did not fail is c0ffee04 (run-03)" in done.stdout
     comment = cli("compare", "--history", "runs", "--format", "github").stdout
     assert comment.startswith("❌ **Regression:** model · cpu · 1 s × 1 latency FAILED since run-04")
     (series,) = json.loads(cli("compare", "--history", "runs", "--format", "json").stdout)["series"]

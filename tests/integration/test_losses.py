@@ -50,7 +50,7 @@ def test_a_step_is_measured_and_what_is_absent_says_why(records):
 
     assert ours["loss_deviation.v1", "total"]["values"][0] <= 1e-6
     assert ours["gradient_deviation.v1", "label:original size"]["values"][0] <= 1e-5
-    assert any("keep none" in note for note in ours["items.v1", "total"]["notes"]["notes"])
+    assert any("keep: none" in note for note in ours["items.v1", "total"]["notes"]["notes"])
 
     absent = records["warp-rnnt"]
     assert absent["status"] == "unavailable"

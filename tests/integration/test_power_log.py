@@ -54,11 +54,11 @@ BAD_LOGS = {
     "absent": (None, "power log log.csv cannot be read: No such file"),
     "another table": ("when,joules\n1,2\n", "is not a power log: its first line must be time_s,watts"),
     "empty": ("", "is not a power log"),
-    "not a number": ("time_s,watts\n1.0,many\n", "log.csv, line 2: two numbers are needed, not '1.0,many'"),
+    "not a number": ("time_s,watts\n1.0,many\n", "log.csv, line 2: a line must hold two numbers, not '1.0,many'"),
     "not finite": ("time_s,watts\n1.0,nan\n", "line 2: '1.0,nan' is not a finite number"),
     "a single report of powertop": (
         "PowerTOP Version;2.14 ran at …\n",
-        "cannot be tied to the calls: add --iteration=N",
+        "cannot be assigned to calls: run powertop with --iteration=N",
     ),
     "back in time": (
         "time_s,watts\n2.0,5\n1.0,5\n",

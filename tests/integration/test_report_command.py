@@ -54,9 +54,9 @@ def test_a_plot_that_cannot_be_made_says_why(cli, run, workshop, words, said):
 
 
 def test_a_plot_of_a_part_of_a_run(cli, run, workshop):
-    assert cli("plot", "run@batch=1", "--kind", "scaling", "-o", "f.svg", "--width", "5").returncode == 0
+    assert cli("plot", "run@batch=1", "--kind", "scaling", "-o", "f.svg", "--width", "127mm").returncode == 0
     svg = (workshop / "f.svg").read_text()
-    assert "against seconds" in svg and "against batch" not in svg
+    assert "against length of audio" in svg and "against batch" not in svg
 
 
 def test_without_the_extra_the_way_to_it_is_named(cli, run, workshop):
@@ -75,3 +75,19 @@ def test_the_tour_ends_with_its_page(cli, workshop):
     assert found.returncode == 0, found.stderr
     assert found.stdout.rstrip().splitlines()[-1] == "written: made/report.html"
     assert "wav2vec2-tiny" in (workshop / "made" / "report.html").read_text()
+
+
+def test_a_site_is_written_and_not_overwritten_without_being_told(cli, run, workshop):
+    first = cli("report", "run", "--site", "site")
+    assert (first.returncode, first.stdout) == (0, "written: site/index.html, with 1 study\n")
+    assert {path.name for path in (workshop / "site" / "studies").iterdir()} == {"run.html", "run.json"}
+    again = cli("report", "run", "--site", "site")
+    assert again.returncode == 2 and "not empty" in again.stderr and "--force" in again.stderr
+    both = cli("report", "run", "--site", "other", "-o", "page.html")
+    assert both.returncode == 2 and not (workshop / "other").exists()
+
+
+def test_a_badge_is_written_and_its_words_are_printed(cli, run, workshop):
+    found = cli("badge", "run", "--metric", "rtfx", "-o", "speed.svg")
+    assert found.returncode == 0 and "× real time, 95 % interval" in found.stdout
+    assert (workshop / "speed.svg").read_text().startswith("<svg")

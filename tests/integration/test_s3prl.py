@@ -39,7 +39,7 @@ def test_each_upstream_gives_a_state_for_every_layer_and_its_input(name):
     assert {tuple(hidden.shape) for hidden in state if hidden.shape[-1] == 32} == {(2, FRAMES, 32)}
     assert len(state) >= SMALL["encoder_layers"] + 1
     assert all(torch.isfinite(hidden).all() for hidden in state)
-    assert "synthetic: random weights, same cost, no meaning" in prepared.notes
+    assert "random weights: calls cost the same as with trained ones, but the output has no meaning" in prepared.notes
 
 
 @pytest.mark.parametrize("name", UPSTREAMS)

@@ -28,7 +28,7 @@ def test_the_batch_found_is_the_largest_that_fits_and_is_found_in_few_processes(
     shown = cli("show", "found", "--format", "json").stdout
     (table,) = json.loads(shown)
     assert [cell["value"] for cell in table["rows"][0]["cells"][:2]] == [found, found + 1]
-    assert "a limit of 0.5 GiB" in shown
+    assert "0.5 GiB of memory" in shown
     _resumed_and_refused(cli, workshop, len(trials))
 
 
@@ -45,7 +45,7 @@ def test_an_error_is_no_answer_and_is_told_as_what_it_is(cli, workshop):
     done = cli("run", "--model", "python:fakes.py:by_the_item_or_not", *LIMIT, "--find", "max-batch", "-o", "run")
     assert done.returncode == 0
     assert "≥ 4" in done.stdout
-    assert "batch 8 ended otherwise: error: ValueError: at most four" in done.stdout
+    assert "batch 8 failed for another reason than memory: error: ValueError: at most four" in done.stdout
     assert [r["case"]["axes"]["batch"] for r in records(workshop / "run")] == [1, 2, 4, 8]
     assert cli("run", "--resume", "-o", "run", "--trust", "--strict").returncode == 1
 

@@ -43,7 +43,7 @@ def test_drawn_shapes_are_written_measured_and_their_waste_shown(cli, workshop):
 
     shown = cli("show", "out", "--metric", "cell_waste")
     assert shown.returncode == 0, shown.stderr
-    assert "300 rows of drawn.tsv, subsampled frames; batches: fixed 30, file order" in shown.stdout
+    assert "300 rows of drawn.tsv, subsampled frames; batches: 30 rows each, file order" in shown.stdout
 
 
 def test_a_list_becomes_a_shape_file_and_what_is_left_out_is_said(cli, workshop):
@@ -60,7 +60,7 @@ def test_a_list_becomes_a_shape_file_and_what_is_left_out_is_said(cli, workshop)
 
     looked = cli("shapes", "shapes.tsv")
     assert "60 rows, raw frames" in looked.stdout
-    assert "max frames 30,000, descending, columns" in looked.stdout
+    assert "at most 30,000 frames each, descending, columns" in looked.stdout
     assert "60 rows, subsampled frames" in cli("shapes", "shapes.tsv", "--frames", "subsampled").stdout
 
     taken = cli("shapes", "set.jsonl", "--tokens", "words", "-o", "shapes.tsv")

@@ -54,7 +54,7 @@ def test_a_recogniser_with_random_weights_says_what_it_is(cli, workshop):
     assert found["latency.v1", "stage:search"]["values"]
     assert found["parameters.v1", "total"]["values"] == [weights_in(MODELS / "EncoderDecoderASR", *PARTS)]
     notes = found["items.v1", "total"]["notes"]["notes"]
-    assert "synthetic: random weights, same cost, no meaning" in notes
+    assert "random weights: calls cost the same as with trained ones, but the output has no meaning" in notes
     assert "no tokenizer files: output is token ids" in notes
 
 

@@ -63,8 +63,8 @@ def test_an_encoder_decoder_from_a_config_file_pins_its_length(cli, workshop):
     assert tokens == [("total", [7.0]), ("stage:model", [7.0])]
     assert readings(record)["flops.v1", "total"]["values"][0] > 0
     notes = readings(record)["items.v1", "total"]["notes"]["notes"]
-    assert "decode length pinned to 7 tokens" in notes
-    assert any(note.startswith("synthetic") for note in notes)
+    assert "output length fixed at 7 tokens" in notes
+    assert any(note.startswith("random weights") for note in notes)
 
 
 def test_a_users_own_module(cli, workshop):

@@ -72,10 +72,10 @@ def test_heads_that_hear(run, workshop):
     for name in ("speech_to_text-st", "parakeet_rnnt-natural", "parakeet_tdt-natural"):
         (record,) = found[name]
         assert made(record, "tokens.v1") == [5.0]
-        assert "decode length pinned to 5 tokens" in notes(record)
+        assert "output length fixed at 5 tokens" in notes(record)
     assert made(found["hubert-units"][0], "tokens.v1") == [49.0]
     assert made(found["seamless_m4t-s2st"][0], "tokens.v1") == [5.0 + 8 * 5.0]
-    assert all(notes(record)[0].startswith("synthetic") for (record,) in found.values())
+    assert all(notes(record)[0].startswith("random weights") for (record,) in found.values())
     for name in ("encodec-natural", "dac-natural", "mimi-natural"):
         assert made(found[name][0], "audio_made_seconds.v1") == [1.0]
     assert 0.9 < made(found["speecht5-s2st"][0], "audio_made_seconds.v1")[0] < 1.1
@@ -112,7 +112,7 @@ def test_heads_that_read(run, workshop):
     assert frames["speecht5"] == pytest.approx(2 * 12 * 4 * 256 / 16_000)
     assert frames["vits"] == pytest.approx(2 * 12 * 4 * 16 / 16_000)
     assert frames["fastspeech2_conformer_with_hifigan"] == pytest.approx(2 * 12 * 6 * 16 / 22_050)
-    assert "speech length pinned to 4 frames per source symbol" in notes(found["speecht5-natural"][0])
+    assert "speech length fixed at 4 frames per source symbol" in notes(found["speecht5-natural"][0])
     assert len(sounds(workshop)) == 6 * 2 * 2
 
 
@@ -149,7 +149,7 @@ def test_a_saved_synthesiser_with_a_saved_vocoder(run, workshop):
     found = run(models=[{"load": "transformers:voice", "vocoder": "gan"}], text={"count": 1}, length=3, max_len_a=2.0)
     (record,) = found["voice"]
     assert made(record, "audio_made_seconds.v1")[0] > 0
-    assert not any(note.startswith("synthetic") for note in notes(record))
+    assert not any(note.startswith("random weights") for note in notes(record))
     stages = {scope for metric, scope in record if metric == "latency.v1"}
     assert {"stage:features", "stage:model", "stage:vocoder", "stage:decode"} < stages
 

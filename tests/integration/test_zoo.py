@@ -40,7 +40,9 @@ def test_a_recogniser_of_the_zoo_is_timed_stage_by_stage(cli, workshop):
     stages = {scope for metric, scope in found if metric == "latency.v1"}
     assert stages == {"total", "stage:load", "stage:features", "stage:copy", "stage:model", "stage:decode"}
     assert found["parameters.v1", "total"]["values"] == [21_034_996 - 400 * 257]
-    assert found["items.v1", "total"]["notes"]["notes"] == ["synthetic: random weights, same cost, no meaning"]
+    assert found["items.v1", "total"]["notes"]["notes"] == [
+        "random weights: calls cost the same as with trained ones, but the output has no meaning"
+    ]
 
 
 def test_an_unknown_option_is_one_line(cli, workshop):

@@ -27,13 +27,17 @@ def read_assumptions(words: Iterable[str]) -> dict[str, float]:
     for word in words:
         name, _, value = word.partition("=")
         if name not in ASSUMPTIONS:
-            raise InputError(f"there is no rate {name!r}", key="assume", fix=f"choose from: {', '.join(ASSUMPTIONS)}")
+            raise InputError(
+                f"there is no assumption {name!r}", key="assume", fix=f"choose from: {', '.join(ASSUMPTIONS)}"
+            )
         try:
             stated[name] = float(value)
         except ValueError:
             stated[name] = -1.0
         if not 0 < stated[name] < float("inf"):
-            raise InputError(f"{name} takes a number above 0, not {value!r}", key="assume", fix=f"such as {name}=65")
+            raise InputError(
+                f"{name} must be a number greater than 0, not {value!r}", key="assume", fix=f"for example {name}=65"
+            )
     return stated
 
 

@@ -15,11 +15,14 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import Literal
 
-from speechmeter.analysis import quality
+from speechmeter.analysis import orders, quality
 from speechmeter.analysis.derived import round_value
 from speechmeter.analysis.difference import Difference, Variance, independent, paired
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.intervals import t_quantile
+from speechmeter.analysis.live.change import paired_change
+from speechmeter.analysis.live.figures import TYPICAL
+from speechmeter.analysis.live.samples import CONVERSATIONS, is_live
 from speechmeter.analysis.means import linearised_logs
 from speechmeter.analysis.warnings import failed_rounds, in_words, kind_of
 from speechmeter.core.metrics import Metric
@@ -37,9 +40,15 @@ _FEWEST_RUNS = 5
 """Fewer runs say nothing about their spread."""
 
 
-@dataclass(frozen=True, kw_only=True)
+class Lasting(float):
+    """A smallest effect that is a time in seconds, and not a share of BASE."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Verdict:
     """What was found for one cell. `ratio` is NEW / BASE; `rounds_to_settle` how many more rounds would decide.
+
+    Live metrics have a `change` instead, NEW − BASE in their own unit; `statistic` is the percentile that it is of.
 
     `tails` are the one-sided p-values of (worse, better), None where nothing varies. `corrected` says that the word
     does not hold once the other cells are taken into account. `shown` is the smallest change, as a share, that would
@@ -65,6 +74,12 @@ class Verdict:
     tails: tuple[float, float] | None = None
     corrected: bool = False
     shown: float | None = None
+    change: Estimate | None = None
+    statistic: str = ""
+
+    def __repr__(self) -> str:
+        ratio = "" if self.ratio is None else f", ratio={self.ratio:.4g}"
+        return f"Verdict({self.case.label!r}, {self.metric.name}, {self.word!r}{ratio})"
 
     @property
     def text(self) -> str:
@@ -107,27 +122,33 @@ def verdict(
     together: bool,
     scope: str = "total",
     between: Between | None = None,
+    statistic: str = "",
 ) -> Verdict:
-    """Compare one metric of two cases.
+    """Compare one metric of two cases; of a live one another percentile than the median, where `statistic` names it.
 
     `together` says that both come from one run, so that rounds may be paired; `between` is given where they come from
     two runs of one machine.
     """
-    old, fresh = estimate(base, metric, scope), estimate(new, metric, scope)
+    old, fresh = (estimate(side, metric, scope, statistic or "geomean") for side in (base, new))
     blank = Verdict(
         case=new[0].case, metric=metric, word="CANNOT TELL", regression=False, base=old, new=fresh,
-        ratio=fresh.value / old.value if old and fresh and old.value else None,
+        ratio=fresh.value / old.value if old and fresh and old.value and not is_live(metric) else None,
         rounds=min(old.rounds if old else 0, fresh.rounds if fresh else 0), scope=scope, min_effect=min_effect,
+        statistic=statistic,
     )  # fmt: skip
     if old is None or fresh is None:
         side, records = ("BASE", base) if old is None else ("NEW", new)
         why = next((f": {text}" for record in records if (text := _absent(record, metric, scope))), "")
-        found = replace(blank, reason=f"{side} has no {metric.name}{why}")
+        found = replace(blank, reason=f"{metric.name} is missing in {side}{why}")
+    elif is_live(metric):
+        found = _by_conversation(blank, old, fresh, base, new, together=together)
     elif metric.id in quality.DIFFERENCES:
         found = _by_utterance(blank, old, fresh, quality.paired_difference(new, base, metric))
     elif metric.exact:
         word: Word = "SAME" if old.value == fresh.value else "MORE" if fresh.value > old.value else "LESS"
-        found = replace(blank, word=word, regression=word == _worse(metric), reason="counted, not sampled")
+        found = replace(
+            blank, word=word, regression=word == _worse(metric), reason="an exact count, which has no interval"
+        )
     else:
         found = _by_rounds(blank, old, fresh, base, new, together=together, between=between)
     return _with_failures(found, base, new)
@@ -137,7 +158,7 @@ def missing(base: Sequence[Record], metric: Metric, min_effect: float) -> Verdic
     """The verdict on a cell that only BASE has."""
     return Verdict(
         case=base[0].case, metric=metric, word="MISSING", regression=False, base=estimate(base, metric), new=None,
-        reason="NEW has no measurement of this case", min_effect=min_effect,
+        reason="this case was not measured in NEW", min_effect=min_effect,
     )  # fmt: skip
 
 
@@ -167,7 +188,7 @@ def _by_rounds(
     ]
     base_logs, new_logs = (_logs(metric, values) for values in figures)
     if base_logs is None or new_logs is None:
-        return replace(blank, ratio=None, reason="the figure of a round is 0 or negative, so there is no ratio")
+        return replace(blank, ratio=None, reason="a round has a value of 0 or less, so no ratio can be computed")
     # the rounds of each first stage, from which the number of all rounds was chosen
     pilots = [next((r.pilot.rounds for r in side if r.pilot is not None), None) for side in (base, new)]
     if is_paired:
@@ -175,7 +196,7 @@ def _by_rounds(
     else:
         logs = independent(base_logs, new_logs, (pilots[0], pilots[1]))
     if logs is None:
-        reason = "1 round has no interval; run more rounds"
+        reason = "with only 1 round, there is no interval; measure more rounds"
         return replace(blank, paired=is_paired, reason=reason)
     if between is not None and not is_paired:
         logs = replace(logs, offset=between.spread, allowance=math.log1p(ALLOWANCE) if between.spread is None else 0.0)
@@ -199,7 +220,7 @@ def judged(case: Case, metric: Metric, logs: Difference, min_effect: float, *, i
     else:
         more = _rounds_to_settle(logs, edge)
         words = "1 more round" if more == 1 else f"{more} more rounds"
-        reason = f"about {words} needed to decide" if more else f"over {_MOST_ROUNDS} rounds needed to decide"
+        reason = f"measure about {words} to decide" if more else f"more than {_MOST_ROUNDS} rounds are needed to decide"
     worse = 1.0 if is_worse(metric, 1.0) else -1.0
     return Verdict(
         case=case, metric=metric, word=word, base=None, new=None,
@@ -217,7 +238,7 @@ def _differs(logs: Difference, edge: float) -> bool:
 
 def allowed(logs: Difference) -> str:
     """Why a difference that is seen may be none."""
-    return f"two runs at different times may differ by {math.expm1(logs.allowance):.0%} even if nothing changed"
+    return f"two runs at different times can differ by {math.expm1(logs.allowance):.0%} even if the code is the same"
 
 
 def is_same(logs: Difference, edge: float) -> bool:
@@ -266,15 +287,14 @@ def _with_failures(found: Verdict, base: Sequence[Record], new: Sequence[Record]
         return replace(found, reason="; ".join(filter(None, [found.reason, note])))
     if fresh := [kind for kind in now if kind not in before]:
         last = next(record.reason for record in reversed(new) if kind_of(record) in fresh)
-        reason = f"{in_words(new)}; never in BASE: {', '.join(fresh)}: {last}"
+        reason = f"{in_words(new)}; BASE never failed with {', '.join(fresh)}: {last}"
         return replace(found, word="FAILED", regression=True, reason=reason, difference=None, tails=None)
-    reason = (
-        f"both sides failed in the same way, so nothing can be compared: NEW: {in_words(new)}; BASE: {in_words(base)}"
-    )
+    both = f"NEW: {in_words(new)}; BASE: {in_words(base)}"
+    reason = f"both runs failed in the same way, so there is nothing to compare: {both}"
     return replace(found, word="CANNOT TELL", regression=False, reason=reason, difference=None, tails=None)
 
 
-def _by_utterance(blank: Verdict, old: Estimate, fresh: Estimate, found: quality.Difference) -> Verdict:
+def _by_utterance(blank: Verdict, old: Estimate, fresh: Estimate, found: orders.Difference) -> Verdict:
     """A score is compared over the utterances that both sides have: rounds do not vary it."""
     metric, change = blank.metric, found.estimate
     if change is not None and (found.order == "same" or old.value == fresh.value == 0):
@@ -293,7 +313,7 @@ def _by_utterance(blank: Verdict, old: Estimate, fresh: Estimate, found: quality
         return max(0.0, 1 + difference / old.value) if old.value else None
 
     tails = quality.tails(change)
-    reason = "more utterances are needed to decide" if word == "CANNOT TELL" else ""
+    reason = "measure more utterances to decide" if word == "CANNOT TELL" else ""
     return replace(
         blank, word=word, regression=word == _worse(metric), rounds=0, paired=True,
         ratio=ratio(change.value), low=ratio(change.low), high=ratio(change.high),
@@ -302,11 +322,56 @@ def _by_utterance(blank: Verdict, old: Estimate, fresh: Estimate, found: quality
     )  # fmt: skip
 
 
+def _by_conversation(
+    blank: Verdict, old: Estimate, fresh: Estimate, base: Sequence[Record], new: Sequence[Record], *, together: bool
+) -> Verdict:
+    """A live metric is compared over the utterances that both sides heard, by their difference."""
+    metric = blank.metric
+    found = paired_change(base, new, metric, blank.statistic or TYPICAL, together=together)
+    change = found.estimate
+    if change is None or change.low is None or change.high is None:
+        return replace(blank, change=change, reason=found.reason, paired=True)
+    edge = blank.min_effect if isinstance(blank.min_effect, Lasting) else blank.min_effect * abs(old.value)
+    # the time of an answer depends on the state of the machine, its words do not
+    room = ALLOWANCE * abs(old.value) if metric.combined == CONVERSATIONS and not together else 0.0
+    apart = max(change.low, -change.high)  # how far from 0 the interval is
+    word: Word = "CANNOT TELL"
+    why = "measure more utterances or rounds to decide"
+    if found.order == "same":
+        word = "SAME"
+    elif abs(change.value) > edge and apart > room:
+        word = _word_of_live(metric, change.value)
+    elif max(abs(change.low), abs(change.high)) + (room if apart > 0 else 0.0) <= edge:
+        word = "SAME"
+    elif 0 < apart <= room:
+        why = f"two runs at different times can differ by {ALLOWANCE:.0%} even if the code is the same"
+    tails = quality.tails(_nearer_zero(change, room))
+    reasons = [_utterances(change, old, fresh), found.reason, why if word == "CANNOT TELL" else ""]
+    return replace(
+        blank, word=word, change=change, paired=True, rounds=0, reason="; ".join(filter(None, reasons)),
+        regression=word not in ("SAME", "CANNOT TELL") and is_worse(metric, change.value),
+        tails=tails if metric.direction != "higher" else tails[::-1],
+    )  # fmt: skip
+
+
+def _nearer_zero(change: Estimate, room: float) -> Estimate:
+    """A difference without what may be no change at all."""
+    shift = math.copysign(min(room, abs(change.value)), change.value)
+    assert change.low is not None and change.high is not None
+    return replace(change, value=change.value - shift, low=change.low - shift, high=change.high - shift)
+
+
+def _word_of_live(metric: Metric, change: float) -> Word:
+    if metric.unit in ("s", "s/s") and metric.direction == "lower":
+        return "SLOWER" if change > 0 else "FASTER"
+    return "MORE" if change > 0 else "LESS"
+
+
 def _utterances(change: Estimate, old: Estimate, fresh: Estimate) -> str:
     """Over how many utterances a score was compared, and of how many where a side has others too."""
     shared, sides = change.samples_per_round, (old.samples_per_round, fresh.samples_per_round)
-    others = f", of {sides[0]} in BASE and {sides[1]} in NEW" if max(sides) > shared else ""
-    return f"{shared} {'utterance' if shared == 1 else 'utterances'} of both{others}"
+    others = f" (BASE has {sides[0]}, NEW {sides[1]})" if max(sides) > shared else ""
+    return f"{shared} {'utterance' if shared == 1 else 'utterances'} in both{others}"
 
 
 def _worse(metric: Metric) -> Word:

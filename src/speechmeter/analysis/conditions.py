@@ -16,7 +16,7 @@ from speechmeter.core.types import BATCHES, CONTENT_HASHES, Case, Record
 
 MIN_EFFECT = 0.05
 """What a difference between machines or inputs must exceed to be called one."""
-SAME_CODE_FIX = "install the project in both environments (pip install .), and start from another folder"
+SAME_CODE_FIX = "install the project in both environments (pip install .), and run the command from another directory"
 """The way out where two interpreters load the same."""
 NOISE = "noise"
 RATIO = "of inputs"
@@ -63,7 +63,11 @@ def same_code(base: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         return ""
     modules = ours.get("modules")
     here = [name for name, origin in modules.items() if origin == "working folder"] if isinstance(modules, dict) else []
-    return f"both load {', '.join(here)} from the working folder" if here else "both load the same files and versions"
+    return (
+        f"both import {', '.join(here)} from the current directory"
+        if here
+        else "both import the same files and package versions"
+    )
 
 
 def environment_differences(

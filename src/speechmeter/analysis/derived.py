@@ -8,6 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from speechmeter.analysis import modules, scores
+from speechmeter.analysis.live.figures import round_figure
+from speechmeter.analysis.live.samples import is_live
 from speechmeter.analysis.means import GPU, ratio_of_round, round_means
 from speechmeter.analysis.readings import Round, find, operator_calls, over_calls, part_names
 from speechmeter.core import metrics
@@ -36,6 +38,8 @@ def round_value(record: Record, metric: Metric, scope: str = "total", others: Se
         records = others if any(other is record for other in others) else [*others, record]
         means = round_means(records, metric, scope)
         return next(((mean.value, mean.calls) for mean in means if mean.record is record), None)
+    if is_live(metric):
+        return round_figure(record, metric) if scope == "total" else None
     derivation = _DERIVED.get(metric.id)
     if derivation is not None:
         return derivation.derive(Round(record=record, others=others), scope)
@@ -172,7 +176,7 @@ def _why_no_memory(record: Record, scope: str) -> str | None:
             if found is not None and found.unavailable:
                 return found.unavailable
         if weighed and where != scope and find(record, metrics.MEMORY_WEIGHTS, where) is None:
-            return f"{where.path} names no torch module, so its weights are not known"
+            return f"{where.path} exposes no torch module, so the size of its weights is unknown"
     return None
 
 

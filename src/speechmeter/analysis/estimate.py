@@ -16,6 +16,8 @@ from typing import Literal
 from speechmeter.analysis import scores
 from speechmeter.analysis.derived import round_value, sample_values
 from speechmeter.analysis.intervals import Quantity, bounded_exp, over_rounds, t_quantile
+from speechmeter.analysis.live.figures import TYPICAL, least_utterances, live_figure
+from speechmeter.analysis.live.samples import POOLED, is_live
 from speechmeter.analysis.means import (
     Bounds,
     call_shares,
@@ -29,12 +31,12 @@ from speechmeter.analysis.means import (
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.quality import IMPORTED
-from speechmeter.core.types import FAILED, Record
+from speechmeter.core.types import FAILED, Pilot, Record
 
 Verdict = Literal["real-time", "not real-time", "undecided"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Estimate(Quantity):
     """The figure of one case. Without an interval it is of a single round, or of what does not vary.
 
@@ -42,12 +44,19 @@ class Estimate(Quantity):
     the bounds are one standard deviation either side, as the classic studies print it. Of what adds up the statistic is
     `mean`, of a share of it `ratio`. Of a score it says how the interval was made (see `scores.KINDS`), and the samples
     are utterances; `imported` is a score that was taken elsewhere, with its bounds. `failed` of the `tried` rounds of
-    the case ended without a figure.
+    the case ended without a figure. A live metric is a percentile of its conversations, or `pooled`; the samples are
+    distinct utterances, and of `beyond_s` seconds or more it is only known that no answer came before.
     """
 
     statistic: str = "geomean"
     failed: int = 0
     tried: int = 0
+    beyond_s: float | None = None
+
+    @property
+    def is_resampled(self) -> bool:
+        """Whether it is a percentile or a ratio over conversations, with an interval over utterances and rounds."""
+        return is_live(self.metric) and not self.statistic.startswith("mean")
 
     def scaled(self, metric: Metric, factor: float) -> Estimate:
         """The same figure times a constant, as another metric."""
@@ -63,11 +72,13 @@ def estimate(
     records: Sequence[Record], metric: Metric, scope: str = "total", statistic: str = "geomean"
 ) -> Estimate | None:
     """The figure over all rounds of one case; None when no round holds it. Raises ValueError for mixed cases."""
-    if len({record.case.id for record in records}) > 1:
+    if len(records) > 1 and len({record.case.id for record in records}) > 1:
         raise ValueError("an estimate is made of the rounds of one case")
     found = _estimate(records, metric, scope, statistic)
-    failed = sum(record.status in FAILED for record in records)
-    return replace(found, failed=failed, tried=len(records)) if found is not None and failed else found
+    if found is None:
+        return None
+    failed = sum([record.status in FAILED for record in records])
+    return replace(found, failed=failed, tried=len(records)) if failed else found
 
 
 def _estimate(records: Sequence[Record], metric: Metric, scope: str, statistic: str) -> Estimate | None:
@@ -82,6 +93,8 @@ def _estimate(records: Sequence[Record], metric: Metric, scope: str, statistic: 
         if figure.low is None or figure.high is None or figure.low <= 0:
             return inverse
         return replace(inverse, low=1 / figure.high, high=1 / figure.low)
+    if is_live(metric):
+        return _of_conversations(records, metric, scope, statistic)
     if statistic == "max" or (statistic != "geomean" and not metric.exact):
         return _pooled(records, metric, scope, statistic)
     if metric.combined == "mean":
@@ -97,8 +110,8 @@ def _estimate(records: Sequence[Record], metric: Metric, scope: str, statistic: 
         return None
     values = [value for value, _ in found]
     value, *bounds = over_rounds(values, exact=metric.exact)
-    pilot = next((record.pilot for record in records if record.pilot is not None), None)
-    if pilot is not None and metric in _PILOTED and scope == "total" and min(values) > 0:
+    pilot = _pilot(records) if metric.id in _PILOTED and scope == "total" else None
+    if pilot is not None and min(values) > 0:
         # Stein's interval: a first stage chose the number of rounds by its spread, and later rounds must not change it
         centre = fmean(map(math.log, values))
         half = t_quantile(pilot.degrees) * pilot.sd / math.sqrt(len(values))
@@ -106,7 +119,11 @@ def _estimate(records: Sequence[Record], metric: Metric, scope: str, statistic: 
     return _made(metric, value, bounds, [count for _, count in found])
 
 
-_PILOTED = (metrics.LATENCY, metrics.RTF, metrics.THROUGHPUT, metrics.LATENCY_PER_TOKEN)
+def _pilot(records: Sequence[Record]) -> Pilot | None:
+    return next((record.pilot for record in records if record.pilot is not None), None)
+
+
+_PILOTED = {m.id for m in (metrics.LATENCY, metrics.RTF, metrics.THROUGHPUT, metrics.LATENCY_PER_TOKEN)}
 """Figures that vary as the latency does, by whose spread the number of rounds may have been chosen."""
 
 
@@ -156,12 +173,26 @@ def _score(records: Sequence[Record], metric: Metric) -> Estimate | None:
     return _made(metric, value, scores.score_interval(rows, metric.id, speakers) or (None, None), [len(rows)], kind)
 
 
+def _of_conversations(records: Sequence[Record], metric: Metric, scope: str, statistic: str) -> Estimate | None:
+    """A percentile over conversations, the median unless another is asked for; or their pooled ratio."""
+    if scope != "total":
+        return None
+    if statistic.startswith("mean") and metric.combined != POOLED:
+        # a mean of answers alone would flatter a system that does not answer
+        some_missing = any(m.notes.get("missing") for r in records if (m := r.find(metric.id)) is not None)
+        return None if some_missing else _pooled(records, metric, scope, statistic)
+    found = live_figure(records, metric, TYPICAL if statistic == "geomean" else statistic)
+    if found is None:
+        return None
+    made = _made(metric, found.value, (found.low, found.high), [found.utterances] * found.rounds, found.statistic)
+    return replace(made, beyond_s=found.beyond_s)
+
+
 def samples_needed(statistic: str) -> int:
     """How many samples a percentile needs to be bounded at 95 %: 29 for p90, 59 for p95, 299 for p99."""
-    if not statistic.startswith("p"):
-        return 1 if statistic == "max" else 2
-    tail = int(statistic[1:]) / 100
-    return 1 if tail == 0.5 else math.ceil(math.log(0.05) / math.log(tail))
+    if statistic.startswith("mean"):
+        return 2
+    return least_utterances(statistic)
 
 
 def _pooled(records: Sequence[Record], metric: Metric, scope: str, statistic: str) -> Estimate | None:

@@ -41,12 +41,15 @@ class Mean:
     reason: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Family:
     """The cells of a comparison, and the mean of each metric that has several of them."""
 
     verdicts: tuple[Verdict, ...]
     means: tuple[Mean, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Family({len(self.verdicts)} verdicts, exit_code={self.exit_code()})"
 
     def exit_code(self) -> Exit:
         """1 with a regression, 0 where there is none and enough is known, else 3."""
@@ -144,7 +147,7 @@ def _corrected(verdict: Verdict, steadied: Difference | None, worse: float, bett
     holds = beyond and (worse if is_worse(verdict.metric, steadied.mean) else better) < LEVEL
     if holds:
         word = word_of_change(verdict.metric, steadied.mean)
-        note = "" if verdict.word == word else "decided with the spread over all cells"
+        note = "" if verdict.word == word else "the verdict uses the spread over all compared cells"
         return replace(
             verdict, word=word, regression=is_worse(verdict.metric, steadied.mean), shown=shown,
             reason=note or verdict.reason, rounds_to_settle=None,

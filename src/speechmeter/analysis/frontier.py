@@ -146,7 +146,7 @@ class Edge:
     def limit(self) -> str:
         """What memory there was."""
         gib = protocol.memory_gib if isinstance(protocol := self.case.protocol, SearchProtocol) else None
-        return f"a limit of {gib:g} GiB" if gib is not None else "the memory of the device"
+        return f"{gib:g} GiB of memory" if gib is not None else "the memory of the device"
 
     @property
     def margin(self) -> float:
@@ -185,7 +185,11 @@ def _edge(groups: Sequence[Group]) -> Edge:
     # the least size between what fits and what does not that ended otherwise than for memory
     others = (size for size, status in statuses.items() if status not in ("ok", "oom") and size > (fits or 0))
     other = min((size for size in others if fails is None or size < fails), default=None)
-    ended = "" if other is None else f"{target.axis} {target.value(other):,} ended otherwise: {statuses[other]}"
+    ended = (
+        ""
+        if other is None
+        else f"{target.axis} {target.value(other):,} failed for another reason than memory: {statuses[other]}"
+    )
     above = [size for size, fitted in tried.items() if fitted and fails is not None and size > fails]
 
     def size_of(metric: Metric, steps: int | None, *, at_least: bool = False) -> Size | None:
@@ -200,7 +204,7 @@ def _edge(groups: Sequence[Group]) -> Edge:
     if other is not None:
         stop = f"{ended}: {next((r.reason for r in by_size[other] if r.status not in ('ok', 'oom')), '')}"
     elif fails is None:
-        stop = "nothing ran out of memory, so the largest size that fits may be above the largest tested one"
+        stop = "no tested size ran out of memory, so larger sizes may also fit"
     elif fits is None:
         stop = f"even the smallest tested size does not fit: {by_size[fails][-1].reason}"
     return Edge(
@@ -213,7 +217,7 @@ def _edge(groups: Sequence[Group]) -> Edge:
         trials=len(groups),
         ended=ended,
         stop=stop,
-        doubt=f"{target.axis} {target.value(min(above)):,} fitted, and {target.value(fails or 0):,} did not"
+        doubt=f"{target.axis} {target.value(min(above)):,} fitted, but the smaller {target.value(fails or 0):,} did not"
         if above
         else "",
         pieces=_pieces(by_size[fails], margin) if fails is not None else None,

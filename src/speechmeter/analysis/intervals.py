@@ -21,7 +21,7 @@ _T_975 = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Quantity:
     """A number that may be shown. `low` and `high` bound it at 95 %; None where there is no interval.
 
@@ -35,6 +35,11 @@ class Quantity:
     rounds: int
     samples_per_round: int
     statistic: str = ""
+
+    def __repr__(self) -> str:
+        value = f"{self.value:.6g} {self.metric.unit}".removesuffix(" 1")
+        interval = "" if self.low is None or self.high is None else f", low={self.low:.6g}, high={self.high:.6g}"
+        return f"{type(self).__name__}({self.metric.name}={value}{interval}, rounds={self.rounds})"
 
     @property
     def half_width(self) -> float | None:

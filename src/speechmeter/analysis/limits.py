@@ -47,7 +47,9 @@ def limit_named(key: str, value: Any, *, where: str) -> Limit:
     """`max_latency_ms=50`, `max_memory_mib=200`, `max_rtf=0.3`, `min_rtfx=10`. Raises InputError for anything else."""
     side, _, rest = key.partition("_")
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise InputError(f"{key} takes a number from 0 on, not {value!r}", where=where, fix=f"such as {key}=50")
+        raise InputError(
+            f"{key} must be a number of at least 0, not {value!r}", where=where, fix=f"for example {key}=50"
+        )
     name, unit = (rest, "") if _unit(rest) is not None else (rest.rpartition("_")[0], rest.rpartition("_")[2])
     own = _unit(name)
     if own is None:
@@ -55,7 +57,7 @@ def limit_named(key: str, value: Any, *, where: str) -> Limit:
     choices = _UNITS.get(own, {"": 1.0})
     if unit not in choices:
         ways = ", ".join(f"{side}_{name}_{word}" for word in choices) if own in _UNITS else f"{side}_{name}"
-        raise InputError(f"{key} has a unit that {name} is not measured in", where=where, fix=f"write {ways}")
+        raise InputError(f"{name} cannot be given in the unit of {key}", where=where, fix=f"write {ways}")
     return Limit(key=key, name=name, value=float(value) * choices[unit], is_most=side == "max")
 
 

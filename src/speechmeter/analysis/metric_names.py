@@ -25,12 +25,18 @@ from speechmeter.core.types import Record
 MEMORY, ENERGY, QUALITY = "memory", "energy", "quality"
 _BY_RECORDS = (MEMORY, ENERGY, QUALITY)
 """Words that mean one metric of several, chosen by the records."""
-MODULES, METHODS = "modules", "methods"
+MODULES, METHODS, LIVE = "modules", "methods", "live"
 TABLES = (
     "summary", "stages", "cold-start", MODULES, "operators", "operators-by-module", "coverage", "utilisation",
-    "cascades", "relations", "utterances", "losses", "split", "trace", "timeline", "frontier", "growth", "inputs",
+    "cascades", "relations", "utterances", "losses", LIVE, "streams", "capacity", "split", "trace", "timeline",
+    "frontier", "growth", "inputs",
 )  # fmt: skip
 """Words of `speechmeter show --metric` that are tables of many metrics, and not a metric themselves."""
+_LIVE = (
+    metrics.FINAL_DELAY, metrics.FIRST_PARTIAL_FROM_ONSET, metrics.WORD_LAG, metrics.PARTIAL_CHURN,
+    metrics.LIVE_COMPLETENESS, metrics.LIVE_WER,
+)  # fmt: skip
+"""What `live` compares."""
 _NO_FIGURES = {metrics.PHASE.id} | {count.id for rule in scores.RULES.values() for count in rule.counts}
 """Readings that are only the raw matter of figures."""
 _MOST_OPERATORS = 50
@@ -57,7 +63,7 @@ def metric_named(
         return found
     if name in (*TABLES, METHODS) and name not in also:
         fix = f"use {command_line('show', 'RUN', metric=name)}"
-        if name == MODULES:
+        if name in (MODULES, LIVE):
             fix += f", or {command_line('compare', 'BASE', 'NEW', metric=name)} to compare two runs"
         what = "text about a run" if name == METHODS else "a table of several metrics"
         raise InputError(f"{name} is {what}, not one metric", where=where, key=key, fix=fix)
@@ -103,16 +109,21 @@ def compared_metrics(
 ) -> list[tuple[Metric, str]]:
     """The (metric, scope) pairs in which two cases are compared by a word.
 
-    `modules` is every module and label that either side has. `memory` is that of the whole process and its growth
-    during a call, which a total of libraries and weights would hide. Raises InputError as `metric_named` does, and for
-    `modules` where neither side has times of modules.
+    `modules` is every module and label that either side has, `live` what a speaker feels of a live system. `memory`
+    is that of the whole process and its growth during a call, which a total of libraries and weights would hide. Raises
+    InputError as `metric_named` does, and for `modules` and `live` where neither side has them.
     """
     if name == MEMORY and all(memory_metric(side) == metrics.MEMORY_CPU_TOTAL for side in (base, new)):
         return [(metrics.MEMORY_CPU_TOTAL, "total"), (metrics.MEMORY_CPU_PEAK, "total")]
     if name == MEMORY and metrics.MEMORY_CPU_PEAK in map(memory_metric, (base, new)):
         return [(metrics.MEMORY_CPU_PEAK, "total")]  # one side is older, and has no total
+    if name == LIVE:
+        held = [metric for metric in _LIVE if _has_values(base, metric) or _has_values(new, metric)]
+        if not held:
+            raise InputError("neither run has a live case", key=key, fix="measure both with `pace: realtime`")
+        return [(metric, "total") for metric in held]
     if name != MODULES:
-        return [(metric_named(name, base, among=new, key=key, also=[MODULES]), "total")]
+        return [(metric_named(name, base, among=new, key=key, also=[MODULES, LIVE]), "total")]
     lines = dict.fromkeys(line.scope for side in (base, new) for line in tree(side))
     if not lines:
         raise InputError(

@@ -48,6 +48,8 @@ _LARGEST = 1e100
 _NANOSECOND = 1e-9
 """Times of a record are rounded to this."""
 _TIMES = (metrics.TIME_GPU, metrics.TIME_MODULE)
+TIME_IDS = frozenset(metric.id for metric in _TIMES)
+"""Metrics of which even the total may be put together from rows."""
 _MADE = (WITHIN, OWN, CLASS, ROW, OUTSIDE, EVERYTHING, ALL_ROWS)
 """Kinds of scopes that no record holds."""
 

@@ -10,13 +10,13 @@ from typing import Literal
 from speechmeter.analysis import scores
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.intervals import NORMAL_975
+from speechmeter.analysis.live.change import paired_change
+from speechmeter.analysis.live.samples import is_live
+from speechmeter.analysis.orders import Difference, Order, no_difference
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.quality import UTTERANCES
 from speechmeter.core.types import Record
-
-Order = Literal["better", "worse", "same", "not resolvable"]
-"""How a first figure compares with a second, by their intervals."""
 
 _NO_WIDTH = 1e-12
 DIFFERENCES: dict[str, Metric] = {
@@ -29,17 +29,11 @@ DIFFERENCES: dict[str, Metric] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
-    """First minus second over the utterances that both have; `estimate` is None with the reason why not."""
-
-    estimate: Estimate | None
-    order: Order
-    reason: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class System:
-    """One point of the front: a case's records, its score and its cost."""
+    """One point of the front: a case's records, its score and its cost.
+
+    Live systems were measured in one run and heard the same utterances: they are compared by pairs in both.
+    """
 
     name: str
     records: Sequence[Record]
@@ -59,19 +53,22 @@ class Standing:
 def paired_difference(first: Sequence[Record], second: Sequence[Record], metric: Metric) -> Difference:
     """The score of the first system minus that of the second, with the bootstrap interval over shared utterances."""
     if scores.imported(first, metric) or scores.imported(second, metric):
-        return _no_difference("an imported score has no utterances to pair")
-    ours, theirs = _by_utterance(first, metric), _by_utterance(second, metric)
+        return no_difference(
+            "an imported score has no values of single utterances, so the systems cannot be compared "
+            "utterance by utterance"
+        )
+    ours, theirs = counts_by_utterance(first, metric), counts_by_utterance(second, metric)
     shared = [name for name in ours if name in theirs]
     if not ours or not theirs:
-        return _no_difference(f"one side has no {metric.title}")
+        return no_difference(f"{metric.title} was not measured for both systems")
     if not shared:
-        return _no_difference("they have no utterance in common")
+        return no_difference("the two systems were not measured on the same utterances")
     if _sizes(first, metric, shared) != _sizes(second, metric, shared):
-        return _no_difference("their references differ, or were normalised differently")
+        return no_difference("the two systems have different reference texts or text normalisers")
     rows = tuple(ours[name] for name in shared), tuple(theirs[name] for name in shared)
     values = [scores.score_of(side, metric) for side in rows]
     if values[0] is None or values[1] is None:
-        return _no_difference("the references of the utterances in common are empty")
+        return no_difference("all reference texts of the shared utterances are empty")
     speakers = dict(zip(ours, scores.speakers_of(first), strict=False))
     interval = scores.difference_interval(*rows, metric.id, [speakers.get(name, "") for name in shared])
     low, high = interval or (None, None)
@@ -83,8 +80,7 @@ def paired_difference(first: Sequence[Record], second: Sequence[Record], metric:
         return Difference(estimate=made, order="same")
     if low is None or high is None:
         reason = (
-            f"an interval needs at least {scores.least_units(metric.id)} utterances in common, "
-            f"but there are {len(shared)}"
+            f"an interval needs at least {scores.least_units(metric.id)} shared utterances, but there are {len(shared)}"
         )
         return Difference(estimate=made, order="not resolvable", reason=reason)
     return Difference(estimate=made, order=_order(low, high, 0.0, 0.0, metric))
@@ -106,7 +102,7 @@ def _standing(one: System, systems: Sequence[System], score: Metric) -> Standing
     for other in systems:
         if other is one or other.score is None or other.cost is None:
             continue
-        orders = {order_of_scores(one, other, score), order_of(one.cost, other.cost)}
+        orders = {order_of_scores(one, other, score), order_of_costs(one, other)}
         if "worse" in orders and orders <= {"worse", "same"}:
             above.append(other.name)
         elif "better" not in orders and orders != {"same"}:
@@ -121,21 +117,27 @@ def _standing(one: System, systems: Sequence[System], score: Metric) -> Standing
 
 def _unresolved(one: System, other: System, score: Metric) -> list[str]:
     """Why neither score nor cost decides between two systems, in a few words each."""
+    assert one.score is not None and other.score is not None
     assert one.cost is not None and other.cost is not None
     found = []
-    paired = paired_difference(one.records, other.records, score)
+    paired = _paired(one, other, score)
     if paired.estimate is not None and paired.order == "not resolvable":
         found.append(paired.reason or f"the interval of the difference in {score.title} contains 0")
     elif paired.estimate is None and order_of(one.score, other.score) == "not resolvable":
         found.append(_why_unclear(one.score, other.score))
-    if order_of(one.cost, other.cost) == "not resolvable":
+    if order_of_costs(one, other) == "not resolvable":
         found.append(_why_unclear(one.cost, other.cost))
     return found
 
 
-def _why_unclear(first: Estimate | None, second: Estimate | None) -> str:
-    if first is None or second is None:
-        return "a figure is missing"
+def _paired(first: System, second: System, metric: Metric) -> Difference:
+    """First − second of a score over the utterances that both have."""
+    if is_live(metric):
+        return paired_change(second.records, first.records, metric, together=True)
+    return paired_difference(first.records, second.records, metric)
+
+
+def _why_unclear(first: Estimate, second: Estimate) -> str:
     for figure in (first, second):
         if figure.low is None:
             few = "one round" if figure.rounds == 1 and not figure.metric.exact else "too few utterances"
@@ -145,10 +147,18 @@ def _why_unclear(first: Estimate | None, second: Estimate | None) -> str:
 
 def order_of_scores(first: System, second: System, metric: Metric) -> Order:
     """By the paired difference where both have the same utterances; else by whether their intervals overlap."""
-    paired = paired_difference(first.records, second.records, metric)
+    paired = _paired(first, second, metric)
     if paired.estimate is not None:
         return paired.order
     return order_of(first.score, second.score)
+
+
+def order_of_costs(first: System, second: System) -> Order:
+    """By the paired difference of what is live; else by whether the intervals of both overlap."""
+    cost = first.cost
+    if cost is None or not is_live(cost.metric):
+        return order_of(first.cost, second.cost)
+    return paired_change(second.records, first.records, cost.metric, cost.statistic, together=True).order
 
 
 def order_of(first: Estimate | None, second: Estimate | None) -> Order:
@@ -165,11 +175,7 @@ def _order(low: float, high: float, other_low: float, other_high: float, metric:
     return "better" if (low > other_high) is (metric.direction == "higher") else "worse"
 
 
-def _no_difference(reason: str) -> Difference:
-    return Difference(estimate=None, order="not resolvable", reason=reason)
-
-
-def _by_utterance(records: Sequence[Record], metric: Metric) -> dict[tuple[str, int], tuple[float, ...]]:
+def counts_by_utterance(records: Sequence[Record], metric: Metric) -> dict[tuple[str, int], tuple[float, ...]]:
     """The counts of each utterance by its id, and by how often that id came before."""
     names = _names(records)
     rows = scores.score_rows(records, metric)
@@ -190,7 +196,7 @@ def _names(records: Sequence[Record]) -> list[tuple[str, int]]:
 def _sizes(records: Sequence[Record], metric: Metric, shared: Sequence[tuple[str, int]]) -> list[tuple[float, ...]]:
     """What the references alone give to the counts: it must be the same on both sides. chrF has no such count."""
     columns = () if metric.id == metrics.CHRF.id else (1,)
-    rows = _by_utterance(records, metric)
+    rows = counts_by_utterance(records, metric)
     return [tuple(rows[name][column] for column in columns) for name in shared]
 
 

@@ -78,8 +78,11 @@ def rate_interval(units: tuple[Unit, ...], *, signed: bool = False) -> tuple[flo
     return min(found[0], value), max(found[1], value)
 
 
-def share_interval(count: int, total: int) -> tuple[float, float]:
-    """The ends of the exact 95 % interval of a share, `count` of `total` (Clopper and Pearson)."""
+def share_interval(count: float, total: float) -> tuple[float, float]:
+    """The ends of the exact 95 % interval of a share, `count` of `total` (Clopper and Pearson).
+
+    The two need not be whole numbers: the effective size of a sample is not.
+    """
     from scipy.special import betaincinv
 
     low = float(betaincinv(count, total - count + 1, _LEVEL / 2)) if count else 0.0

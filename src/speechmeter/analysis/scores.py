@@ -72,10 +72,14 @@ def speakers_of(records: Sequence[Record]) -> tuple[str, ...]:
 IntervalKind = Literal["bootstrap", "bootstrap-t", "betting", "exact"]
 KINDS: dict[IntervalKind, str] = {
     "bootstrap": f"by bootstrap over utterances; it needs at least {LEAST} utterances",
-    "bootstrap-t": "by bootstrap-t over {units}; the upper bound assumes one more with every word wrong. Error rates "
-    "are capped at 100 %",
-    "betting": "by the betting method over {units}, because few have errors. Error rates are capped at 100 %",
-    "exact": "by an exact method for a proportion of utterances",
+    "bootstrap-t": (
+        "by bootstrap-t over {units}. To be safe, the upper bound is computed with one additional "
+        "utterance in which every word is wrong. In the interval, the error rate of an utterance "
+        "counts as 100 % at most"
+    ),
+    "betting": "by the betting method over {units}, because few of them have errors. In the interval, the error rate "
+    "of an utterance counts as 100 % at most",
+    "exact": "by an exact (binomial) method over utterances",
 }
 """How the interval of a score is made, in words."""
 

@@ -77,11 +77,11 @@ def nothing_fits(text: str, filters: Filters, records: Sequence[Record]) -> Inpu
     found = [labels[key] for record in left if key in (labels := _labels(record))]
     found.sort(key=lambda one: (False, one, str(one)) if isinstance(one, int | float) else (True, 0, str(one)))
     shown = list(dict.fromkeys(str(one).removesuffix(".0") if isinstance(one, float) else str(one) for one in found))
-    fix = f"there {'are' if len(shown) > 1 else 'is only'} {', '.join(shown)}"
+    fix = f"the run has only {', '.join(shown)}"
     return InputError(
         f"no record{f' of {among}' if among else ''} has {key} {value}",
         where=text,
-        fix=fix if shown else f"leave {key} out: they do not have it",
+        fix=fix if shown else f"remove {key} from the selection: these records do not have it",
     )
 
 

@@ -46,7 +46,7 @@ def in_words(records: Sequence[Record]) -> str:
 Kind = Literal["slow start", "drift", "bimodal", "autocorrelation", "outliers", "spread"]
 
 _LEAST_SAMPLES = 30
-"""Fewer samples than this cannot tell any of these apart; only a wide spread is seen."""
+"""With fewer samples, none of these can be distinguished; only a wide spread is noticed."""
 _DRIFT = 0.05
 _SLOW_START = 0.10
 _SPREAD = 0.15
@@ -55,12 +55,15 @@ _SMALLEST_MODE = 0.15
 _AUTOCORRELATION = 0.35
 
 _WORDS: dict[Kind, str] = {
-    "slow start": "the first samples are slower than the rest: warm-up was too short; raise warmup",
-    "drift": "samples drift from the first to the last: clock or temperature change; add rounds, steady the machine",
-    "bimodal": "samples fall into two groups: two states of the machine (clock, cores, memory); pin cores, add rounds",
-    "autocorrelation": "neighbouring samples are alike: they are worth fewer independent samples; rely on rounds",
-    "outliers": "a few samples are far above the rest: another program interfered; close other programs",
-    "spread": "samples spread widely: the machine is noisy or the work varies; close other programs, add rounds",
+    "slow start": "the first samples are slower than the rest, because the warm-up was too short; raise `warmup`",
+    "drift": "samples get steadily slower or faster, because the clock rate or the temperature changes; measure more "
+    "rounds",
+    "bimodal": "samples form two groups, for example two clock rates or kinds of cores; set `cores`, and measure "
+    "more rounds",
+    "autocorrelation": "successive samples are correlated, so they contain less information; measure more rounds",
+    "outliers": "a few samples are much slower than the rest, because another program interfered; close other programs",
+    "spread": "samples vary a lot: other programs run, or the work differs between calls; close other programs, and "
+    "measure more rounds",
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from speechmeter.analysis.compare import ALLOWANCE, Verdict, missing, verdict
+from speechmeter.analysis.compare import ALLOWANCE, Lasting, Verdict, missing, verdict
 from speechmeter.analysis.conditions import (
     SAME_CODE_FIX,
     batch_differences,
@@ -22,84 +22,90 @@ from speechmeter.analysis.conditions import (
 )
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.family import Family, alone, together
-from speechmeter.analysis.metric_names import compared_metrics
-from speechmeter.analysis.selecting import MODEL, by_case, parse
-from speechmeter.analysis.selecting import select as select_records
+from speechmeter.analysis.live.samples import CONVERSATIONS, is_live
+from speechmeter.analysis.metric_names import LIVE, compared_metrics
+from speechmeter.analysis.selecting import MODEL
 from speechmeter.api.earlier_runs import EarlierRuns
-from speechmeter.core.errors import InputError, command_line
+from speechmeter.api.selections import Selection, Side, select, selected, several_hosts
+from speechmeter.core.durations import seconds_of
+from speechmeter.core.errors import InputError, as_python, command_line, for_python
 from speechmeter.core.files import MIB, read_text
-from speechmeter.core.hosts import HOST, hosts_apart
+from speechmeter.core.hosts import HOST
+from speechmeter.core.metrics import Metric
 from speechmeter.core.types import LEFT_OUT, VARIANT, Case, Record
-from speechmeter.store.run_dir import RunDir, unfinished
+from speechmeter.report import text
+from speechmeter.report.comparison import comparison_table
+from speechmeter.report.notebook import notebook_html
+from speechmeter.report.numbers import counted, number
+from speechmeter.report.tables import Table
+from speechmeter.store.run_dir import RunDir
 
+__all__ = [
+    "Comparison", "Selection", "compare", "read_thresholds", "select", "several_hosts", "share", "thresholds_of",
+    "usual_metrics",
+]  # fmt: skip
+
+_USUAL_EFFECT = 0.05
+_OUTCOMES = {0: "no regression", 1: "regression", 3: "cannot tell"}
 _LOOSE = ("seconds", "batch", "device", "dtype")
-"""Axes that tell cells apart; a difference in any other axis is a difference of protocol, and is named."""
+"""Axes that distinguish cells; a difference in any other axis is a difference of protocol, and is named."""
 _ALIKE = (("axes", "workload", "protocol"), ("axes", "workload"), ("axes",), ("workload",), ())
 """What two cases must share beside their model and `_LOOSE` to be of one cell: first everything, then less and less."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Selection:
-    """Some cases of a run: `RUN`, or `RUN@model=a,threads=2`."""
-
-    path: Path
-    filters: Mapping[str, str]
-    groups: tuple[tuple[Record, ...], ...]
-    environments: Mapping[str, Mapping[str, Any]]
-    unfinished: str = ""
-    notes: tuple[str, ...] = ()
-
-    def facts_of(self, group: Sequence[Record]) -> Mapping[str, Any]:
-        """What is known of the environment of some records; empty where nothing is."""
-        facts: Mapping[str, Any] = self.environments.get(group[0].environment, {}).get("facts", {})
-        return facts
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Comparison:
     """All verdicts with what they say together, and notes on what differs or is missing."""
 
     family: Family
     notes: tuple[str, ...]
+    min_effect: str = "5%"
+
+    def __repr__(self) -> str:
+        return f"Comparison({_OUTCOMES[self.exit_code]}: {counted(len(self.verdicts), 'verdict')})"
+
+    def _repr_html_(self) -> str:
+        return notebook_html(f"NEW against BASE: {_OUTCOMES[self.exit_code]}", self.tables(), "use .table()")
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """One a cell, metric and scope."""
         return self.family.verdicts
 
+    @property
+    def exit_code(self) -> int:
+        """That of `speechmeter compare`: 0 without a regression, 1 with one, 3 if it cannot tell."""
+        return self.family.exit_code()
 
-def select(text: str) -> Selection:
-    """Read a selection. Raises InputError for a missing run, and for a filter that is malformed or fits nothing."""
-    path, filters = parse(text)
-    run = RunDir.existing(path)
-    records = run.records()
-    measured = [record for record in hosts_apart(records) if record.status != "skipped"]
-    chosen = by_case(select_records(measured, filters, text))
-    return Selection(
-        path=path,
-        filters=filters,
-        groups=tuple(map(tuple, chosen.values())),
-        environments=run.environments(),
-        unfinished=unfinished(path, records),
-        notes=run.notes,
-    )
+    def tables(self) -> list[Table]:
+        """The table that `speechmeter compare` prints."""
+        return [comparison_table(self.family, self.notes, self.min_effect, as_python)]
+
+    @for_python
+    def table(self, format: str = "markdown") -> str:
+        """The table that `speechmeter compare` prints, as text. Raises InputError for an unknown format."""
+        return text.formatted(self.tables(), format)
 
 
+@for_python
 def compare(
-    base: Selection,
-    new: Selection,
-    thresholds: Mapping[str, float],
+    base: Side,
+    new: Side,
+    metrics: str | Sequence[str] | Mapping[str, float | str] = "latency",
     *,
+    min_effect: float | str = "5%",
     allow_different: bool = False,
     allow_missing: bool = False,
     every_cell: bool = False,
 ) -> Comparison:
-    """Verdicts on every cell of BASE, for each metric in `thresholds` (its smallest effect).
+    """Verdicts on every cell of BASE, a run or a part of one (`"runs/a@model=b"`), for one or several metrics.
 
-    With `every_cell` each is judged by itself. A cell that NEW lacks is MISSING; with `allow_missing` it is only a
+    `min_effect` is the smallest change that counts; a mapping has one for each metric (`{"rtf": "5%"}`). With
+    `every_cell` each cell is judged by itself. A cell that NEW lacks is MISSING; with `allow_missing` it is only a
     note. Raises InputError when protocol, environment or machine differ, unless `allow_different`; then the notes say
     how.
     """
+    base, new, thresholds = selected(base), selected(new), _thresholds(metrics, min_effect)
     ignored = {*base.filters, *new.filters, VARIANT}
     notes: list[str] = [*base.notes, *new.notes]
     verdicts: list[Verdict] = []
@@ -127,17 +133,19 @@ def compare(
         beside = one_run and one_host and bool(lanes[0] & lanes[1])  # runs that were merged have lanes of their own
         between = earlier if one_host and not beside else None
         at_two_times |= between is not None
-        for name, min_effect in thresholds.items():
-            verdicts += [
-                verdict(
-                    old, fresh, metric, min_effect, together=beside, scope=scope,
-                    between=None if between is None else between.spread(old, metric, scope),
-                )
-                for metric, scope in compared_metrics(name, old, fresh, key="metric")
-            ]  # fmt: skip
+        for name, effect in thresholds.items():
+            for metric, scope in compared_metrics(name, old, fresh, key="metric"):
+                spread = None if between is None or is_live(metric) else between.spread(old, metric, scope)
+                smallest = _checked(effect, metric, name)
+                verdicts += [
+                    verdict(
+                        old, fresh, metric, smallest, together=beside, scope=scope, between=spread, statistic=statistic
+                    )
+                    for statistic in _statistics(metric, old, fresh)
+                ]
     if not verdicts:
         raise InputError(
-            "BASE and NEW have no cell in common", where=str(new.path), fix="compare runs of the same plan"
+            "BASE and NEW have no case in common", where=str(new.path), fix="compare runs of the same plan"
         )
     notes += [f"only in NEW: {group[0].case.label}" for group in only_new]
     lost = [] if allow_missing else _lost(only_base, thresholds)
@@ -148,8 +156,56 @@ def compare(
     ]
     if at_two_times and any(v.difference is not None and not v.paired for v in verdicts):
         notes += _unpaired_notes(earlier, new)
+    if found := [v for v in verdicts if v.change is not None]:
+        notes += _live_notes(found)
     judged = (alone if every_cell else together)([*verdicts, *lost])
-    return Comparison(family=judged, notes=tuple(dict.fromkeys(notes)))
+    effects = {effect_words(effect) for effect in thresholds.values()}
+    counts = effects.pop() if len(effects) == 1 else "given for each metric"
+    return Comparison(family=judged, notes=tuple(dict.fromkeys(notes)), min_effect=counts)
+
+
+def _thresholds(metrics: str | Sequence[str] | Mapping[str, float | str], min_effect: float | str) -> dict[str, float]:
+    if isinstance(metrics, Mapping):
+        return {name: smallest_effect(effect, key="min_effect") for name, effect in metrics.items()}
+    effect = smallest_effect(min_effect, key="min_effect")
+    return dict.fromkeys([metrics] if isinstance(metrics, str) else metrics, effect)
+
+
+def _statistics(metric: Metric, old: Sequence[Record], fresh: Sequence[Record]) -> list[str]:
+    """The usual figure, and of live delays the 95th percentile where enough utterances support it."""
+    tail = metric.combined == CONVERSATIONS and all(estimate(side, metric, statistic="p95") for side in (old, fresh))
+    return ["", "p95"] if tail else [""]
+
+
+def _checked(effect: float, metric: Metric, word: str) -> float:
+    """The smallest effect for a metric. A time is one for delays; of the others of `live` the usual share counts.
+
+    Raises InputError for a time where the metric is no live delay.
+    """
+    if not isinstance(effect, Lasting) or (metric.unit == "s" and is_live(metric)):
+        return effect
+    if word == LIVE:
+        return _USUAL_EFFECT
+    raise InputError(
+        f"{metric.name} is not a live delay, so its smallest effect must be a percentage, not a time",
+        key="min_effect", fix="use a percentage such as 5%",
+    )  # fmt: skip
+
+
+def effect_words(effect: float) -> str:
+    """The smallest effect as a reader writes it: `5%`, `30 ms`."""
+    return number(effect, "s") if isinstance(effect, Lasting) else f"{100 * effect:g}%"
+
+
+def _live_notes(found: Sequence[Verdict]) -> list[str]:
+    """What a change of a live metric is."""
+    delays = any(v.metric.combined == CONVERSATIONS and not v.statistic for v in found)
+    tails = any(v.statistic for v in found)
+    return [
+        *(["change of a delay: median of NEW − BASE over utterances, of word_lag over words that both got right"]
+          if delays else []),
+        *(["p95: p95 of NEW − p95 of BASE"] if tails else []),
+    ]  # fmt: skip
 
 
 def _lost(groups: Iterable[tuple[Record, ...]], thresholds: Mapping[str, float]) -> list[Verdict]:
@@ -179,9 +235,15 @@ def _unpaired_notes(earlier: EarlierRuns, new: Selection) -> list[str]:
     ]
 
 
+def usual_metrics(*sides: Selection) -> list[str]:
+    """What is compared where nothing is named: the latency, or of live cases what a speaker feels."""
+    cases = [group[0].case for side in sides for group in side.groups]
+    return [LIVE] if cases and all(case.live is not None for case in cases) else ["latency"]
+
+
 def thresholds_of(names: Sequence[str], min_effect: str, file: Path | None = None) -> dict[str, float]:
     """The smallest effect for each metric: `min_effect` for those named (else latency), then what a file says."""
-    effect = share(min_effect, key="min_effect")
+    effect = smallest_effect(min_effect, key="min_effect")
     if file is None:
         return dict.fromkeys(names or ["latency"], effect)
     return {**dict.fromkeys(names, effect), **read_thresholds(file)}
@@ -196,7 +258,16 @@ def read_thresholds(path: Path) -> dict[str, float]:
         raise InputError(f"cannot be read: {error}", where=str(path), fix=fix) from error
     if not isinstance(data, dict) or not data:
         raise InputError("the file has no thresholds", where=str(path), fix=fix)
-    return {str(name): share(value, where=f"{path}: {name}") for name, value in data.items()}
+    return {str(name): smallest_effect(value, where=f"{path}: {name}") for name, value in data.items()}
+
+
+def smallest_effect(value: Any, *, key: str | None = None, where: str | None = None) -> float:
+    """`5%` or 0.05 as 0.05; a time such as `30ms`, for delays, as seconds that say so. Raises InputError as `share`."""
+    if isinstance(value, Lasting):
+        return value
+    text = str(value).strip()
+    seconds = seconds_of(text) if text[-1:].isalpha() else None
+    return Lasting(seconds) if isinstance(seconds, float) and seconds > 0 else share(value, key=key, where=where)
 
 
 def share(value: Any, *, key: str | None = None, where: str | None = None) -> float:
@@ -224,17 +295,6 @@ def _check_hosts(base: Selection, new: Selection) -> None:
     for side, hosts in ((base, base_hosts), (new, new_hosts)):
         if len(hosts) > 1:
             raise several_hosts("it contains records of", side, hosts)
-
-
-def several_hosts(what: str, side: Selection, hosts: Iterable[str]) -> InputError:
-    """What to raise where one machine is needed, and a selection has several."""
-    names = sorted(hosts)
-    filters = ",".join(f"{key}={value}" for key, value in {**side.filters, HOST: names[0]}.items())
-    return InputError(
-        f"{what} {len(names)} machines: {', '.join(names)}",
-        where=str(side.path),
-        fix=f"choose one: {shlex.quote(f'{side.path}@{filters}')}",
-    )
 
 
 Rounds = tuple[Record, ...]

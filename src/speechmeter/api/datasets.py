@@ -1,4 +1,4 @@
-"""Datasets: smaller subsets of a list of utterances, and tables of (T frames, U tokens)."""
+"""Datasets: subsets of a list of utterances, anchors of speech, long streams, and tables of (T frames, U tokens)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from speechmeter.core.errors import InputError
 from speechmeter.core.files import check_free, written_by_user
 from speechmeter.core.plugins import nearest
 from speechmeter.report.tables import Cell, Row, Table
-from speechmeter.workloads import selection
+from speechmeter.workloads import anchors, selection
+from speechmeter.workloads.anchors import Anchored, Tools
 from speechmeter.workloads.manifests.utterance import MIX
-from speechmeter.workloads.manifests.write import check_format, companions, write
-from speechmeter.workloads.selection import FIRST, LONGEST, PICKS, RANDOM, SHORTEST, Choice, Selection, select
+from speechmeter.workloads.manifests.write import check_format, companions, write, write_streams
+from speechmeter.workloads.selection import FIRST, LONGEST, PICKS, RANDOM, SHORTEST, Choice, Selection, Watch, select
 from speechmeter.workloads.shapes import file, generator
 from speechmeter.workloads.shapes.batching import COLUMNS, PRESETS, Rule, batch_facts, grouped
 from speechmeter.workloads.shapes.from_list import counted, from_list, pieces
 from speechmeter.workloads.shapes.table import FRAMES, PERCENTS, SUBSAMPLED, Shapes, correlation, spreads
 from speechmeter.workloads.sound import Taste
 
-__all__ = ["select", "shapes", "subsets", "write_subset"]
+__all__ = ["anchor_tools", "find_anchors", "join_streams", "select", "shapes", "subsets", "write_subset"]
 
 ALL = "all"
 """Random, shortest and longest: three subsets, a file each."""
@@ -77,6 +78,45 @@ def write_subset(found: Selection, choice: Choice, output: Path) -> list[Path]:
         for stale in set(companions(output)) - set(written):
             stale.unlink(missing_ok=True)
     return list(written)
+
+
+def anchor_tools(source: Path, output: Path, *, detector: str, words: str, force: bool = False) -> Tools:
+    """The tools that find anchors. Raises InputError before anything is read."""
+    _check_json_lines(output, force)
+    Choice(manifest=source).check()
+    return anchors.tools(detector, words)
+
+
+def find_anchors(source: Path, output: Path, use: Tools, *, watch: Watch = lambda done, of: None) -> Anchored:
+    """Write the list with the start and end of speech of every item, and times of words where there is a text."""
+    choice = Choice(manifest=source)
+    found = anchors.anchored(select(choice), choice.taste, use, watch)
+    with written_by_user(output):
+        write(output, found.selection, choice.taste)
+    return found
+
+
+def join_streams(
+    source: Path,
+    output: Path,
+    *,
+    length_s: float,
+    pause_s: float,
+    force: bool = False,
+    watch: Watch = lambda done, of: None,
+) -> list[float]:
+    """Write long streams of joined utterances as FLAC files with their list; the seconds of each stream."""
+    _check_json_lines(output, force)
+    choice = Choice(manifest=source)
+    streams = anchors.joined(select(choice), choice.taste, length_s=length_s, pause_s=pause_s, watch=watch)
+    with written_by_user(output):
+        return write_streams(output, streams)
+
+
+def _check_json_lines(output: Path, force: bool) -> None:
+    if output.suffix != ".jsonl":
+        raise InputError(f"the suffix of {output.name!r} is not supported", key="output", fix="end it with .jsonl")
+    check_free(output, force=force, makes_folder=True)
 
 
 @dataclass(frozen=True, kw_only=True)

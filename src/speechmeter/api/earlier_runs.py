@@ -14,12 +14,7 @@ from speechmeter.core.errors import SkippedLinesWarning, SpeechmeterError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case, Record
 from speechmeter.report.numbers import counted
-from speechmeter.store.run_dir import RunDir, is_run
-
-_MOST = 30
-"""The newest runs that are read."""
-_LARGEST_BYTES = 20 * 2**20
-"""A larger run would take too long to read."""
+from speechmeter.store.run_dir import newest_runs
 
 
 class EarlierRuns:
@@ -50,7 +45,7 @@ class EarlierRuns:
         if self._cases is None:
             self._cases = {}
             seen: set[object] = set()
-            for run in self._runs():
+            for run in newest_runs(self._folder) if self._folder is not None else ():
                 try:
                     with warnings.catch_warnings():  # nobody asked about damaged lines of other runs
                         warnings.simplefilter("ignore", SkippedLinesWarning)
@@ -69,14 +64,6 @@ class EarlierRuns:
             for groups_ in self._cases.values():
                 groups_.sort(key=lambda group: group[0].started)
         return self._cases
-
-    def _runs(self) -> list[RunDir]:
-        if self._folder is None:
-            return []
-        found = [RunDir(path) for path in self._folder.iterdir() if path.is_dir() and is_run(path)]
-        files = {run: run.records_path.stat() for run in found if run.records_path.is_file()}
-        small = [run for run, file in files.items() if file.st_size < _LARGEST_BYTES]
-        return sorted(small, key=lambda run: files[run].st_mtime)[-_MOST:]
 
 
 def _key(case: Case) -> str:

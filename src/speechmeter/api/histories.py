@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from speechmeter.analysis.compare import Lasting
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.history import Failure, Point, Series, history_exit, machine_of, series_of
 from speechmeter.analysis.metric_names import metric_named
@@ -89,6 +90,9 @@ def history(
     hosts = Counter(machine[0] for machine in machines)
     # machines are named by their hosts; two of one name get the rest of what is known of them added
     names = {one: one[0] if hosts[one[0]] == 1 else " · ".join(filter(None, one)) for one in machines}
+    if timed := next((name for name, effect in thresholds.items() if isinstance(effect, Lasting)), None):
+        fix = "use a percentage such as 5%"
+        raise InputError(f"levels of {timed} are compared by ratios, not by times", key="min_effect", fix=fix)
     series = [
         one
         for name, min_effect in thresholds.items()
@@ -104,7 +108,7 @@ def history(
 
 def find_runs(folder: Path) -> list[Path]:
     """Run directories below a folder, by name. Hidden folders and the inside of runs are not searched."""
-    fix = "use the folder that contains the runs"
+    fix = "give the folder that contains the run directories"
     if not folder.is_dir():
         raise InputError("there is no such directory", where=str(folder), fix=fix)
     if is_run(folder):

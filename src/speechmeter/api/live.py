@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from speechmeter.analysis.estimate import Estimate, estimate
-from speechmeter.analysis.metric_names import metric_named
+from speechmeter.analysis.metric_names import find_metric, metric_named
+from speechmeter.api.displayed import Displayed
 from speechmeter.core import plugins
 from speechmeter.core.axes import Axes, Axis, Option
 from speechmeter.core.device import Device
@@ -19,16 +20,29 @@ from speechmeter.core.protocol import protocol_from_json
 from speechmeter.core.protocols import Fed, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Record, Spec, Stage
 from speechmeter.launch.executors import measure_here
-from speechmeter.report import choose, text
+from speechmeter.report import choose
+from speechmeter.report.numbers import figure
+from speechmeter.report.tables import Table
 
 _PROTOCOL = {"warmup": 30, "samples": 10, "min_samples": 2, "budget_s": 20.0}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Result:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Result(Displayed):
     """What one object cost. `record` holds every raw sample; figures are estimated from it."""
 
     record: Record
+
+    def __repr__(self) -> str:
+        figures = (found for name in self.record.case.meters if (found := self._first(name)) is not None)
+        return f"Result({self.record.case.label!r}, {', '.join([self.record.status, *figures])})"
+
+    def _title(self) -> str:
+        reason = f": {self.record.reason}" if self.record.reason else ""
+        return f"{self.record.case.label} · {self.record.status}{reason}"
+
+    def _shown_records(self) -> Sequence[Record]:
+        return [self.record]
 
     @for_python
     def estimate(self, metric: str) -> Estimate | None:
@@ -48,10 +62,18 @@ class Result:
         """Real-time factor; None unless `audio_seconds` was given."""
         return self._value("rtf")
 
-    @for_python
-    def table(self, metric: str | None = None, format: str = "markdown") -> str:
-        """The tables that `speechmeter show` prints, as text. Raises InputError for an unknown format."""
-        return text.formatted(choose.tables([self.record], metric), format)
+    def tables(self, metric: str | None = None) -> list[Table]:
+        """The tables that `speechmeter show` prints."""
+        return choose.tables([self.record], metric)
+
+    def _in_notebook(self) -> list[Table]:
+        return [*choose.tables([self.record], "summary"), *self.tables()]
+
+    def _first(self, meter: str) -> str | None:
+        """The figure that a meter is named after: `latency 0.201 s`."""
+        metric = find_metric(meter, [self.record])
+        found = estimate([self.record], metric) if metric is not None else None
+        return None if found is None else f"{meter}={figure(found)}"
 
     def _value(self, metric: str) -> float | None:
         found = self.estimate(metric)

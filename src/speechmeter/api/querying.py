@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from speechmeter.analysis.metric_names import Figures
 from speechmeter.analysis.selecting import by_case
+from speechmeter.api.frames import figure_row
 from speechmeter.core.errors import InputError, command_line
 from speechmeter.core.files import check_free, written_by_user
 from speechmeter.core.hosts import as_stored, hosts_apart
@@ -67,16 +67,7 @@ def estimate_rows(name: str, run: RunDir) -> Iterator[dict[str, Any]]:
         labels |= {"run": name, "case_id": case.id, "subject": case.subject.name, "workload": case.workload.name}
         labels |= {"host": group[0].host, "axes": dict(case.axes)}
         for scope, found in figures.of(group):
-            yield labels | {
-                "metric": found.metric.id, "unit": found.metric.unit, "scope": scope, "statistic": found.statistic,
-                "value": _finite(found.value), "low": _finite(found.low), "high": _finite(found.high),
-                "rounds": found.rounds, "failed": found.failed, "samples": found.samples_per_round,
-            }  # fmt: skip
-
-
-def _finite(value: float | None) -> float | None:
-    """None for what a column cannot hold: a quotient of numbers that are nearly 0."""
-    return value if value is not None and math.isfinite(value) else None
+            yield labels | figure_row(scope, found)
 
 
 def _existing(runs: Sequence[str | Path]) -> list[RunDir]:

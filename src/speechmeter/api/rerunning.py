@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from speechmeter.analysis.conditions import environment_differences
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.metric_names import MODULES, metric_named
+from speechmeter.analysis.metric_names import LIVE, MODULES, metric_named
 from speechmeter.analysis.module_tree import tree
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.api.comparing import Comparison, Selection, compare, select, several_hosts
@@ -23,7 +23,7 @@ from speechmeter.core.outputs import Keep
 from speechmeter.core.protocol import SearchProtocol
 from speechmeter.core.quality import Quality
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Limits, Record, Spec
-from speechmeter.launch.executors import SubprocessExecutor, all_exact
+from speechmeter.launch.executors import SubprocessExecutor, varies
 from speechmeter.launch.preflight import preflight
 from speechmeter.launch.recorder import Watcher, run_sweep
 from speechmeter.launch.schedule import Sweep
@@ -108,7 +108,7 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
         store.begin(f"# {case.id} of {base.path.resolve().name}, measured again: {case.label}\n")
         executor = SubprocessExecutor(limits, Keep(folder=store.artifacts_path.resolve()))
         rounds = how.rounds or max(_LEAST_ROUNDS, sum(record.status == "ok" for record in group))
-        if all_exact(case.meters):
+        if not varies(case):
             rounds = 1  # a second count would be the same
         run_sweep(Sweep(cases=[case], rounds=Rounds(least=rounds, most=rounds)), executor, store, watch)
     fresh = select(str(output))
@@ -156,8 +156,8 @@ def _name_one(what: str, base: Selection, cases: Iterable[Case]) -> InputError:
 
 def _check_trust(subject: Spec, run: Path, trusted: bool) -> None:
     """Code that a record names runs only where the user says so."""
-    named = [subject.plugin, *(plugin_of(str(stage.get("load", ""))) for stage in subject.options.get("stages", ()))]
-    if not trusted and any(plugins.subject(name).runs_code for name in named):
+    stages = [(plugin_of(str(stage.get("load", ""))), stage) for stage in subject.options.get("stages", ())]
+    if not trusted and any(plugins.runs_code(*named) for named in [(subject.plugin, subject.options), *stages]):
         raise SubjectError(
             f"{subject.name} runs code that the record names", where=str(run), fix="read that code, then add `trust`"
         )
@@ -177,6 +177,8 @@ def _check_input(source: str, options: Mapping[str, Any]) -> None:
 
 def _compared(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
     """The metrics to compare: those that are named, all of which the record must have, else the usual ones."""
+    if not asked and group[0].case.live is not None:
+        return [LIVE]
     label = group[0].case.label
     lacking = [name for name in asked if not _has(group, name)]
     if lacking:
@@ -190,6 +192,8 @@ def _compared(group: Sequence[Record], asked: Sequence[str]) -> list[str]:
 def _has(group: Sequence[Record], name: str) -> bool:
     if name == MODULES:
         return bool(tree(group))
+    if name == LIVE:
+        return group[0].case.live is not None
     return estimate(group, metric_named(name, group, key="metric", also=[MODULES])) is not None
 
 

@@ -1,17 +1,17 @@
-"""Run a study into a directory, read runs back, and merge them."""
+"""Run a study into a directory, and merge runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from speechmeter.analysis.conditions import SAME_CODE_FIX, same_code
-from speechmeter.analysis.estimate import Estimate, estimate
-from speechmeter.analysis.metric_names import metric_named
-from speechmeter.analysis.selecting import MODEL, by_case, select
+from speechmeter.api.loaded import Run, load
+from speechmeter.api.progress import shown_progress
 from speechmeter.api.searching import search_of
 from speechmeter.api.starting import (
     TOUR,
@@ -20,111 +20,26 @@ from speechmeter.api.starting import (
     check_options,
     check_study,
     default_output,
+    history_for,
     machines_for,
     sweep_of,
 )
-from speechmeter.core import metrics
 from speechmeter.core.errors import InputError, InterruptedRun, StoppedRun, for_python
-from speechmeter.core.hosts import as_stored, hosts_apart
 from speechmeter.core.outputs import Keep
-from speechmeter.core.types import FAILED, LEFT_OUT, VARIANT, Record
+from speechmeter.core.types import VARIANT
 from speechmeter.launch.cluster import Machines
 from speechmeter.launch.cluster_run import run_on_cluster
-from speechmeter.launch.executors import Executor, InlineExecutor, SubprocessExecutor
+from speechmeter.launch.executors import Executor, InlineExecutor, Processes, SubprocessExecutor
 from speechmeter.launch.recorder import Event, Watcher, run_sweep
 from speechmeter.launch.search import run_search
+from speechmeter.plan.finding import fits_memory
 from speechmeter.plan.study import Study, study_from_file, study_from_python
 from speechmeter.report import choose, text
-from speechmeter.report.lines import example_lines, failure_lines, summary
-from speechmeter.report.numbers import number
-from speechmeter.report.tables import Table, with_notes
-from speechmeter.store.lines import Skipped
 from speechmeter.store.merge import Merged, merge
-from speechmeter.store.run_dir import Planned, RunDir, RunWriter, unfinished
+from speechmeter.store.run_dir import Planned, RunWriter
+from speechmeter.subjects.objects import objects_in, offered
 
-__all__ = ["Merged", "Options", "Run", "check_study", "load", "merge", "outcome", "run", "run_study"]
-
-_HEADLINES = (metrics.LATENCY, metrics.FLOPS, metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CUDA_ALLOCATED)
-"""The first of these that a record has is shown while a run goes on."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """A finished or unfinished run: where it is, its records, and the damaged lines that were left out of them.
-
-    `written` are tables that the plan asked for, as files; of a run that was only read, none.
-    """
-
-    path: Path
-    records: tuple[Record, ...]
-    skipped: tuple[Skipped, ...] = ()
-    written: tuple[Path, ...] = ()
-    is_tour: bool = False
-
-    @property
-    def measured(self) -> bool:
-        """Whether any case has a round that succeeded; also true of a run with nothing to measure."""
-        tried = [record for record in self.records if record.status not in LEFT_OUT]
-        return not tried or any(record.status == "ok" for record in tried)
-
-    @property
-    def unfinished(self) -> str:
-        """What is left to measure, in words; empty when it is complete, or where an older run does not say."""
-        return unfinished(self.path, [replace(record, case=as_stored(record.case)) for record in self.records])
-
-    @property
-    def failed(self) -> tuple[Record, ...]:
-        """Records of cases that were tried and did not finish."""
-        return tuple(record for record in self.records if record.status in FAILED)
-
-    @property
-    def summary(self) -> str:
-        """How its records ended: `15 ok, 1 oom`."""
-        return summary(self.records)
-
-    def failure_lines(self) -> list[str]:
-        """A line for each reason why cases failed."""
-        return failure_lines(self.records)
-
-    def example_lines(self) -> list[str]:
-        """Lines on what an example costs on average: of cascades, and of datasets with one utterance a call."""
-        return example_lines(self.records)
-
-    @for_python
-    def estimates(self, metric: str = "latency", **axes: Any) -> list[tuple[Mapping[str, Any], Estimate]]:
-        """(axes with the model's name, figure) of every case that has the metric and matches the given axes.
-
-        `estimates("memory", model="log-mel", seconds=2)`. Raises InputError for a name that no metric has, and for
-        an axis or a value that no case has.
-        """
-        chosen = by_case(select(self.records, axes, str(self.path)) if axes else self.records)
-        metric_named(metric, self.records)
-        found: list[tuple[Mapping[str, Any], Estimate]] = []
-        for group in chosen.values():
-            made = estimate(group, metric_named(metric, group, among=self.records))
-            if made is not None:
-                found.append(({MODEL: group[0].case.subject.name, **group[0].case.axes}, made))
-        return found
-
-    @for_python
-    def table(self, metric: str | None = None, format: str = "markdown", *, sci: bool = False) -> str:
-        """The tables that `speechmeter show` prints, as text. Raises InputError for an unknown format."""
-        return text.formatted(self.tables(metric), format, sci=sci)
-
-    def tables(self, metric: str | None = None) -> list[Table]:
-        """The tables that `speechmeter show` prints, with damaged lines that were left out named below them."""
-        return with_notes(choose.tables(self.records, metric), [f"warning: {one.note}" for one in self.skipped])
-
-
-@for_python
-def load(path: str | Path) -> Run:
-    """Read a run directory, machines told apart by the axis `host` where it holds records of several.
-
-    Damaged lines are left out: a SkippedLinesWarning names them, and so does `Run.skipped`. Raises RunDirError when it
-    is not a run, StoreError when no line can be read or one was written by a newer Speechmeter.
-    """
-    store = RunDir.existing(Path(path))
-    return Run(path=store.path, records=tuple(hosts_apart(store.records())), skipped=store.skipped)
+__all__ = ["Merged", "Options", "Run", "check_study", "load", "merge", "run", "run_study"]
 
 
 @for_python
@@ -132,29 +47,50 @@ def run(
     plan: str | Path | Mapping[str, Any],
     *,
     output: str | Path | None = None,
-    launcher: Launcher = "subprocess",
+    launcher: Launcher | None = None,
+    processes: Processes = "auto",
     address: str | None = None,
     resume: bool = False,
     retry_failed: bool = False,
     force: bool = False,
     trust: bool = False,
     offline: bool = False,
+    progress: bool | None = None,
 ) -> Run:
-    """Run a plan (a YAML file, or its keys as a dict) and return its records, machines told apart as `load` does.
+    """Run a plan (a YAML file, or its keys as a dict) and return its records, with the axis `host` as in `load`.
 
+    A model of a dict may be a module or a callable of this program: `{"models": [model, {"name": "b", "load": other}]}`
+    is fed float32 tensors (batch, samples) at 16 kHz. Such a model exists in this process alone, so the launcher is
+    `inline`, and the record says so: rounds in one process differ less than those in fresh processes, so intervals are
+    narrower, and memory on the CPU is unavailable. Of all other models the launcher is `subprocess`.
+
+    `processes` says how they are started: `exec` (each anew), `fork` (forked from one that has imported the libraries,
+    where the model allows it), or `auto` (anew where time is measured, forked where memory is read or counted).
     `address` is that of a Ray cluster, for the launcher `ray`. Without it a cluster of this machine alone is started.
+    `progress` shows what is done and how much time is left; by default in notebooks alone.
     """
-    study = study_from_python(plan) if isinstance(plan, Mapping) else study_from_file(Path(plan), trust=trust)
-    options = Options(
-        output=Path(output) if output else None,
-        launcher=launcher,
-        address=address,
-        resume=resume,
-        retry_failed=retry_failed,
-        force=force,
-        offline=offline,
-    )
-    return run_study(study, options)
+    keys, objects = objects_in(plan) if isinstance(plan, Mapping) else ({}, {})
+    if objects and launcher not in (None, "inline"):
+        raise InputError(
+            f"`launcher: {launcher}` starts other processes, and the model {next(iter(objects))!r} is an object of "
+            "this process",
+            key="launcher",
+            fix="leave out `launcher`, or name a function that makes the model: python:file.py:function",
+        )
+    with offered(objects):
+        study = study_from_python(keys) if isinstance(plan, Mapping) else study_from_file(Path(plan), trust=trust)
+        options = Options(
+            output=Path(output) if output else None,
+            launcher=launcher or ("inline" if objects else "subprocess"),
+            processes=processes,
+            address=address,
+            resume=resume,
+            retry_failed=retry_failed,
+            force=force,
+            offline=offline,
+        )
+        with shown_progress(progress) as watch:
+            return run_study(study, options, watch)
 
 
 def run_study(study: Study, options: Options, watch: Watcher = lambda event: None) -> Run:
@@ -184,9 +120,12 @@ def _run(study: Study, options: Options, machines: Machines | None, watch: Watch
         if machines is not None:
             run_on_cluster(sweep, machines, store, watch)
         elif study.plan.find is not None:
-            run_search(search_of(study, sweep), _executor(options, study, store), store, watch)
+            with closing(_executor(options, study, store)) as executor:
+                run_search(search_of(study, sweep), executor, store, watch)
         else:
-            run_sweep(sweep, _executor(options, study, store), store, _refuse_same_code(store, options, watch))
+            watched = _refuse_same_code(store, options, watch)
+            with closing(_executor(options, study, store)) as executor:
+                run_sweep(sweep, executor, store, watched, partial(history_for, study, output))
         made = load(output)
         busy = any("split" in record.case.meters for record in made.records)
         written = []
@@ -202,7 +141,9 @@ def _executor(options: Options, study: Study, store: RunWriter) -> Executor:
     )
     if options.launcher == "inline":
         return InlineExecutor(artifacts)
-    return SubprocessExecutor(study.plan.limits.value(), artifacts, options.baseline_path)
+    # a search is about the memory of whole processes, of which a forked one shares a part
+    processes: Processes = "exec" if fits_memory(study.plan) else options.processes
+    return SubprocessExecutor(study.plan.limits.value(), artifacts, options.baseline_path, processes)
 
 
 @contextmanager
@@ -243,15 +184,3 @@ def _refuse_same_code(store: RunWriter, options: Options, watch: Watcher) -> Wat
                 )
 
     return watched
-
-
-def outcome(record: Record) -> str:
-    """How a record ended, in a few words: its first figure, or its status and reason."""
-    if record.status != "ok":
-        return f"{record.status}: {record.reason}"
-    found = [figure for metric in _HEADLINES if (figure := estimate([record], metric)) is not None]
-    if not found:
-        return "ok"
-    shown = number(found[0].value, found[0].metric.unit)
-    rtf = estimate([record], metrics.RTF)
-    return shown if rtf is None else f"{shown}, RTF {number(rtf.value, '1')}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from speechmeter.analysis.live.probing import CONFIRMING_ROUNDS
 from speechmeter.core.errors import DeviceError, InputError
 from speechmeter.core.finding import TARGETS
+from speechmeter.launch.capacity import Carrying
 from speechmeter.launch.schedule import Sweep
-from speechmeter.launch.search import Search
+from speechmeter.launch.search import FITTING, Search, Tactic
+from speechmeter.plan.live import slo_in
 from speechmeter.plan.study import Study
 
 
@@ -25,7 +28,7 @@ def check_search(study: Study, launcher: str, *, two_interpreters: bool) -> None
             key="launcher",
             fix="use `launcher: subprocess` on the machine in question",
         )
-    if launcher == "subprocess":
+    if launcher == "subprocess" or TARGETS[study.plan.find].live:
         return
     on_cpu = [case for case in study.cells.cases if case.device.is_cpu]
     if on_cpu:
@@ -52,9 +55,29 @@ def search_of(study: Study, sweep: Sweep) -> Search:
         target=target,
         most=plan.find_most or target.most,
         within=target.within if plan.find_within is None else plan.find_within,
+        tactic=_tactic(study),
         unavailable=sweep.unavailable,
         retry_failed=sweep.retry_failed,
     )
+
+
+def _tactic(study: Study) -> Tactic:
+    slo = slo_in(study.plan)
+    if slo is None or not slo.first_round:
+        return FITTING
+    rounds = study.plan.rounds
+    return Carrying(slo=slo, confirming=CONFIRMING_ROUNDS if rounds == "auto" else max(2, rounds))
+
+
+def needs(study: Study) -> list[str]:
+    """What an SLO needs before a level can pass, in a line each."""
+    slo = slo_in(study.plan)
+    counted = [] if slo is None else [bound for bound in slo.bounds if bound.least_conversations]
+    return [
+        f"slo {bound.text}: a level passes with at least {bound.least_conversations:,} conversations over all rounds "
+        "that count, more where not all are within"
+        for bound in counted
+    ]
 
 
 def search_lines(search: Search) -> list[str]:

@@ -9,12 +9,13 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import Literal
 
 from speechmeter.analysis.derived import why_absent
 from speechmeter.analysis.estimate import estimate
+from speechmeter.api.finding import Finding
 from speechmeter.api.live import measure
 from speechmeter.api.runs import run_study
+from speechmeter.api.selftest_live import live_findings
 from speechmeter.api.starting import Options
 from speechmeter.core import metrics
 from speechmeter.core.device import Device
@@ -26,42 +27,12 @@ from speechmeter.meters.nvml_device import device_handle, load_nvml
 from speechmeter.plan.study import study_from_python
 from speechmeter.subjects import known
 
-State = Literal["passed", "failed", "not checked"]
 _MIB = 2.0**20
 _BY_TURNS = 6
 """Peaks and their truth cannot be timed at once: each is measured this many times, and the best are compared."""
 _REPEATS = 2
 """How often a failed check is repeated."""
 _NO_TORCH = "torch is not installed: pip install 'speechmeter[torch]'"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One meter against one truth, in `unit`. `tolerance` is absolute; `excuse` says why it could not be checked.
-
-    `trouble` is what went wrong where there is no excuse.
-    """
-
-    meter: str
-    what: str
-    unit: str
-    truth: float | None
-    tolerance: float | None
-    reading: float | None = None
-    excuse: str = ""
-    trouble: str = ""
-
-    @property
-    def error(self) -> float | None:
-        """Reading minus truth; None without both."""
-        return None if self.reading is None or self.truth is None else self.reading - self.truth
-
-    @property
-    def state(self) -> State:
-        """`not checked` if the meter is not available here; `failed` also if it has neither reading nor reason."""
-        if self.error is None or self.tolerance is None:
-            return "not checked" if self.excuse else "failed"
-        return "passed" if abs(self.error) <= self.tolerance else "failed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,37 +58,47 @@ def _time_in_products(records: Sequence[Record]) -> float | None:
 
 _CHECKS = (
     _Check(
-        meter="memory", what="64 MiB held for 5 ms", factory="spikes", metric=metrics.MEMORY_CPU_PEAK,
+        meter="memory", what=(
+            "peak memory of a model that holds 64 MiB for 5 ms"
+        ), factory="spikes", metric=metrics.MEMORY_CPU_PEAK,
         truth=float(known.SPIKE_BYTES), tolerance=2 * _MIB,
     ),
     _Check(
-        meter="flops", what="LSTM, depthwise and linear layers", factory="layers", metric=metrics.FLOPS,
+        meter="flops", what="FLOPs of LSTM, depthwise and linear layers", factory="layers", metric=metrics.FLOPS,
         truth=float(known.LAYERS_FLOPS), tolerance=0.005 * known.LAYERS_FLOPS,
     ),
     _Check(
-        meter="parameters", what="the same layers", factory="layers", metric=metrics.PARAMETERS,
-        truth=float(known.LAYERS_PARAMETERS), tolerance=0,
+        meter="parameters", what="parameters of LSTM, depthwise and linear layers", factory="layers",
+        metric=metrics.PARAMETERS, truth=float(known.LAYERS_PARAMETERS), tolerance=0,
     ),
     _Check(
-        meter="parameters", what="the same, ties twice", factory="layers", metric=metrics.PARAMETERS_TIED,
+        meter="parameters", what=(
+            "parameters, shared ones counted once for each name"
+        ), factory="layers", metric=metrics.PARAMETERS_TIED,
         truth=float(known.LAYERS_TIED), tolerance=0,
     ),
     _Check(
-        meter="operators", what="time share of matrix products, nearly all of the work", factory="multiplies",
+        meter="operators", what=(
+            "time in matrix products / time in all operators, for a model that only multiplies matrices"
+        ), factory="multiplies",
         metric=metrics.TIME_OPERATOR, truth=1.0, tolerance=0.05, read=_time_in_products,
     ),
     _Check(
-        meter="hardware-flops", what="matrix products, compared with the CPU's counters", factory="multiplies",
+        meter="hardware-flops", what="FLOPs of matrix products, as counted by the processor", factory="multiplies",
         metric=metrics.FLOPS_HARDWARE, truth=float(known.MULTIPLIES_FLOPS), tolerance=0.1 * known.MULTIPLIES_FLOPS,
     ),
 )  # fmt: skip
 _CUDA_CHECKS = (
     _Check(
-        meter="memory", what="64 MiB held on the GPU", factory="spikes_on_cuda", metric=metrics.MEMORY_CUDA_GROWTH,
+        meter="memory", what=(
+            "peak memory of a model that holds 64 MiB on the GPU"
+        ), factory="spikes_on_cuda", metric=metrics.MEMORY_CUDA_GROWTH,
         truth=float(known.SPIKE_BYTES), tolerance=0, device="cuda",
     ),
     _Check(
-        meter="flops", what="the layers on the GPU", factory="layers", metric=metrics.FLOPS,
+        meter="flops", what=(
+            "FLOPs of LSTM, depthwise and linear layers on the GPU"
+        ), factory="layers", metric=metrics.FLOPS,
         truth=float(known.LAYERS_FLOPS), tolerance=0.005 * known.LAYERS_FLOPS, device="cuda",
     ),
 )  # fmt: skip
@@ -139,6 +120,7 @@ def selftest() -> Iterator[Finding]:
                 break
             finding = attempt()
         yield finding
+    yield from live_findings()
 
 
 def _finding(check: _Check) -> Finding:
@@ -177,7 +159,7 @@ def _latency_finding() -> Finding:
     samples = found.values if found is not None else ()
     return Finding(
         meter="latency",
-        what="calls of about 20 ms, timed by the model itself",
+        what="latency of calls of about 20 ms, compared with the model's own clock",
         unit="s",
         truth=median(spins.lasted_s[-len(samples) :]),
         tolerance=0.05 * known.SPIN_S,
@@ -189,7 +171,7 @@ def _latency_finding() -> Finding:
 def _peaks_finding() -> Finding:
     nothing = Finding(
         meter="peaks",
-        what="fastest matrix product, timed by the model itself",
+        what="peak arithmetic, compared with the fastest matrix product by the model's own clock",
         unit="flop/s",
         truth=None,
         tolerance=None,

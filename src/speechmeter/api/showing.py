@@ -11,10 +11,12 @@ from speechmeter.analysis.estimate import STATISTICS
 from speechmeter.core.errors import InputError
 from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.plugins import nearest
+from speechmeter.core.slo import Slo, slo_of
 from speechmeter.report.choose import refuse_absent, tables
 from speechmeter.report.explaining import explain
 from speechmeter.report.growth import read_at
 from speechmeter.report.methods.paragraph import WORD, methods, written
+from speechmeter.report.sources import asked_slo
 from speechmeter.report.tables import Table, with_notes
 from speechmeter.store.run_dir import RunDir, unfinished
 
@@ -41,6 +43,7 @@ def shown(
     limit: int | None = None,
     assume: Sequence[str] = (),
     at: Sequence[str] = (),
+    slo: str | None = None,
 ) -> Shown:
     """The tables of a run for a view or a metric; without one, the first figure of each meter.
 
@@ -64,10 +67,19 @@ def shown(
         at=read_at(at),
         sort=sort,
         limit=limit,
+        slo=_slo(store, metric, slo),
         where="--metric",
     )
     refuse_absent(found, records, metric, run, beside=beside)
     return Shown(tables=with_notes(found, store.notes), unfinished=left, empty=not records)
+
+
+def _slo(store: RunDir, metric: str | None, given: str | None) -> Slo | None:
+    """The SLO that a reader gave, else that of the plan where the table of capacity is shown."""
+    asked = asked_slo(store) if given is not None or metric in (None, "capacity") else None
+    if given is None:
+        return asked
+    return slo_of(given, first_round=0 if asked is None else asked.first_round)
 
 
 def explained(name: str, run: Path | None = None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,16 +12,17 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from speechmeter.analysis.stopping import Rounds
-from speechmeter.api.searching import check_search, search_lines, search_of
+from speechmeter.api.searching import check_search, needs, search_lines, search_of
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.machine import available_cores, host_name
 from speechmeter.core.plugins import nearest
 from speechmeter.core.types import BASELINE, CONTENT_HASHES, VARIANT, Case, Skip
 from speechmeter.launch.cluster import Machines, Requirements, find_machines
-from speechmeter.launch.executors import THIS, all_exact
+from speechmeter.launch.executors import THIS, Processes, varies
+from speechmeter.launch.forecast import Forecast, History, earlier, forecast
 from speechmeter.launch.offline import offline
 from speechmeter.launch.preflight import check_baseline, preflight
-from speechmeter.launch.schedule import Forecast, Sweep, earlier_walls, forecast, pending
+from speechmeter.launch.schedule import Schedule, Sweep
 from speechmeter.plan.source import Override, from_flag, from_models, from_set
 from speechmeter.plan.study import Study, study_from_file, study_from_flags, study_of_run, tour
 from speechmeter.store.run_dir import RunDir, is_free, is_run, new_run
@@ -29,7 +31,7 @@ Launcher = Literal["subprocess", "inline", "ray"]
 
 TOUR = "tour"
 """The name of the built-in plan."""
-_CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within", "markdown")
+_CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within", "slo", "markdown")
 """Keys of a plan that its cases do not depend on: a resumed run may change them."""
 
 
@@ -39,6 +41,7 @@ class Options:
 
     output: Path | None = None
     launcher: Launcher = "subprocess"
+    processes: Processes = "auto"
     address: str | None = None
     baseline_python: str | None = None
     resume: bool = False
@@ -107,7 +110,7 @@ def study_of(
 
 def remarks(study: Study, options: Options) -> list[str]:
     """What a user should know before the run starts, in a line each: unused files, and inputs that changed."""
-    return [*study.notes, *changed_data(study, options)]
+    return [*study.notes, *needs(study), *changed_data(study, options)]
 
 
 def changed_data(study: Study, options: Options) -> list[str]:
@@ -141,16 +144,23 @@ def outlook(study: Study, options: Options) -> Outlook:
         return Outlook(search_lines=search_lines(search_of(study, sweep)))
     held = options.resume and options.output is not None and is_run(options.output)
     records = RunDir(options.output).records() if held and options.output is not None else []
-    pairs = list(pending(sweep, sweep.finished(records)))
+    left = Schedule(sweep, records).left()
+    still_to_come = Counter(case.id for case, _ in left.certain)
     left_out = {skip.case.id for skip in sweep.unavailable}
     measured = [case for case in sweep.cases if case.id not in left_out]
     return Outlook(
-        cases=[(case, sum(other.id == case.id for other, _ in pairs)) for case in measured],
+        cases=[(case, still_to_come[case.id]) for case in measured],
         most_rounds=sweep.rounds.most if sweep.rounds.adaptive else 0,
         skipped=sweep.skipped,
         unavailable=sweep.unavailable,
-        forecast=forecast(pairs, study.plan.limits.value(), earlier_walls([Path("runs")])),
+        forecast=forecast(left, history_for(study, options.output)),
     )
+
+
+def history_for(study: Study, output: Path | None) -> History:
+    """What earlier runs took on this machine: those in `runs`, and those beside the output."""
+    folders = dict.fromkeys([Path("runs"), *([] if output is None else [output.absolute().parent])])
+    return earlier(folders, study.plan.limits.value())
 
 
 def check_study(study: Study, options: Options) -> Sweep:
@@ -198,7 +208,7 @@ def sweep_of(study: Study, options: Options, machines: Machines | None) -> Sweep
         unavailable = [replace(skip, case=case) for skip in unavailable for case in _variants(skip.case)]
         cases = [variant for case in cases for variant in _variants(case)]
     plan = study.plan
-    if all_exact({name for case in study.cells.cases for name in case.meters}):
+    if not any(map(varies, study.cells.cases)):
         least = most = 1  # a second count would be the same
     elif plan.rounds == "auto":
         least, most = plan.min_rounds, plan.max_rounds
@@ -226,6 +236,18 @@ def check_options(study: Study, options: Options) -> None:
             f"unknown launcher {options.launcher!r}",
             key="launcher",
             fix=nearest(options.launcher, list(get_args(Launcher))),
+        )
+    if options.processes not in get_args(Processes):
+        raise InputError(
+            f"unknown value {options.processes!r}",
+            key="processes",
+            fix=nearest(options.processes, list(get_args(Processes))),
+        )
+    if options.launcher != "subprocess" and options.processes != "auto":
+        raise InputError(
+            "`processes` applies to `launcher: subprocess` only",
+            key="processes",
+            fix="leave it out, or use `launcher: subprocess`",
         )
     if options.resume and options.output is None:
         raise RunDirError(

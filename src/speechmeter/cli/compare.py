@@ -27,18 +27,24 @@ def compare(
         None,
         "--metric",
         metavar="METRIC",
-        help="What to compare: latency, rtf, memory, parameters, modules, …; repeatable. The default is latency.",
+        help="What to compare: latency, rtf, memory, parameters, modules, live, …; repeatable. "
+        "The default is latency, and live for live cases.",
     ),
-    min_effect: str = typer.Option("5%", "--min-effect", metavar="SHARE", help="The smallest change that counts."),
+    min_effect: str = typer.Option(
+        "5%",
+        "--min-effect",
+        metavar="SHARE",
+        help="The smallest change that counts: a percentage such as 5%, or for live delays also a time such as 30ms.",
+    ),
     thresholds: Path | None = typer.Option(
         None, "--thresholds", metavar="FILE", help="A YAML file with the smallest change that counts for each metric."
     ),
     allow_different: bool = typer.Option(
         False, "--allow-different", help="Compare even if the protocol or the machine differs."
     ),
-    allow_missing: bool = typer.Option(False, "--allow-missing", help="Accept that NEW lacks cells that BASE has."),
+    allow_missing: bool = typer.Option(False, "--allow-missing", help="Accept that cases of BASE are missing in NEW."),
     every_cell: bool = typer.Option(
-        False, "--every-cell", help="Judge each cell alone, without a correction for multiple comparisons."
+        False, "--every-cell", help="Judge each comparison separately, without a correction for multiple comparisons."
     ),
     format: str = format_option("table", "markdown", "json", "github"),
     history: str | None = _many_runs(
@@ -62,26 +68,27 @@ def compare(
     Examples:
       speechmeter compare runs/before runs/after
       speechmeter compare runs/both@model=a runs/both@model=b --metric rtf
+      speechmeter compare runs/live@model=a runs/live@model=b --metric live --min-effect 30ms
       speechmeter compare --history runs --last 20
     """
     from speechmeter.api import comparing
     from speechmeter.core.errors import InputError
 
-    wanted = comparing.thresholds_of(metric or [], min_effect, thresholds)
     shown = min_effect if thresholds is None else f"as {thresholds} says"
     if history is not None:
         if base is not None:
             raise InputError("it cannot be combined with BASE and NEW", key="history", fix="leave out one of the two")
-        code = _history(history, wanted, last, format, shown)
+        code = _history(history, comparing.thresholds_of(metric or [], min_effect, thresholds), last, format, shown)
     else:
         if new is None:
             raise InputError("two runs are needed", where="compare", fix="give BASE and NEW, or `history: DIR`")
         if last is not None:
             raise InputError("it needs a history", key="last", fix="add `history: DIR`")
+        sides = comparing.select(base or ""), comparing.select(new)
+        names = metric or ([] if thresholds is not None else comparing.usual_metrics(*sides))
         found = comparing.compare(
-            comparing.select(base or ""),
-            comparing.select(new),
-            wanted,
+            *sides,
+            comparing.thresholds_of(names, min_effect, thresholds),
             allow_different=allow_different,
             allow_missing=allow_missing,
             every_cell=every_cell,
@@ -107,7 +114,7 @@ def _print(found: Comparison, format: str, min_effect: str) -> None:
 def _history(folder: str, thresholds: Mapping[str, float], last: int | None, format: str, min_effect: str) -> int:
     """Print the levels over all runs of a folder; the exit code."""
     from speechmeter.api.histories import history
-    from speechmeter.cli.progress import counting
+    from speechmeter.api.progress import counting
     from speechmeter.report.history import history_github, history_json, history_table
 
     with counting(console_for(sys.stderr), "runs") as watch:

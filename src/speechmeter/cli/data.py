@@ -1,4 +1,4 @@
-"""`speechmeter data`: smaller subsets of a dataset, and scores of model outputs that are stored as files."""
+"""`speechmeter data`: subsets of a dataset, anchors of its speech, long streams, and scores of stored outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from speechmeter.cli.options import TABLE_FORMATS, Command, format_option, option_group
 from speechmeter.cli.printing import console_for, note, print_tables, say
 
-_SUMMARY = "Make subsets of a dataset, and score model outputs that are stored as files."
+_SUMMARY = "Make subsets of a dataset, find where speech is, join utterances, and score stored model outputs."
 _which = option_group("Which items to take")
 _reading = option_group("How the list is read")
 
@@ -33,8 +33,10 @@ def subset(
         None,
         "--pick",
         metavar="HOW",
-        help="How to choose them: first, random (the default with --count), shortest or longest; "
-        "or all, which writes one file each for the last three.",
+        help=(
+            "How to choose them: first, random (the default with --count), shortest or longest. all "
+            "writes three files: random, shortest and longest."
+        ),
     ),
     ref_dataset: Path | None = _which(
         None, "--ref-dataset", metavar="LIST", help="Take only items whose ids are in this list."
@@ -46,7 +48,7 @@ def subset(
         None, "--root", metavar="DIR", help="The folder that paths in SOURCE are relative to."
     ),
     channel: str = _reading(
-        "mix", "--channel", metavar="N", help="Channel to read: mix, or a channel number (the first is 0)."
+        "mix", "--channel", metavar="N", help="Channel to read (the first is 0), or mix: the mean of all channels."
     ),
     output: Path | None = typer.Option(
         None,
@@ -64,7 +66,7 @@ def subset(
       speechmeter data subset train.tsv --count 500 -o train-500.tsv
     """
     from speechmeter.api import datasets
-    from speechmeter.cli.progress import counting
+    from speechmeter.api.progress import counting
 
     subsets = datasets.subsets(
         source, output=output, count=count, pick=pick, ref_dataset=ref_dataset, seed=seed, format=format, root=root,
@@ -83,6 +85,94 @@ def subset(
             note(found.left_out.line(most=len(found.left_out.first)))
         if file is not None:
             say(f"written: {', '.join(map(str, datasets.write_subset(found, choice, file)))}")
+
+
+_list = typer.Option(
+    ..., "-o", "--output", metavar="FILE", help="The list to write, such as set.jsonl.", show_default=False
+)
+_force = typer.Option(False, "--force", help="Replace output files that exist.")
+
+
+@app.command("anchors", cls=Command)
+def find_anchors(
+    source: Path = typer.Argument(
+        ..., metavar="SOURCE", help="A list of utterances, or a folder of audio files.", show_default=False
+    ),
+    output: Path = _list,
+    detector: str = typer.Option(
+        "silero",
+        "--detector",
+        metavar="NAME",
+        help="How to find the start and the end of speech: silero (a voice activity detector) or energy (loudness).",
+    ),
+    words: str = typer.Option(
+        "pocketsphinx",
+        "--words",
+        metavar="NAME",
+        help="How to find the times of words, if the list has texts: pocketsphinx (English) or none.",
+    ),
+    force: bool = _force,
+) -> None:
+    """Find where speech starts and ends in each recording, and when each word is said, and write that to a new list.
+
+    Live delays count from these moments. They are found once, so that all systems share them. Moments that the list
+    already has are kept.
+
+    \b
+    Example:
+      speechmeter data anchors test.jsonl -o test-anchors.jsonl
+    """
+    from speechmeter.api import datasets
+    from speechmeter.api.progress import counting
+
+    use = datasets.anchor_tools(source, output, detector=detector, words=words, force=force)
+    with counting(console_for(sys.stderr), "finding speech") as watch:
+        found = datasets.find_anchors(source, output, use, watch=watch)
+    items = [item.utterance.anchors for item in found.selection.items]
+    with_words = sum(1 for one in items if one.words)
+    say(f"{len(items)} items · {len(items) - len(found.silent)} with speech · {with_words} with times of words")
+    for name in found.silent:
+        note(f"{name}: no speech found")
+    for name, reason in found.unaligned:
+        note(f"{name}: no times of words: {reason}")
+    if found.selection.left_out.count:
+        note(found.selection.left_out.line(most=len(found.selection.left_out.first)))
+    say(f"written: {output}")
+
+
+@app.command(cls=Command)
+def join(
+    source: Path = typer.Argument(
+        ..., metavar="SOURCE", help="A list of utterances, or a folder of audio files.", show_default=False
+    ),
+    output: Path = _list,
+    length: float = typer.Option(
+        60.0,
+        "--length",
+        metavar="SECONDS",
+        min=1,
+        help="Minimum length of a stream in seconds. The last stream may be shorter.",
+    ),
+    pause: float = typer.Option(
+        1.0, "--pause", metavar="SECONDS", min=0, max=60, help="Silence between two utterances, in seconds."
+    ),
+    force: bool = _force,
+) -> None:
+    """Join utterances with pauses to long streams, which show whether a live system keeps up.
+
+    The streams are FLAC files in a folder named after the list. Texts and anchors are carried over.
+
+    \b
+    Example:
+      speechmeter data join test-anchors.jsonl --length 120 -o long.jsonl
+    """
+    from speechmeter.api import datasets
+    from speechmeter.api.progress import counting
+
+    with counting(console_for(sys.stderr), "joining") as watch:
+        seconds = datasets.join_streams(source, output, length_s=length, pause_s=pause, force=force, watch=watch)
+    say(f"{len(seconds)} streams · min {min(seconds):.1f} s · max {max(seconds):.1f} s")
+    say(f"written: {output} and {output.with_suffix('')}/")
 
 
 @app.command(cls=Command)

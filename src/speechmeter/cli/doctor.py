@@ -57,7 +57,8 @@ def models() -> None:
 def selftest() -> None:
     """Check every meter against something whose cost is known on this machine.
 
-    The exit code is 1 if a meter is outside its tolerance.
+    The exit code is 1 if a meter is outside its tolerance. On a busy machine,
+    pacing and stamping of live measurements are a warning.
 
     \b
     Example:
@@ -78,12 +79,12 @@ def selftest() -> None:
             progress.update(f"checked {finding.meter}")
             values = (finding.truth, finding.reading, finding.error, finding.tolerance)
             shown = ["" if value is None else number(value, finding.unit) for value in values]
-            colour = {"passed": "green", "failed": "red", "not checked": "yellow"}[finding.state]
+            colour = {"passed": "green", "failed": "red"}.get(finding.state, "yellow")
             why = finding.excuse or finding.trouble
             state = Text.assemble((finding.state, colour), f": {why}" if why else "")
             rows.append([Text(finding.meter), Text(finding.what), *map(Text, shown), state])
     say("selftest")
-    draw_rows(["meter", "on what", "truth", "reading", "error", "allowed", "outcome"], rows, console, labels=2)
+    draw_rows(["meter", "what is checked", "truth", "reading", "error", "allowed", "outcome"], rows, console, labels=2)
     if failed:
-        say(f"{failed} outside tolerance: do not trust figures of this kind from this machine", err=True)
+        say(f"{failed} outside tolerance: do not trust such measurements from this machine", err=True)
         raise typer.Exit(1)

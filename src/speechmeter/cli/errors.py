@@ -63,13 +63,15 @@ def _is_plan_key(key: str) -> bool:
 
 
 def stop_lines(stop: StoppedRun, argv: Sequence[str], spell: Spell = as_plan) -> str:
-    """What a run that ended early leaves: how far it came, where it is, and the command that continues it.
+    """What a run that ended early leaves: how far it came, where it is, and the commands that show and continue it.
 
     `argv` are the words behind `speechmeter` that began it.
     """
     lines = [f"speechmeter: {stop.message(spell)}"]
-    if stop.run is not None and argv and argv[0] == _RUN:
-        lines.append(f"to continue: {resume_command(argv, stop.run, stop.resume_with)}")
+    if stop.run is not None:
+        lines.append(f"to see what was measured: speechmeter show {shlex.quote(str(stop.run))}")
+        if argv and argv[0] == _RUN:
+            lines.append(f"to continue: {resume_command(argv, stop.run, stop.resume_with)}")
     return "\n".join(lines)
 
 

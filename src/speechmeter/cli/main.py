@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import typer
 
-from speechmeter.cli import compare, data, doctor, query, report, rerun, run, shapes, show, trace
+from speechmeter.cli import compare, data, doctor, init, query, recompute, report, rerun, run, shapes, show, trace
 from speechmeter.cli.errors import as_typed, stop_lines
 from speechmeter.cli.options import Command
 from speechmeter.cli.printing import note, print_warnings, say
@@ -28,8 +28,8 @@ app = typer.Typer(
 app.command(cls=Command)(run.run)
 app.command(cls=Command, epilog=help_lines())(show.show)
 for command in (
-    compare.compare, report.report, report.plot, query.merge, query.query, rerun.rerun, shapes.shapes,
-    doctor.models, doctor.doctor, doctor.selftest,
+    compare.compare, report.report, report.badge, report.plot, query.merge, query.query, rerun.rerun,
+    recompute.recompute, shapes.shapes, doctor.models, doctor.doctor, doctor.selftest, init.init,
 ):  # fmt: skip
     app.command(cls=Command)(command)
 app.add_typer(data.app, name="data")

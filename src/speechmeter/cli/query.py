@@ -21,7 +21,7 @@ def query(
     output: Path | None = typer.Option(
         None, "-o", "--output", metavar="FILE", help="Write the rows to FILE.parquet or FILE.csv instead."
     ),
-    force: bool = typer.Option(False, "--force", help="Replace the output file if it exists."),
+    force: bool = typer.Option(False, "--force", help="Replace output files that exist."),
 ) -> None:
     """Query the records of runs with SQL. The tables are records, measurements, estimates and environments.
 
@@ -72,7 +72,10 @@ def merge(
     for line in made.left_out:
         note(f"left out: {line}")
     for old, new in made.gathered.renamed:
-        note(f"two machines, or one that changed, are named {old!r}: one of them is {new!r} in the merged run")
+        note(
+            f"two machines (or one machine before and after a change) are named {old!r}; the merged run "
+            f"names one of them {new!r}"
+        )
     hosts = sorted({record.host for record in made.gathered.records})
     same = f", {counted(made.gathered.duplicates, 'duplicate')} left out" if made.gathered.duplicates else ""
     count = counted(len(made.gathered.records), "record")

@@ -23,7 +23,12 @@ def rerun(
         help="What to compare: latency, memory, flops, …; repeatable. "
         "The default is latency, memory, FLOPs, parameters, WER and BLEU, as far as the case has them.",
     ),
-    min_effect: str = typer.Option("5%", "--min-effect", metavar="SHARE", help="The smallest change that counts."),
+    min_effect: str = typer.Option(
+        "5%",
+        "--min-effect",
+        metavar="SHARE",
+        help="The smallest change that counts: a percentage such as 5%, or for live delays also a time such as 30ms.",
+    ),
     rounds: int | None = typer.Option(
         None,
         "--rounds",
@@ -34,7 +39,9 @@ def rerun(
     output: Path | None = typer.Option(
         None, "-o", "--output", metavar="DIR", help="The run directory to write. The default is runs/<time>-rerun-<id>."
     ),
-    trust: bool = typer.Option(False, "--trust", help="Run Python code that the record refers to."),
+    trust: bool = typer.Option(
+        False, "--trust", help="Allow the run to start the Python code and commands that its record names."
+    ),
     format: str = format_option("table", "markdown", "json"),
 ) -> None:
     """Measure a case of a run again, in the same way, and compare.
@@ -45,15 +52,19 @@ def rerun(
     Example:
       speechmeter rerun runs/laptop 3f2a
     """
-    from speechmeter.api.comparing import select, share
+    from speechmeter.api.comparing import select, smallest_effect
+    from speechmeter.api.progress import progress
     from speechmeter.api.rerunning import Again
     from speechmeter.api.rerunning import rerun as measure_again
-    from speechmeter.cli.progress import progress
     from speechmeter.report.comparison import comparison_json, comparison_table
     from speechmeter.report.lines import environment_notes, ratios
 
     how = Again(
-        metrics=metric or (), min_effect=share(min_effect, key="min_effect"), rounds=rounds, output=output, trust=trust
+        metrics=metric or (),
+        min_effect=smallest_effect(min_effect, key="min_effect"),
+        rounds=rounds,
+        output=output,
+        trust=trust,
     )
     with progress(console_for(sys.stderr)) as watch:
         made = measure_again(select(run), record, how, watch)

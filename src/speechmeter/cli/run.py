@@ -15,11 +15,13 @@ from speechmeter.cli.printing import console_for, note, print_tables, say
 if TYPE_CHECKING:
     from speechmeter.api.runs import Run
     from speechmeter.api.starting import Launcher, Outlook
+    from speechmeter.launch.executors import Processes
 
 _what = option_group("What is measured")
 _how = option_group("How it is measured")
+_live = option_group("Live: audio is fed while it is spoken")
 _rounds = option_group("How often it is measured")
-_find = option_group("Finding the largest input that fits")
+_find = option_group("Finding the largest input, or the highest load")
 _where = option_group("Where it runs, and what it may do")
 _output = option_group("Output, and continuing a run")
 
@@ -61,42 +63,131 @@ def run(
         None, "--deterministic", metavar="BOOL", help="Use deterministic algorithms: true or false."
     ),
     boundary: str | None = _how(
-        None, "--boundary", metavar="STAGE", help="What is timed: model, +decode, +features, +copy or +load."
+        None,
+        "--boundary",
+        metavar="STAGE",
+        help=(
+            "What is timed: model (the model only), +decode (also decoding), +features (also feature "
+            "extraction), +copy (also the copy to the device) or +load (also loading the data). Each "
+            "includes all steps named before it."
+        ),
     ),
     baseline_python: str | None = _how(
         None,
         "--baseline-python",
         metavar="PYTHON",
-        help="Also measure with this interpreter, side by side, to compare two versions of the code.",
+        help="Also measure with this Python interpreter, in the same rounds, to compare two versions of the code.",
     ),
     set_: list[str] | None = _how(
-        None, "--set", metavar="KEY=VALUE", help="Set any other key of the plan. Repeatable."
+        None,
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set a plan key that has no option of its own, such as limits.time_s=60. Repeatable.",
+    ),
+    pace: str | None = _live(
+        None,
+        "--pace",
+        metavar="PACE",
+        help=(
+            "How audio is fed: realtime (live, as fast as it is spoken), fast (live, without waiting) or "
+            "offline (each utterance as a whole, not live). Several values are compared: "
+            "realtime,offline."
+        ),
+    ),
+    chunk: str | None = _live(
+        None, "--chunk", metavar="T,T", help="Length of the audio that is sent at a time, such as 20ms,100ms."
+    ),
+    streams: str | None = _live(
+        None, "--streams", metavar="N,N", help="Number of conversations at the same time, such as 1,2,4."
+    ),
+    rate: str | None = _live(
+        None,
+        "--rate",
+        metavar="R,R",
+        help="Number of conversations that begin per second, at random times. Use it instead of --streams.",
+    ),
+    arrivals: str | None = _live(
+        None,
+        "--arrivals",
+        metavar="HOW",
+        help=(
+            "When conversations begin. With --rate: poisson (the default), constant or gamma:0.5. "
+            "Without --rate: trace:FILE, a file with the start times."
+        ),
+    ),
+    turn_end: str | None = _live(
+        None,
+        "--turn-end",
+        metavar="WHO",
+        help=(
+            "What ends a turn: system (the measured system decides), oracle (the true end of speech), "
+            "oracle:200ms (200 ms after it), or client-vad:energy:500ms (500 ms of silence)."
+        ),
+    ),
+    silence: str | None = _live(
+        None, "--silence", metavar="T", help="Silence that is sent after each utterance. The default is 2s."
+    ),
+    turns: int | None = _live(
+        None,
+        "--turns",
+        metavar="N",
+        help="Number of conversations in each stream. The default is one for each utterance.",
+    ),
+    duration: str | None = _live(
+        None, "--duration", metavar="T", help="Start new conversations for this long, such as 10min."
     ),
     rounds: str | None = _rounds(
-        None, "--rounds", metavar="N", help="Fresh processes for each case: a number, or auto."
+        None,
+        "--rounds",
+        metavar="N",
+        help=(
+            "Number of rounds. Each round measures every case in a fresh process. auto adds rounds until "
+            "the confidence intervals are narrow enough (see --precision)."
+        ),
     ),
     precision: str | None = _rounds(
         None,
         "--precision",
         metavar="SHARE",
-        help="With --rounds auto: stop when the interval is ± this or less, such as 5%.",
+        help="With --rounds auto: how wide an interval may be on either side of a value, such as 5%.",
     ),
     repeats: int | None = _rounds(
-        None, "--repeats", metavar="N", help="Take exactly N samples. Samples that `discard` drops do not count."
+        None,
+        "--repeats",
+        metavar="N",
+        help="Time exactly N calls in each round. Calls that the plan key `discard` drops are not counted.",
     ),
-    quick: bool = _rounds(False, "--quick", help="Measure one round only. Figures have no interval."),
+    quick: bool = _rounds(
+        False, "--quick", help="Measure one round only. The results then have no confidence intervals."
+    ),
     find: str | None = _find(
-        None, "--find", metavar="WHAT", help="What to maximise: max-batch, max-seconds or max-frames."
+        None,
+        "--find",
+        metavar="WHAT",
+        help="What to maximise: max-batch, max-seconds or max-frames that fit into memory; max-streams or max-rate "
+        "that a live system carries within --slo.",
     ),
-    find_most: float | None = _find(None, "--find-most", metavar="N", help="Upper limit of the search."),
+    slo: str | None = _find(
+        None,
+        "--slo",
+        metavar="BOUNDS",
+        help="Bounds for a live system, such as final_delay_p95_s=0.8,live_completeness=99%,keep_up=0.01.",
+    ),
+    find_most: float | None = _find(None, "--find-most", metavar="N", help="With --find: the largest value to try."),
     find_within: str | None = _find(
-        None, "--find-within", metavar="SHARE", help="Precision of the search, such as 1%."
+        None,
+        "--find-within",
+        metavar="SHARE",
+        help="With --find: stop when the largest value that fits is known to this precision, such as 1%.",
     ),
     find_margin: str | None = _find(
         None,
         "--find-margin",
         metavar="SHARE",
-        help="How far below the largest size that fits the safe size is. The default is 5%.",
+        help=(
+            "With --find: how far the size that is reported as safe is below the largest size that fits. "
+            "The default is 5%."
+        ),
     ),
     launcher: str = _where(
         "subprocess",
@@ -105,10 +196,27 @@ def run(
         help="subprocess, inline (in this process), or ray (on a cluster).",
         callback=one_of("subprocess", "inline", "ray"),
     ),
-    address: str | None = _where(
-        None, "--address", metavar="HOST:PORT", help="With --launcher ray: the cluster, or auto."
+    processes: str = _where(
+        "auto",
+        "--processes",
+        metavar="HOW",
+        help=(
+            "How measuring processes start: exec (each imports the libraries again), fork (the libraries "
+            "are imported once for all processes; no cold start is measured), or auto (fork for memory and "
+            "counts, exec for what is timed)."
+        ),
+        callback=one_of("auto", "exec", "fork"),
     ),
-    trust: bool = _where(False, "--trust", help="Run Python code that the plan refers to."),
+    address: str | None = _where(
+        None,
+        "--address",
+        metavar="HOST:PORT",
+        help=(
+            "With --launcher ray: the address of the cluster, or auto for the cluster that this machine "
+            "belongs to. The default is a new cluster on this machine only."
+        ),
+    ),
+    trust: bool = _where(False, "--trust", help="Allow the plan to run the Python code and commands that it names."),
     offline: bool = _where(False, "--offline", help="Never use the network."),
     output: Path | None = _output(
         None, "-o", "--output", metavar="DIR", help="The run directory to write. The default is runs/<time>-<plan>."
@@ -132,10 +240,12 @@ def run(
       speechmeter run --model log-mel --seconds 1,5 --batch 1,8
       speechmeter run --model transformers:openai/whisper-tiny --audio sample --meters latency,memory
       speechmeter run plans/audio-grid.yaml --device cuda -o runs/gpu
+      speechmeter run --model known:live --data test.tsv --pace realtime --streams 1,2
+      speechmeter run --model known:live --seconds 64 --pace realtime --find max-streams --slo keep_up=0.01
       speechmeter run plans/audio-grid.yaml --resume -o runs/gpu
     """
     from speechmeter.api import runs, starting
-    from speechmeter.cli.progress import progress
+    from speechmeter.api.progress import progress
 
     study = starting.study_of(
         plan,
@@ -143,16 +253,19 @@ def run(
         axes={
             "seconds": seconds, "batch": batch, "device": device, "dtype": dtype, "threads": threads, "cores": cores,
             "compile": compile, "deterministic": deterministic, "boundary": boundary, "meters": meters,
+            "pace": pace, "chunk": chunk, "streams": streams, "rate": rate,
         },
         keys={
             "audio": audio, "data": {"manifest": data} if data is not None else None, "precision": precision,
             "rounds": rounds, "repeats": repeats, "triangle": triangle, "find": find, "find_most": find_most,
-            "find_within": find_within, "find_margin": find_margin,
+            "find_within": find_within, "find_margin": find_margin, "turn_end": turn_end, "silence": silence,
+            "turns": turns, "duration": duration, "arrivals": arrivals, "slo": slo,
         },
         sets=set_ or [], quick=quick, resumed=output if resume else None, trust=trust,
     )  # fmt: skip
     options = runs.Options(
-        output=output, launcher=cast("Launcher", launcher), address=address, resume=resume,
+        output=output, launcher=cast("Launcher", launcher), processes=cast("Processes", processes), address=address,
+        resume=resume,
         baseline_python=baseline_python, retry_failed=retry_failed, force=force, offline=offline,
     )  # fmt: skip
     for line in starting.remarks(study, options):
@@ -196,7 +309,7 @@ def _write_page(made: Run) -> None:
 
 
 def _print_outlook(found: Outlook) -> None:
-    from speechmeter.cli.progress import duration
+    from speechmeter.api.durations import forecast_words
     from speechmeter.report.numbers import counted
 
     if found.forecast is None:
@@ -207,11 +320,8 @@ def _print_outlook(found: Outlook) -> None:
         say(f"{case.id}  {case.label}  · {counted(rounds, 'round')}{more}")
     for skip in (*found.skipped, *found.unavailable):
         say(f"{skip.case.id}  {skip.case.label}  · left out: {skip.reason}")
-    time = found.forecast
-    most = "no limit" if time.most_s is None else duration(time.most_s)
     cases = counted(len(found.cases) + len(found.unavailable), "case")
     say(
         f"{cases}, {len(found.skipped)} skipped, {len(found.unavailable)} unavailable; "
-        f"{counted(time.total, 'measurement')}, between {duration(time.least_s)} and {most} "
-        f"({time.known} of them estimated from earlier runs; each of the others takes at most the time limit)"
+        f"{counted(found.forecast.total, 'measurement')}, {forecast_words(found.forecast)}"
     )

@@ -35,7 +35,7 @@ def shapes(
     ),
     seed: int = typer.Option(0, "--seed", metavar="N", min=0, help="Seed of --generate."),
     bare: bool = typer.Option(False, "--bare", help="Write only the tensor, as the original benchmark reads it."),
-    force: bool = typer.Option(False, "--force", help="Replace the output file if it exists."),
+    force: bool = typer.Option(False, "--force", help="Replace output files that exist."),
     tokens: str = _tokens(
         "field",
         "--tokens",
@@ -52,7 +52,7 @@ def shapes(
         None,
         "--frames",
         metavar="KIND",
-        help="Whether T counts subsampled or raw frames. The default is the kind of the shape file, or subsampled.",
+        help="Whether T counts subsampled or raw frames. The default is that of the shape file, otherwise subsampled.",
     ),
     shift_ms: float = _tokens(10.0, "--shift-ms", metavar="MS", min=1.0, help="Milliseconds between two raw frames."),
     format: str = _tokens("auto", "--format", metavar="FORMAT", help="Format of SOURCE, if it cannot be recognised."),

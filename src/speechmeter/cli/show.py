@@ -58,13 +58,23 @@ def show(
         [],
         "--assume",
         metavar="RATE",
-        help="With --metric energy: a rate such as tdp_w=65, co2_g_per_kwh=400 or price_per_kwh=0.30. Repeatable.",
+        help=(
+            "With --metric energy: a value to assume, such as tdp_w=65 (rated power in watts), "
+            "co2_g_per_kwh=400 or price_per_kwh=0.30. Repeatable."
+        ),
     ),
     at: list[str] = _one_view(
         [],
         "--at",
         metavar="SIZE",
         help="With --metric growth: a size to extrapolate to, such as seconds=60 or batch=64. Repeatable.",
+    ),
+    slo: str | None = _one_view(
+        None,
+        "--slo",
+        metavar="BOUNDS",
+        help="With --metric capacity: bounds in place of the plan's, such as "
+        "final_delay_p95_s=0.8,live_completeness=99%,keep_up=0.01.",
     ),
 ) -> None:
     """Print the tables of a run. Without --metric, these are the first figures of each meter.
@@ -86,7 +96,7 @@ def show(
         raise InputError("no run directory is given", where="show", fix="add one: speechmeter show RUN")
     found = showing.shown(
         run, metric, format=format, statistic=statistic, beside=split, modules=filter, sort=sort, limit=limit,
-        assume=assume, at=at,
+        assume=assume, at=at, slo=slo,
     )  # fmt: skip
     if found.unfinished:
         again = f"speechmeter run --resume -o {shlex.quote(str(run))}"

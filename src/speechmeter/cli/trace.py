@@ -30,7 +30,8 @@ def diff(
         "any",
         "--changed",
         metavar="KIND",
-        help="Which changes to list: any, only (operators in one of the two only), count or time.",
+        help="Which operators to list: only (they ran in A or in B only), count (the number of calls changed), time "
+        "(the time changed), or any of these.",
         callback=one_of("any", "only", "count", "time"),
     ),
     min_effect: str = typer.Option(
@@ -67,7 +68,7 @@ def merge(
     keep_time: bool = typer.Option(
         False, "--keep-time", help="Keep the original times, for traces of one machine. Otherwise all start at zero."
     ),
-    force: bool = typer.Option(False, "--force", help="Replace the output file if it exists."),
+    force: bool = typer.Option(False, "--force", help="Replace output files that exist."),
 ) -> None:
     """Merge traces into one file, to view them side by side.
 

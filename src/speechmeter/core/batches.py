@@ -50,7 +50,7 @@ class Batches(Sequence[Batch]):
     """What about the input may make figures mislead."""
 
     @abstractmethod
-    def one(self, place: int) -> Batch:
+    def one(self, index: int) -> Batch:
         """The batch with this number, from 0 on."""
 
     @abstractmethod
@@ -62,16 +62,16 @@ class Batches(Sequence[Batch]):
         """Every batch, loaded anew as if for the first time: what data loading costs."""
 
     @overload
-    def __getitem__(self, place: int) -> Batch: ...
+    def __getitem__(self, index: int) -> Batch: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Batch]: ...
-    def __getitem__(self, place: int | slice) -> Batch | Sequence[Batch]:
+    def __getitem__(self, index: slice) -> Sequence[Batch]: ...
+    def __getitem__(self, index: int | slice) -> Batch | Sequence[Batch]:
         """One batch; of a slice, all its batches at once."""
-        if isinstance(place, slice):
-            return [self.one(index) for index in range(*place.indices(len(self)))]
-        if not -len(self) <= place < len(self):
-            raise IndexError(f"there is no batch {place}: the number of batches is {len(self)}")
-        return self.one(place % len(self))
+        if isinstance(index, slice):
+            return [self.one(at) for at in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"there is no batch {index}: the number of batches is {len(self)}")
+        return self.one(index % len(self))
 
 
 class MadeBatches(Batches):
@@ -92,9 +92,9 @@ class MadeBatches(Batches):
     def __len__(self) -> int:
         return len(self._batches)
 
-    def one(self, place: int) -> Batch:
+    def one(self, index: int) -> Batch:
         """The batch itself."""
-        return self._batches[place]
+        return self._batches[index]
 
     def outlines(self) -> Iterator[Batch]:
         """The batches themselves."""
@@ -108,18 +108,18 @@ class MadeBatches(Batches):
 class ChosenBatches(Batches):
     """Some batches of another, in an order of their own."""
 
-    def __init__(self, batches: Batches, places: Sequence[int]) -> None:
+    def __init__(self, batches: Batches, indices: Sequence[int]) -> None:
         self._batches = batches
-        self._places = tuple(places)
+        self._indices = tuple(indices)
         self.left_out = batches.left_out
         self.notes, self.warnings = batches.notes, batches.warnings
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._indices)
 
-    def one(self, place: int) -> Batch:
+    def one(self, index: int) -> Batch:
         """That of the other."""
-        return self._batches.one(self._places[place])
+        return self._batches.one(self._indices[index])
 
     def outlines(self) -> Iterator[Batch]:
         """Those of the other."""
@@ -130,9 +130,9 @@ class ChosenBatches(Batches):
         return self._chosen(self._batches.again())
 
     def _chosen(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        wanted = set(self._places)
-        found = {place: batch for place, batch in enumerate(batches) if place in wanted}
-        return (found[place] for place in self._places)
+        wanted = set(self._indices)
+        found = {index: batch for index, batch in enumerate(batches) if index in wanted}
+        return (found[index] for index in self._indices)
 
 
 def in_turn(batches: Sequence[Batch], calls: int | None = None) -> Iterator[Batch]:
@@ -154,7 +154,7 @@ _LONGEST = 5_000_000
 def other_content(data: Any, turn: int = 1) -> Any:
     """Data of the same form and size with other content; None where it is not known how to make any.
 
-    Numbers change places, so that all of them stay valid: token ids, samples. Samples are also a little quieter: a
+    Numbers change positions, so that all of them stay valid: token ids, samples. Samples are also a little quieter: a
     cache may go by their sum.
     """
     if isinstance(data, str):
@@ -166,7 +166,7 @@ def other_content(data: Any, turn: int = 1) -> Any:
         if data and all(isinstance(part, int) for part in data):
             return _unless_same(type(data)([*data[turn:], *data[:turn]]), data)
         parts = _changed_parts(
-            dict(enumerate(data)), {place: other_content(part, turn) for place, part in enumerate(data)}
+            dict(enumerate(data)), {index: other_content(part, turn) for index, part in enumerate(data)}
         )
         return None if parts is None else type(data)(parts.values())
     return _rolled(data, turn)
@@ -184,11 +184,11 @@ def _changed_parts(parts: Mapping[Any, Any], changed: Mapping[Any, Any]) -> dict
 
 
 def _rolled(data: Any, turn: int) -> Any:
-    """An array or tensor whose last axis is moved on by a few places, and a little quieter if it holds fractions."""
+    """An array or tensor whose last axis is moved on by a few positions, and a little quieter if it holds fractions."""
     length = data.shape[-1] if getattr(data, "shape", ()) else 0
     if not 3 <= length <= _LONGEST or not hasattr(data, "reshape"):
         return None
-    moved = data[..., [(place + turn) % length for place in range(length)]]
+    moved = data[..., [(at + turn) % length for at in range(length)]]
     if "float" in str(data.dtype):
         moved = moved * (1 - turn / 100)
     return moved if bool((moved != data).any()) else None

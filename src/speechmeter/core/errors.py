@@ -9,7 +9,8 @@ SpeechmeterError
 │   └── RunDirError         a run directory that is taken, missing or not ours
 ├── StoreError              a record that cannot be read, or could not be once it is written
 ├── SensorError             a sensor, a log of one, or a hardware counter that cannot be read
-├── DisagreementError       an implementation that does not compute what it claims to
+├── DisagreementError       an implementation whose result is not that of its name
+├── ConversationError       a conversation with a system that failed; it becomes part of its exchange
 ├── NeedsValuesError        a model on shapes alone decides by a value that shapes do not give
 └── StoppedRun              a run that ended before it was done; finished records are kept
     ├── CannotGoOnError     it has to end: no room for a record, a device lost (exit 1)
@@ -43,6 +44,11 @@ Spell = Callable[[str, str], str]
 def as_plan(key: str, value: str) -> str:
     """A key as a plan has it: `launcher: subprocess`."""
     return f"`{key}: {value}`" if value else f"`{key}`"
+
+
+def as_flag(key: str, value: str) -> str:
+    """A key as a flag of a command: `--launcher subprocess`."""
+    return f"--{key.replace('_', '-')} {value}".rstrip()
 
 
 def as_python(key: str, value: str) -> str:
@@ -167,7 +173,15 @@ class SensorError(SpeechmeterError):
 
 
 class DisagreementError(SpeechmeterError):
-    """An implementation does not compute what it claims to: its cost would be that of something else."""
+    """An implementation does not compute what its name says, so its cost would be that of something else."""
+
+
+class ConversationError(SpeechmeterError):
+    """A conversation with a system failed. `kind` is the kind of its exchange: one of `core.live.ERROR_KINDS`."""
+
+    def __init__(self, reason: str, *, kind: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
 
 
 class NeedsValuesError(SpeechmeterError):

@@ -73,7 +73,7 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
         """Fill the buffer with what comes next; 0 at the end."""
-        data = self._content.read(min(len(buffer), _BLOCK))
+        data = self._content.read1(min(len(buffer), _BLOCK))  # all that is sound in front of a damaged part
         buffer[: len(data)] = data
         self._given += len(data)
         if self._most_bytes is not None and self._given > self._most_bytes:

@@ -11,13 +11,15 @@ from speechmeter.core.types import Case
 
 TRIAL_METERS = ("latency", "memory")
 """What is read off a trial, as far as a plan asks for it."""
+COARSE_ROUNDS = 1
+"""Rounds that choose a level of load. A verdict does not count them: the level is there because they looked so."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """One axis that is searched upwards. Values are whole multiples of `step`.
 
-    `start` stands in where a plan names no value, `most` and `within` where it names none of its own: the search ends
+    `start` is used if a plan names no value, `most` and `within` if it sets no limits: the search ends
     when the largest that fits and the smallest that does not are closer than `within` as a share, or one step apart.
     """
 
@@ -26,6 +28,8 @@ class Target:
     start: float
     most: float
     within: float
+    live: bool = False
+    """Whether its trials are live cases, judged by an SLO, and not calls that fit into memory."""
 
     def value(self, steps: int) -> int | float:
         """The value of so many steps, a whole number where steps are."""
@@ -40,6 +44,8 @@ TARGETS: Mapping[str, Target] = {
     "max-batch": Target(axis="batch", step=1, start=1, most=65_536, within=0.0),
     "max-seconds": Target(axis="seconds", step=0.1, start=1.0, most=7_200.0, within=0.01),
     "max-frames": Target(axis="max_frames", step=1, start=1_000, most=10_000_000, within=0.01),
+    "max-streams": Target(axis="streams", step=1, start=1, most=4_096, within=0.0, live=True),
+    "max-rate": Target(axis="rate", step=0.01, start=1.0, most=10_000.0, within=0.1, live=True),
 }
 
 

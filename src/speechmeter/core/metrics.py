@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Literal
 
 Direction = Literal["lower", "higher", "neither"]
-Combination = Literal["typical", "divided", "mean", "ratio"]
+Combination = Literal["typical", "divided", "mean", "ratio", "conversations", "pooled"]
 """How raw values become one figure.
 
 - `typical`: the geometric mean over rounds of each round's median.
@@ -19,6 +19,8 @@ Combination = Literal["typical", "divided", "mean", "ratio"]
 - `mean`: the arithmetic mean over the calls of a round and over rounds. Rows of one table add up, because every row is
   taken over the same calls and rounds: one that a call does not have counts 0 there.
 - `ratio`: one such mean over another, of the same rounds.
+- `conversations`: the median, or another percentile, over the values of all conversations of all rounds.
+- `pooled`: the sum of what is divided / the sum of what it is divided by, over all conversations of all rounds.
 """
 
 
@@ -63,6 +65,8 @@ class Metric:
     formula: str
     exact: bool = False
     combined: Combination = "typical"
+    signed: bool = False
+    """Whether values below 0 have a meaning: a delay may end before it began, where a word was guessed."""
     short: str = ""
     """One plain line in place of the formula, where that is long: what tables print."""
     notes: Mapping[str, Note] = field(default_factory=dict, hash=False)
@@ -146,7 +150,7 @@ PHASE = _plain(
     "phases",
     "wall time of each phase of a measuring process. The notes of the measurement name the phases",
     short="time of each phase of a measuring process",
-    notes={"phases": Note.TEXT_EACH},
+    notes={"phases": Note.TEXT_EACH, "start": Note.TEXT},
 )
 
 OTHER_BUSY = _lower(
@@ -173,7 +177,7 @@ CELLS_PADDED = _plain(
 CELL_WASTE = _lower(
     "cell_waste.v1", "1", "cell waste", "1 − lattice cells / lattice cells with padding, over all calls", exact=True
 )
-ITEMS = _plain("items.v1", "1", "items", "items in one call", exact=True)
+ITEMS = _plain("items.v1", "1", "items", "number of utterances (or other inputs) in one call", exact=True)
 ITEMS_REFUSED = _plain(
     "items_refused.v1", "1", "items left out", "number of requested items of a dataset that could not be used",
     exact=True,
@@ -312,7 +316,7 @@ PARAMETERS = _plain(
     exact=True,
 )
 PARAMETERS_TIED = _plain(
-    "parameters_tied.v1", "1", "parameters, ties twice",
+    "parameters_tied.v1", "1", "parameters, tied ones twice",
     "number of elements in all parameters; a shared parameter counts once for each of its names",
     exact=True, short="number of elements in all parameters; a shared parameter counts once for each name",
 )  # fmt: skip
@@ -382,12 +386,12 @@ TIME_OPERATOR = _lower(
 )  # fmt: skip
 OPERATOR_SHARE = _plain(
     "operator_share.v2", "1", "share of operator time",
-    "mean time in an operator, or in all operators of a kind / mean time in all operators, over the same profiled "
+    "mean time in an operator (or in all operators of one kind) / mean time in all operators, over the same profiled "
     "calls",
     combined="ratio", short="share of the time of all operators",
 )  # fmt: skip
 TIME_OPERATOR_TOTAL = _lower(
-    "time_operator_total.v1", "s", "with what is inside",
+    "time_operator_total.v1", "s", "total time",
     "time of an operator and of the operators that it calls, in one profiled call. On a GPU, it is the time of all "
     "kernels that they launched. The time of an inner operator also counts for the operator that calls it",
     combined="mean", short="time of an operator and of the operators that it calls, in a profiled call",
@@ -542,8 +546,8 @@ RANK_CORRELATION = _plain(
 )
 REAL_OVER_NOISE = _plain(
     "real_over_noise.v1", "1", "real / noise",
-    "a figure on real audio / the same figure on noise, for one model at one input size",
-    short="a figure on real audio / the same figure on noise",
+    "value of a metric on real audio / its value on noise, for one model at one input size",
+    short="value of a metric on real audio / its value on noise",
 )  # fmt: skip
 RTFX = Metric(
     id="rtfx.v2", unit="1", direction="higher", title="inverse real-time factor", formula="1 / rtf",
@@ -563,7 +567,7 @@ LARGEST_FITTING = _higher(
     short="largest tested size at which no call ran out of memory",
 )  # fmt: skip
 SMALLEST_FAILING = _plain(
-    "smallest_failing.v1", "1", "smallest that does not",
+    "smallest_failing.v1", "1", "smallest that does not fit",
     "smallest tested value of an axis at which a call ran out of memory", exact=True,
     short="smallest tested size at which a call ran out of memory",
 )  # fmt: skip
@@ -576,14 +580,14 @@ LARGEST_SAFE = _higher(
 )
 GROWTH_EXPONENT = _plain(
     "growth_exponent.v1", "1", "exponent",
-    "slope of a straight line through log(figure) over log(size), fitted by least squares to all sizes of one row",
-    short="k where a figure grows as size^k: 1 is linear, 2 is quadratic",
+    "slope of a straight line through log(value) over log(size), fitted by least squares to all sizes of one row",
+    short="k if the value grows as size^k: 1 is linear, 2 is quadratic",
 )  # fmt: skip
 GROWTH_EXPONENT_LOCAL = _plain(
     "growth_exponent_local.v1", "1", "exponent at the end",
-    "slope of log(figure) over log(size) between two sizes: the largest size, and the largest size that is at most two "
+    "slope of log(value) over log(size) between two sizes: the largest size, and the largest size that is at most two "
     "thirds of it",
-    short="the same exponent between two of the largest sizes",
+    short="k between two of the largest sizes, if the value grows as size^k",
 )  # fmt: skip
 QUADRATIC_SHARE = _plain(
     "quadratic_share.v1", "%", "quadratic part",
@@ -617,6 +621,8 @@ GRADIENT_DEVIATION = _lower(
     "relative L2 error of an utterance's gradient against the float64 reference, largest over all utterances",
     exact=True, short="largest relative error of an utterance's gradient against the float64 reference",
 )  # fmt: skip
+SHARED_TRIAL = "whole step"
+"""The label of the deviations that compare the same tensors of every loss: a step of 343 frames and 80 labels."""
 
 ANSWERED = _plain(
     "answered.v1", "1", "answered",
@@ -719,6 +725,293 @@ CHRF_DIFFERENCE = _higher(
     "ΔchrF",
     "chrF of the first system minus that of the second system, over the same utterances",
 )
+
+_TALKS = {
+    "of": Note.WHOLE_EACH, "missing": Note.NUMBERS, "timeout_s": Note.NUMBER_OR_NONE, "withheld": Note.TEXTS,
+    "normaliser": Note.TEXT, "above": Note.NUMBER_EACH, "below": Note.NUMBER_EACH, "word": Note.WHOLE_EACH,
+}  # fmt: skip
+"""Notes of live metrics.
+
+`of`: the conversation of each value, as an index into those of `live_answered`. `missing`: the conversations that gave
+no answer within `timeout_s`. `withheld`: why others have no value. `above` and `below`: what is divided, and by what.
+`word`: the word of the reference that a value is about, as an index.
+"""
+
+
+def _delay(id: str, title: str, formula: str, short: str = "", unit: str = "s") -> Metric:
+    """A time of each conversation, or of each word or text in it."""
+    return _lower(id, unit, title, formula, combined="conversations", signed=True, short=short, notes=_TALKS)
+
+
+def _talks(make: Callable[..., Metric], id: str, unit: str, title: str, formula: str, short: str = "") -> Metric:
+    """A ratio of sums over conversations."""
+    return make(id, unit, title, formula, combined="pooled", short=short, notes=_TALKS, exact=False)
+
+
+LIVE_ANSWERED = _plain(
+    "live_answered.v1", "1", "live answers",
+    "1 for a conversation that ended without an error and has a final text with at least one word, 0 for any other. A "
+    "reference without words needs no text, nor does a system that gives none",
+    short="1 for a conversation with a final text and without an error, else 0",
+    notes={**_TALKS, "utterances": Note.TEXT_EACH, "speakers": Note.TEXT_EACH, "streams": Note.WHOLE_EACH,
+           "errors": Note.TEXT_EACH},
+)  # fmt: skip
+LIVE_COMPLETENESS = _talks(
+    _higher, "live_completeness.v1", "%", "live completeness",
+    "100 × number of conversations that ended without an error and have a final text with at least one word / number "
+    "of all conversations",
+    "share of conversations that ended without an error and have a final text",
+)  # fmt: skip
+FIRST_PARTIAL_FROM_SEND = _delay(
+    "first_partial_from_send.v1", "first text after the first chunk",
+    "time from the moment at which the first chunk of audio was due to the first partial or final text with a word",
+    "time from the moment at which the first chunk of audio was due to the first text",
+)  # fmt: skip
+FIRST_PARTIAL_FROM_ONSET = _delay(
+    "first_partial_from_onset.v1", "first text after speech starts",
+    "time from the true start of speech to the first partial or final text with a word. Below 0: text before speech",
+    "time from the true start of speech to the first text",
+)  # fmt: skip
+FIRST_PARTIAL_SERVICE = _delay(
+    "first_partial_service.v1", "first text, without client delay",
+    "time from the moment at which the first chunk of audio was sent to the first partial or final text with "
+    "a word. Without the delay of the client, which first_partial_from_send contains",
+    "time from when the first chunk was sent (not when it was due) to the first text",
+)  # fmt: skip
+EARLY_TEXT = _talks(
+    _lower, "early_text.v1", "%", "text before speech",
+    "100 × number of conversations whose first text with a word came before the true start of speech / number of "
+    "conversations with a text",
+    "share of conversations with text before the true start of speech",
+)  # fmt: skip
+FINAL_DELAY = _delay(
+    "final_delay.v1", "final delay",
+    "time from the true end of speech to the last final text with a word that changed the committed text, which is the "
+    "text of all finals. The end of speech is a property of the recording and the same for all systems. A conversation "
+    "without a final text, or with an error, counts as beyond the timeout",
+    "time from the true end of speech until the text is final",
+)  # fmt: skip
+FINALIZE_DELAY = _delay(
+    "finalize_delay.v1", "delay after finish",
+    "time from the moment at which the end of the input was due to be signalled (finish) to the last final text with a "
+    "word that changed the committed text: the share of the model, without the detection of the end of speech",
+    "time from when the end of the input (finish) was due until the text is final",
+)  # fmt: skip
+FINALIZE_SERVICE = _delay(
+    "finalize_service.v1", "delay after finish, without client delay",
+    "time from the moment at which the end of the input was signalled (finish) to the last final text with a "
+    "word that changed the committed text. Without the delay of the client, which finalize_delay contains",
+    "time from when finish was called (not when it was due) until the text is final",
+)  # fmt: skip
+ENDPOINT_DELAY = _delay(
+    "endpoint_delay.v1", "endpoint delay",
+    "time from the true end of speech to the last decision of the system that the turn has ended. Below 0: too early",
+    "time from the true end of speech to the system's decision that the turn has ended",
+)  # fmt: skip
+REQUEST_LATENCY = _delay(
+    "request_latency.v1", "request latency",
+    "time from the moment at which a request was due until the last final text with a word; only with `pace: fast`. "
+    "With arrivals at a rate, waiting in any queue is part of it, the client's own included. A request without an "
+    "answer, or with an error, counts as beyond the timeout",
+    "time from the moment at which a request was due until its answer is complete",
+)  # fmt: skip
+FIRST_TOKEN = _delay(
+    "first_token.v1", "first piece of the answer",
+    "time from the moment at which a request was due until the first text with a word, if the "
+        "answer comes in several messages; only with `pace: fast`",
+    "time from when a request was due until the first part of its answer with a word",
+)  # fmt: skip
+CLIENT_QUEUE = _delay(
+    "client_queue.v1", "late starts",
+    "time from the moment at which a conversation was due until the client began it: sent the request, or started to "
+    "speak; only with arrivals at a rate",
+    "time from the moment at which a conversation was due until the client began it",
+)  # fmt: skip
+EARLY_ENDPOINT = _talks(
+    _lower, "early_endpoint.v1", "%", "early endpoints",
+    "100 × number of conversations in which the system decided before the true end of speech that the turn has ended / "
+    "number of conversations with such a decision",
+    "share of conversations whose turn the system ended before the true end of speech",
+)  # fmt: skip
+WORD_LAG = _delay(
+    "word_lag.v2", "word lag",
+    "for each word that is correct in the final text of a conversation without an error: time from the end of the word "
+    "in the audio to the first text from which on all texts contain it. To find a word in a text, the text is aligned "
+    "with the most similar beginning of the final text. word_coverage is the share of words that are correct",
+    "time from the end of a word to the text from which on it never changes; correct words only",
+)  # fmt: skip
+WORD_LAG_FIRST = _delay(
+    "word_lag_first.v2", "word lag, first",
+    "time from the end of a word in the audio to the first text that contains it, even if a later text drops it again. "
+    "For the same words as word_lag",
+    "time from the end of a word to the first text that contains it; correct words only",
+)  # fmt: skip
+WORD_COVERAGE = _talks(
+    _higher, "word_coverage.v2", "%", "words with a lag",
+    "100 × number of words of the reference that are correct in the final text / number of words of the reference with "
+    "known times. A conversation that ended with an error has no final text",
+    "share of the words of the reference for which word_lag is known",
+)  # fmt: skip
+PARTIAL_CHURN = _talks(
+    _lower, "partial_churn.v1", "1", "rewritten words",
+    "normalised erasure, also known as UPWR: number of words of a text that come after the first difference from the "
+    "next text, summed over all texts up to the final one / number of words of the final text",
+    "number of words that were shown and later changed / number of words of the final text",
+)  # fmt: skip
+PARTIAL_CHURN_RAW = _talks(
+    _lower, "partial_churn_raw.v1", "1", "rewritten words, raw text",
+    "partial_churn without text normalisation: a change of case or punctuation also counts",
+    "changed words / words of the final text; a change of case or punctuation also counts",
+)  # fmt: skip
+PARTIAL_CHURN_LENIENT = _talks(
+    _lower, "partial_churn_lenient.v1", "1", "rewritten words, lenient",
+    "partial_churn, but the last word of a text does not count if the next text only completes it (some, something)",
+    "changed words / words of the final text; completing the last word is not a change",
+)  # fmt: skip
+PARTIAL_REVISIONS = _talks(
+    _lower, "partial_revisions.v1", "1", "revisions",
+    "number of texts that changed or removed a word of the previous text / number of conversations. Also known as UPSR",
+    "mean number of texts in a conversation that changed or removed a shown word",
+)  # fmt: skip
+CHUNK_WAIT = _delay(
+    "chunk_wait.v1", "chunk wait",
+    "time from the true end of speech to the moment at which the chunk with the end of speech was due. It is the part "
+    "of final_delay that the chunk size causes",
+    "part of final_delay that the chunk size causes: the wait for the end of the last chunk",
+)  # fmt: skip
+PARTIAL_GAP = _delay("partial_gap.v1", "time between texts", "time from one text to the next text with other words")
+TAIL_LOSS = _talks(
+    _lower, "tail_loss.v2", "%", "tail loss",
+    "100 × number of words of the reference after its last correct word / number of words of the reference. A "
+    "conversation that ended with an error has no correct word",
+    "share of the words of the reference that are missing at its end",
+)  # fmt: skip
+MUTE_LONGEST = _delay(
+    "mute_longest.v1", "longest mute",
+    "longest stretch of speech, in seconds without pauses, during which no text with a new word came",
+    "longest stretch of speech, without pauses, during which no text with a new word came",
+)  # fmt: skip
+LAAL = _delay(
+    "laal.v1", "LAAL",
+    "length-adaptive average lagging, computation-aware: (1 / τ) × sum for i from 1 to τ of (dᵢ − (i − 1) × |X| / "
+    "max(words of the final text, words of the reference)). dᵢ: moment from which on the first i words of the final "
+    "text no longer change. |X|: seconds of audio. τ: the first i with dᵢ ≥ |X|. If d₁ > |X|, it is d₁",
+    "mean delay of words against an ideal system (LAAL, computation-aware)",
+)  # fmt: skip
+KEEP_UP = _delay(
+    "keep_up.v1", "slope of the delay",
+    "slope of a straight line through the delay of the text over the position in the stream, fitted by least squares "
+    "after the first 10 s, for streams of at least 60 s. 0: the system keeps up",
+    "growth of the text's delay, in seconds per second of the stream; 0: the system keeps up",
+    unit="s/s",
+)  # fmt: skip
+BACKLOG = _delay(
+    "backlog.v2", "largest backlog",
+    "largest amount of speech in a conversation, in seconds without pauses, that was already spoken but not yet in the "
+    "text. The text covers the audio up to the last correct word that no later text changed, or up to the end time "
+    "that a final states, whichever is later. A word counts from its end on. Without times of words, all audio from "
+    "the start to the end of speech counts as speech",
+    "most seconds of speech, without pauses, that were already spoken but not yet in the text",
+)  # fmt: skip
+LIVE_WER = _talks(
+    _lower, "live_wer.v2", "%", "live WER",
+    "100 × sum of word errors of the final texts / sum of reference words, over all conversations. Without a final "
+    "text, or with an error, all words count as deleted",
+    "word errors / reference words; without a final text or with an error: all words are errors",
+)  # fmt: skip
+LIVE_WER_DELTA = _lower(
+    "live_wer_delta.v1", "%", "live WER − offline WER",
+    "live WER minus the WER of the same system on whole recordings, over the same utterances",
+    exact=True,
+)  # fmt: skip
+LIVE_RTF = _talks(
+    _lower, "live_rtf.v1", "1", "busy time / audio",
+    "sum of the times that the engine computed / sum of seconds of audio that it was fed, silence included",
+    "time that the engine computed / audio that it was fed, silence included",
+)  # fmt: skip
+_AT_A_LEVEL = (
+    "seconds of audio of the conversations that ended in a window, without an error and with a final text / seconds "
+    "of the window. It lasts from when all streams had begun until the first had ended; with arrivals, from the end "
+    "of the first such conversation, which does not count, to that of the last"
+)
+LIVE_THROUGHPUT = _talks(
+    _higher, "live_throughput.v1", "1", "throughput",
+    _AT_A_LEVEL,
+    "seconds of audio of complete conversations in each second, without ramp and drain",
+)  # fmt: skip
+GOODPUT = _talks(
+    _higher, "goodput.v1", "1", "goodput",
+    f"{_AT_A_LEVEL}, and only those within every bound of the SLO on a delay",
+    "throughput of the conversations that were within the bounds of the SLO",
+)  # fmt: skip
+SLO_SHARE = _plain(
+    "slo_share.v1", "%", "conversations within a limit",
+    "100 × number of conversations within a limit of the SLO / number of all conversations; one without an answer is "
+    "beyond every limit. In brackets: one-sided 95 % bounds on either side, the wider ones of the exact binomial and "
+    "of Student's t over rounds",
+    short="share of conversations within the limit, with one-sided 95 % bounds on either side",
+)  # fmt: skip
+TTFS_PIPECAT = _delay(
+    "ttfs_pipecat.v1", "TTFS as Pipecat defines it",
+    "time from the true end of speech to the last final text with a word that came within 2.2 s of it (Pipecat waits "
+    "2 s after its voice activity detector, which reports after 0.2 s). Conversations whose last such final came "
+    "before the end of speech, or never, are left out, as in Pipecat",
+    "Pipecat's time to final segment; conversations without one are left out",
+)  # fmt: skip
+TTFT_VLLM = _delay(
+    "ttft_vllm.v1", "TTFT as vLLM defines it",
+    "time from the start of the request, which is here the send of the first chunk, to the first "
+        "partial or final, even "
+    "if its text is empty. Conversations without any are left out, as in vLLM's benchmark",
+    "vLLM's time to first token: the first event counts, even if it is empty",
+)  # fmt: skip
+_SENDS = "of how late the client sent a chunk, over all chunks of a round"
+_LATE = "Late is the moment at which the send began minus the moment at which it was due"
+CLIENT_SLIP_P50 = _lower(
+    "client_slip_p50.v1",
+    "s",
+    "send delay, p50",
+    f"50th percentile {_SENDS}. {_LATE}",
+    short=f"50th percentile {_SENDS}",
+)
+CLIENT_SLIP_P99 = _lower(
+    "client_slip_p99.v1",
+    "s",
+    "send delay, p99",
+    f"99th percentile {_SENDS}. {_LATE}",
+    short=f"99th percentile {_SENDS}",
+)
+CLIENT_SLIP_MAX = _lower(
+    "client_slip_max.v1", "s", "send delay, max", f"maximum {_SENDS}. {_LATE}", short=f"maximum {_SENDS}"
+)
+CLIENT_LAG_P99 = _lower(
+    "client_lag_p99.v1", "s", "event-loop lag, p99",
+    "99th percentile over a round: how late the client's event loop woke from a wait of 10 ms",
+)  # fmt: skip
+CLIENT_LAG_MAX = _lower(
+    "client_lag_max.v1", "s", "event-loop lag, max",
+    "maximum over a round: how late the client's event loop woke from a wait of 10 ms",
+)  # fmt: skip
+CLIENT_BUSY = _lower(
+    "client_busy.v1", "1", "client CPU share", "CPU time of the thread that feeds and listens / wall time of the round"
+)
+MEMORY_LIVE = _lower(
+    "memory_live.v1", "bytes", "memory while live",
+    "highest resident memory of the process that holds the conversations, from the first to the last of them; "
+    "where each stream has a process of its own, the sum over these",
+    short="highest resident memory while conversations were held",
+)  # fmt: skip
+MEMORY_SERVER = _lower(
+    "memory_server.v1", "bytes", "memory of the server",
+    "highest sum of the resident sizes of a server and all processes that it started, read every 0.1 s while "
+    "conversations were held; memory that processes share counts in each",
+    short="highest resident memory of a server and its child processes, while it was measured",
+)  # fmt: skip
+CPU_SERVER = _lower(
+    "cpu_server.v1", "1", "cores used by the server",
+    "CPU time of a server and all processes that it started / wall time, while conversations were held",
+    short="CPU time of a server and its child processes / wall time, while it was measured",
+)  # fmt: skip
 
 register(value for value in list(globals().values()) if isinstance(value, Metric))
 register(ENERGY_PER_AUDIO_HOUR.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -63,6 +64,12 @@ def subject(name: str) -> Subject:
     return cast(Subject, _complete(_load(SUBJECTS, name), Subject, name))
 
 
+def runs_code(name: str, options: Mapping[str, Any]) -> bool:
+    """Whether a model with these options executes what its plan names: code, or a command."""
+    found = subject(name)
+    return found.runs_code or any(one.runs_code and options.get(one.name) is not None for one in found.options)
+
+
 def workload(name: str) -> Workload:
     """The workload plug-in of that name; PlanError with the nearest name when there is none."""
     return cast(Workload, _complete(_load(WORKLOADS, name), Workload, name))
@@ -75,7 +82,7 @@ def _complete(found: Any, protocol: type, name: str) -> Any:
         missing = next(member for member in members if not hasattr(found, member))
         raise PlanError(
             f"the {protocol.__name__.lower()} plug-in {name!r} has no `{missing}`",
-            fix="update the package that provides it (docs/plugins.md lists what a plug-in has)",
+            fix="update the package that provides it (docs/howto/plugins.md lists what a plug-in has)",
         )
     return found
 
@@ -86,7 +93,7 @@ def meter(name: str) -> Meter:
     if not isinstance(getattr(found, "phase", None), Phase):  # one for an earlier version has `process(case)` instead
         raise PlanError(
             f"the meter plug-in {name!r} ({type(found).__module__}:{type(found).__name__}) has no phase",
-            fix="update the package that provides it, or set `phase = Phase.TIMING` in it (see docs/plugins.md)",
+            fix="update the package that provides it, or set `phase = Phase.TIMING` in it (see docs/howto/plugins.md)",
         )
     register(found.metrics)
     return found

@@ -30,12 +30,12 @@ def only_text(text: str) -> str:
 
 def printable(text: str) -> str:
     """The same with a mark in the place of what would steer a terminal or reorder a line; line ends and tabs stay."""
-    return _UNSAFE.sub(MARK, text)
+    return text if text.isprintable() else _UNSAFE.sub(MARK, text)
 
 
 def one_line(text: str) -> str:
     """`printable`, and a space in the place of line ends and tabs: what a cell or a title may be."""
-    return printable(_BREAKS.sub(" ", text))
+    return text if text.isprintable() else printable(_BREAKS.sub(" ", text))
 
 
 def escaped_json(text: str) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
+from speechmeter.core.live import TurnEnd
 from speechmeter.core.quality import Quality
 
 SCHEDULE = "schedule"
@@ -43,7 +44,10 @@ class _Shared:
             data["filter"] = list(self.filter)
         if self.mode:
             data["mode"] = self.mode
-        data.update({name: getattr(self, name) for name in _OWN[type(self)]})
+        own = {name: getattr(self, name) for name in _OWN[type(self)]}
+        data.update({name: value for name, value in own.items() if value not in _UNSAID.get(name, ())})
+        if "offsets_s" in data:
+            data["offsets_s"] = list(data["offsets_s"])
         if self.quality is not None:
             data["quality"] = self.quality.to_json()
         return {**{key: value for key, value in data.items() if key not in self.absent}, **self.extra}
@@ -95,13 +99,56 @@ class SearchProtocol(RepeatsProtocol):
     memory_gib: float | None = None
 
 
+CONSTANT, POISSON, GAMMA, RECORDED = "constant", "poisson", "gamma", "trace"
+"""How conversations arrive at a rate: at equal intervals, at random, at random with bursts, as recorded."""
+Phase = Literal["random", "aligned"]
+"""When streams that run at once start: staggered by the seed over their first utterance, or all together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveProtocol(_Shared):
+    """Conversations with a system: each of the streams of a case holds them one after another.
+
+    Pace, chunk and number of streams are axes of the case. `turn_end` says who ends a turn: the system itself; an
+    `oracle`, which finishes `turn_delay_s` after the true end of speech; or a detector on the client, by its name
+    `turn_vad`, after `turn_delay_s` without speech. `silence_s` is fed after each utterance. Where the system does not
+    say that it is done, an answer is complete after `quiet_s` without an event; none is awaited for longer than
+    `timeout_s` after the end of the audio. Each stream holds `turns` conversations (None: one with each utterance),
+    or starts them until `duration_s` have passed. Before that, it holds one with each of the first `warmup_turns`
+    utterances, which are not measured.
+
+    With `arrivals`, conversations begin when they are due, whether or not earlier ones have ended: `turns` of them, or
+    those of `duration_s`. It is `constant`, `poisson`, `gamma:BURSTINESS`, or `trace` with the moments `offsets_s`.
+    Those of the first `ramp_s` seconds are not measured.
+    """
+
+    mode = "live"
+    turn_end: TurnEnd
+    turn_delay_s: float
+    turn_vad: str
+    silence_s: float
+    quiet_s: float
+    timeout_s: float
+    phase: Phase
+    turns: int | None
+    duration_s: float | None
+    warmup_turns: int
+    arrivals: str = ""
+    offsets_s: tuple[float, ...] = ()
+    ramp_s: float = 0.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class OtherProtocol(_Shared):
     """One that nothing here takes samples by: of a newer version, or of figures that were not sampled call by call."""
 
 
-Protocol: TypeAlias = SteadyProtocol | RepeatsProtocol | ScheduleProtocol | SearchProtocol | OtherProtocol
-_READ: Mapping[str, Any] = {"filter": tuple, "quality": Quality.from_json}
+Protocol: TypeAlias = (
+    SteadyProtocol | RepeatsProtocol | ScheduleProtocol | SearchProtocol | LiveProtocol | OtherProtocol
+)
+_READ: Mapping[str, Any] = {"filter": tuple, "quality": Quality.from_json, "offsets_s": tuple}
+_UNSAID: Mapping[str, tuple[Any, ...]] = {"arrivals": ("",), "offsets_s": ((),), "ramp_s": (0.0,)}
+"""Values of keys that are left out, because they came later than the protocol."""
 
 
 def protocol_from_json(data: Mapping[str, Any]) -> Protocol:
@@ -113,7 +160,8 @@ def protocol_from_json(data: Mapping[str, Any]) -> Protocol:
     read = {key: data[key] for key in data if key in required or key in defaults}
     read |= {key: convert(read[key]) for key, convert in _READ.items() if key in read}
     extra = {key: value for key, value in data.items() if key not in read and (key != "mode" or not kind.mode)}
-    absent = frozenset(key for key in defaults if key not in data and key not in ("power_log", "filter", "quality"))
+    left_out = {"power_log", "filter", "quality", *_UNSAID}
+    absent = frozenset(key for key in defaults if key not in data and key not in left_out)
     return kind(**read, extra=extra, absent=absent)
 
 
@@ -130,7 +178,9 @@ def _keys(kind: type[_Shared]) -> tuple[frozenset[str], frozenset[str]]:
     return needed, frozenset(one.name for one in named) - needed
 
 
-_KINDS: tuple[type[Protocol], ...] = (SteadyProtocol, RepeatsProtocol, ScheduleProtocol, SearchProtocol, OtherProtocol)
+_KINDS: tuple[type[Protocol], ...] = (
+    SteadyProtocol, RepeatsProtocol, ScheduleProtocol, SearchProtocol, LiveProtocol, OtherProtocol
+)  # fmt: skip
 _SHARED_FIELDS = {one.name for one in fields(_Shared)}
 _OWN: Mapping[type[_Shared], tuple[str, ...]] = {
     kind: tuple(one.name for one in fields(kind) if one.name not in _SHARED_FIELDS) for kind in _KINDS
@@ -180,15 +230,15 @@ class Steps:
         return tuple(dict.fromkeys(step % self.batches for step in self.kept))
 
     @cached_property
-    def places(self) -> tuple[int, ...]:
-        """For each sample the place of its batch among those that are measured."""
-        place_of = {batch: place for place, batch in enumerate(self.measured)}
-        return tuple(place_of[step % self.batches] for step in self.kept)
+    def indices(self) -> tuple[int, ...]:
+        """For each sample the index of its batch among those that are measured."""
+        index_of = {batch: index for index, batch in enumerate(self.measured)}
+        return tuple(index_of[step % self.batches] for step in self.kept)
 
     @property
     def in_turn(self) -> bool:
         """Whether the samples go through the measured batches one after another, and so on again."""
-        return in_turn(self.places) == len(self.places)
+        return in_turn(self.indices) == len(self.indices)
 
     def note(self) -> str:
         """What a reader must know where not every batch is measured; else nothing."""
@@ -204,7 +254,7 @@ class Steps:
 _MOST_SPANS = 4
 
 
-def in_turn(places: Sequence[int]) -> int:
+def in_turn(indices: Sequence[int]) -> int:
     """How many of these come in turn: 0, 1, 2, … to the highest, and so on again."""
-    count = next((index for index, place in enumerate(places) if place != index), len(places))
-    return next((index for index, place in enumerate(places) if place != index % count), len(places))
+    count = next((at for at, index in enumerate(indices) if index != at), len(indices))
+    return next((at for at, index in enumerate(indices) if index != at % count), len(indices))

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from speechmeter.core.axes import Axis, Option
+from speechmeter.core.live import Live
 from speechmeter.core.metrics import Metric
 from speechmeter.core.outputs import Keep, Output
 from speechmeter.core.types import Batch, Case, Measurement, Stage
@@ -37,17 +38,20 @@ def _nothing() -> None:
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Prepared:
     """A subject that is loaded and ready: a chain of stages, its torch modules by name, device sync, and an end.
 
+    `live` says how to converse with it; None where it takes whole inputs alone. A subject that is only live has no
+    stages.
     `notes` are facts a reader must know (random weights, a pinned length). `data_dependent` says that the cost of a
     call depends on what it hears, so that figures on noise mislead. What the last stage puts out is kept where it is
     text (a str for each item), token ids (a list for each item) or `Speech`. `found` is what preparing has already
     measured, for the meter that reports it.
     """
 
-    stages: tuple[Stage, ...]
+    stages: tuple[Stage, ...] = ()
+    live: Live | None = None
     modules: Mapping[str, Any] = field(default_factory=dict)
     sync: Callable[[], None] = _nothing
     close: Callable[[], None] = _nothing
@@ -55,17 +59,20 @@ class Prepared:
     data_dependent: bool = False
     found: tuple[Measurement, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Prepared(stages={[stage.name for stage in self.stages]})"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
     """Which of the calls made by `Session.collect` are samples (the others were warm-up), and why it stopped.
 
-    `places` has for each sample the index of its batch in `Session.batches`; it is empty where they come in turn.
+    `indices` has for each sample the index of its batch in `Session.batches`; it is empty where they come in turn.
     """
 
     kept: tuple[bool, ...]
     stop_reason: str
-    places: tuple[int, ...] = ()
+    indices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +130,28 @@ class Subject(Protocol):
 
 
 @runtime_checkable
+class ForkableSubject(Subject, Protocol):
+    """A subject whose measuring processes may be forked from one that has imported its libraries."""
+
+    def libraries(self, case: Case) -> tuple[str, ...]:
+        """Modules to import before the fork; none where processes of this case are to be started anew.
+
+        `module:name` gets a name of a module too, of libraries that import their parts when they are asked for.
+        Importing them makes no tensor, reads no file of the case and starts no thread but those of numpy's BLAS.
+        """
+        ...
+
+
+@runtime_checkable
+class LiveSubject(Subject, Protocol):
+    """A subject that can also be measured live: what it prepares for a live case has `live`."""
+
+    def not_live(self, case: Case) -> str | None:
+        """Why this case cannot be measured live, and what to do instead; None when it can. Runs in preflight."""
+        ...
+
+
+@runtime_checkable
 class Workload(Protocol):
     """What a subject is fed."""
 
@@ -142,7 +171,7 @@ class Workload(Protocol):
     def batches(self, case: Case) -> Iterable[Batch]:
         """The batches of one pass, the same ones on every call.
 
-        `core.batches.Batches` are used as they are, each one read when its turn comes, and tell what was left out;
+        `core.batches.Batches` are used as they are, each one read when its turn comes, and report what was left out;
         anything else is made at once and held.
         """
         ...
@@ -280,4 +309,13 @@ class Meter(Protocol):
 
     def measure(self, session: Session) -> list[Measurement]:
         """Readings of one pass of its own."""
+        ...
+
+
+@runtime_checkable
+class WatchingMeter(Meter, Protocol):
+    """A meter that can also watch a case that is measured live, while others talk to the subject."""
+
+    def watching(self, case: Case, live: Live) -> AbstractContextManager[list[Measurement]]:
+        """Watch the system for as long as the context lasts; afterwards its list has the readings."""
         ...

@@ -221,12 +221,16 @@ def _number(text: str, column: str, where: str) -> float | None:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or value < 0:
-        raise InputError(f"{column} takes a number from 0 on, not {text!r}", where=where, fix="without a % sign")
+        raise InputError(
+            f"{column} takes a number from 0 on, not {text!r}",
+            where=where,
+            fix="write the number without a % sign, such as 7.2",
+        )
     return value
 
 
 def _check_scale(rows: Sequence[ScoreRow], columns: Mapping[str, str], path: Path) -> None:
-    """A column all of whose values are at most 1 may hold percent or fractions: nobody can tell."""
+    """A column all of whose values are at most 1 may hold percentages or fractions."""
     for name, column in columns.items():
         values = [row.scores[name].value for row in rows if name in row.scores]
         if column == name and any(values) and max(values) <= 1:

@@ -52,14 +52,14 @@ def made_by(stages: Sequence[Stage], calls: Sequence[Sequence[Any]]) -> list[Mea
     `calls` are the outputs of the stages, call by call. The sound of a call is that of its last stage.
     """
     tokens = {
-        stage.name: [float(stage.tokens(outputs[place])) for outputs in calls]
-        for place, stage in enumerate(stages)
+        stage.name: [float(stage.tokens(outputs[index])) for outputs in calls]
+        for index, stage in enumerate(stages)
         if stage.tokens is not None
     }
     sound = {
-        stage.name: [seconds_of(outputs[place]) or 0.0 for outputs in calls]
-        for place, stage in enumerate(stages)
-        if seconds_of(calls[0][place]) is not None
+        stage.name: [seconds_of(outputs[index]) or 0.0 for outputs in calls]
+        for index, stage in enumerate(stages)
+        if seconds_of(calls[0][index]) is not None
     }
     total = [sum(call) for call in zip(*tokens.values(), strict=True)]
     last = sound.get(stages[-1].name)

@@ -19,7 +19,7 @@ SUFFIX = ".pt.trace.json.gz"
 FOLDER = "trace"
 """The folder of a case's artifacts that holds its trace."""
 STEP = "ProfilerStep#"
-"""Begins the name of a slice that is one step; TensorBoard tells steps by it."""
+"""Begins the name of a slice that is one step; TensorBoard finds steps by it."""
 OPERATOR, ANNOTATION = "cpu_op", "user_annotation"
 KERNEL, COPIES = "kernel", ("gpu_memcpy", "gpu_memset")
 MODULE = "module"
@@ -151,8 +151,8 @@ def _during(steps: Sequence[tuple[float, float]], most: int) -> Keep | None:
         at_us = event.get("ts")
         if event.get("ph") == "M" or not isinstance(at_us, int | float):
             return True  # names of threads and processes; whatever else is no event
-        place = bisect_right(starts, at_us) - 1
-        return place >= 0 and at_us <= spans[place][1]
+        index = bisect_right(starts, at_us) - 1
+        return index >= 0 and at_us <= spans[index][1]
 
     return keep if spans else None
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from speechmeter.core.axes import CORE_AXES, NONE, SHARED_AXES, Axes
+from speechmeter.core.axes import CORE_AXES, LIVE_AXES, NONE, SHARED_AXES, Axes
 from speechmeter.core.device import Device
+from speechmeter.core.live import Anchors
 from speechmeter.core.metrics import Metric
-from speechmeter.core.protocol import Protocol, protocol_from_json
+from speechmeter.core.protocol import LiveProtocol, Protocol, protocol_from_json
 
 SCHEMA = 1
 """Version of a record line. History: 1, first; `pilot` and `lane` came later, and a record may lack them."""
@@ -26,13 +27,17 @@ LEFT_OUT: frozenset[str] = frozenset({"skipped", "unavailable"})
 BATCHES = "batches"
 """The note of a measurement whose values are those of several batches by turns: how many."""
 SAMPLED = "sampled"
-"""The note of a measurement whose values are not those of the batches by turns: the place of the batch of each."""
+"""The note of a measurement whose values are not those of the batches by turns: the index of the batch of each."""
 VARIANT = "variant"
 """The axis of cases that are measured by two interpreters: `baseline` and `this`."""
 BASELINE = "baseline"
 """Its value for the other interpreter, whose own packages come before what lies in the working folder."""
 CONTENT_HASHES = ("sha256", "files")
-"""Options of a workload that tell what its file or folder holds: the first for a file, the second for a folder."""
+"""Options of a workload that identify the content of its input: the first of a file, the second of a folder."""
+
+
+_LIVE_AXES = frozenset(axis.name for axis in LIVE_AXES)
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +60,7 @@ class Spec:
         return cls(plugin=data["plugin"], name=data["name"], source=source, options=options)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Case:
     """One cell of a study: what is measured, on what, along which axes, by which meters and protocol.
 
@@ -68,6 +73,9 @@ class Case:
     meters: tuple[str, ...]
     protocol: Protocol
 
+    def __repr__(self) -> str:
+        return f"Case({self.label!r}, id={self.id!r})"
+
     def with_axes(self, **changes: Any) -> Case:
         """The same case with these values along these axes."""
         return replace(self, axes=Axes({**self.axes, **changes}))
@@ -79,13 +87,18 @@ class Case:
     @cached_property
     def id(self) -> str:
         """Sixteen hexadecimal digits that name this case on every machine."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        text = _CANONICAL.encode(self.to_json())
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @cached_property
     def device(self) -> Device:
         """What it runs on; the CPU where the axes do not say."""
         return Device.read(self.axes.device or "cpu")
+
+    @property
+    def live(self) -> LiveProtocol | None:
+        """How conversations are held, of a case that is measured live; None for any other."""
+        return self.protocol if isinstance(self.protocol, LiveProtocol) else None
 
     @cached_property
     def cell(self) -> str:
@@ -106,8 +119,13 @@ class Case:
         elif self.axes.batch is not None and self.axes.get("max_frames") is None:
             parts.append(f"batch {self.axes.batch}")
         usual = {axis.name: axis.default for axis in (*SHARED_AXES, *CORE_AXES)}
+        if self.live is not None:
+            many = f"{self.axes.streams} stream{'s' if self.axes.streams > 1 else ''}"
+            if self.live.arrivals:
+                many = self.live.arrivals + (f" {self.axes.rate:g}/s" if self.axes.rate else "")
+            parts += [self.axes.pace, f"{self.axes.chunk_s * 1000:g} ms chunks", many]
         for name, value in self.axes.items():
-            shown_above = name in ("device", "seconds", "batch", "threads", "cores")
+            shown_above = name in ("device", "seconds", "batch", "threads", "cores", *_LIVE_AXES)
             if not shown_above and value not in (None, NONE, usual.get(name)):
                 parts.append(f"{name} {value}")
         return " · ".join(part for part in parts if part)
@@ -117,7 +135,7 @@ class Case:
         return {
             "subject": self.subject.to_json(),
             "workload": self.workload.to_json(),
-            "axes": dict(self.axes),
+            "axes": self.axes.to_json(),
             "meters": list(self.meters),
             "protocol": self.protocol.to_json(),
         }
@@ -151,7 +169,7 @@ class Segments(list[tuple[float, float]]):
     """Stretches of speech in one item, (start, end) in seconds. A type, so that none of them is not an empty text."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Batch:
     """What one call is fed. `audio_s` is the sum of true seconds, never padded ones; None for losses and text.
 
@@ -159,6 +177,7 @@ class Batch:
     frames, bands), text as a tuple of lines or of tuples of token ids, shapes as an int32 array (items, 2) of frames
     and tokens. `lengths` count samples, frames, words or ids; `targets` of shapes count tokens. `speakers` are known of
     all items or of none. `facts` are what else is known of the call, one value a metric, the same in every batch.
+    `anchors` say where speech is in each item; known of all items (empty ones where nothing was found) or of none.
     """
 
     data: Any
@@ -171,6 +190,10 @@ class Batch:
     speakers: tuple[str, ...] = ()
     targets: Any = None
     facts: tuple[Measurement, ...] = ()
+    anchors: tuple[Anchors, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Batch(items={self.items}, audio_s={self.audio_s})"
 
 
 def by_turns(batches: Sequence[Any]) -> dict[str, Any]:
@@ -179,10 +202,10 @@ def by_turns(batches: Sequence[Any]) -> dict[str, Any]:
 
 
 def batch_of_each(measurement: Measurement) -> Sequence[int]:
-    """For each value the place of its batch among those that were measured."""
+    """For each value the index of its batch among those that were measured."""
     count = int(measurement.notes.get(BATCHES, 1))
     sampled: Sequence[int] = measurement.notes.get(SAMPLED, ())
-    return sampled or [place % count for place in range(len(measurement.values))]
+    return sampled or [index % count for index in range(len(measurement.values))]
 
 
 def by_batch(measurement: Measurement) -> list[Sequence[float]]:
@@ -191,15 +214,15 @@ def by_batch(measurement: Measurement) -> list[Sequence[float]]:
     if SAMPLED not in measurement.notes:
         return [values[batch::count] for batch in range(count)]
     own = list(zip(batch_of_each(measurement), values, strict=True))
-    return [[value for place, value in own if place == batch] for batch in range(count)]
+    return [[value for index, value in own if index == batch] for batch in range(count)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Stage:
     """One link of a chain: `fn(state) → state`. Glue between models has `clocked=False` and its own row.
 
     An iterator that `fn` returns is drained inside the clock, each item stamped; the next stage gets the list.
-    `tokens` tells from what the stage put out how many tokens it generated; `pinned_tokens` is that number for each
+    `tokens` returns from the stage's output how many tokens it generated; `pinned_tokens` is that number for each
     item where it is fixed beforehand, or gives that of the latest call where it follows from the input's length.
     """
 
@@ -210,8 +233,11 @@ class Stage:
     tokens: Callable[[Any], int] | None = None
     pinned_tokens: int | Callable[[], int] | None = None
 
+    def __repr__(self) -> str:
+        return f"Stage(name={self.name!r}, clocked={self.clocked})"
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Measurement:
     """Raw readings of one metric in one scope. Statistics are derived on reading, never stored.
 
@@ -225,6 +251,10 @@ class Measurement:
     source: str = ""
     notes: Mapping[str, Any] = field(default_factory=dict)
     unavailable: str | None = None
+
+    def __repr__(self) -> str:
+        what = f"{len(self.values)} values" if self.unavailable is None else f"unavailable: {self.unavailable!r}"
+        return f"Measurement({self.metric} [{self.unit}], {self.scope}, {what})"
 
     @classmethod
     def of(
@@ -264,24 +294,26 @@ class Measurement:
     def from_json(cls, data: Mapping[str, Any]) -> Measurement:
         """The inverse of `to_json`. Fills the instance directly: `__init__` took half the time of reading a run."""
         made = object.__new__(cls)
-        made.__dict__.update(
-            metric=data["metric"],
-            unit=data["unit"],
-            scope=data.get("scope", "total"),
-            values=tuple(data["values"]),
-            source=data.get("source", ""),
-            notes=data.get("notes", {}),
-            unavailable=data.get("unavailable"),
-        )
+        own = made.__dict__
+        own["metric"] = data["metric"]
+        own["unit"] = data["unit"]
+        own["values"] = tuple(data["values"])
+        own["scope"] = data.get("scope", "total")
+        own["source"] = data.get("source", "")
+        own["notes"] = data.get("notes", {})
+        own["unavailable"] = data.get("unavailable")
         return made
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Environment:
     """Where a figure was taken. `facts` do not change while a run lasts; `state` (load, clocks) does."""
 
     facts: Mapping[str, Any]
     state: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Environment(fingerprint={self.fingerprint!r}, {len(self.facts)} facts)"
 
     @cached_property
     def fingerprint(self) -> str:
@@ -310,7 +342,7 @@ class Pilot:
         return {"rounds": self.rounds, "sd": self.sd, "degrees": self.degrees}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Record:
     """What one case gave in one round. A failure is a record too: its status and reason say what happened.
 
@@ -334,6 +366,10 @@ class Record:
     warnings: tuple[str, ...] = ()
     pilot: Pilot | None = None
     schema: int = SCHEMA
+
+    def __repr__(self) -> str:
+        about = f"round={self.round}, status={self.status!r}, {len(self.measurements)} measurements"
+        return f"Record({self.case.label!r}, {about})"
 
     def find(self, metric_id: str, scope: str = "total") -> Measurement | None:
         """The measurement of a metric in a scope; None when there is none."""

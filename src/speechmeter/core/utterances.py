@@ -81,7 +81,9 @@ def read_utterances(path: Path) -> UtteranceFile:
                     else:
                         others += 1
                 if len(found) > MOST_UTTERANCES:
-                    raise InputError(f"over {MOST_UTTERANCES:,} utterances", where=str(path), fix="split the file")
+                    raise InputError(
+                        f"the list has more than {MOST_UTTERANCES:,} utterances", where=str(path), fix="split the file"
+                    )
     except OSError as error:
         raise InputError(f"this cannot be read: {error}", where=str(path), fix="use a JSON-lines file") from error
     if not found:

@@ -149,5 +149,6 @@ class GpuState:
     def warnings(self) -> list[str]:
         """One line for each cause."""
         return [
-            f"the GPU's clock was held back ({cause}); let it cool, or set a fixed clock" for cause in self.causes()
+            f"the GPU lowered its clock rate ({cause}); let it cool, or set a fixed clock rate"
+            for cause in self.causes()
         ]

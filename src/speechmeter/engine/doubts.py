@@ -42,8 +42,8 @@ def session_warnings(session: LoadedSession) -> list[str]:
         )
     if (session.prepared.data_dependent or is_text) and session.case.workload.source == "noise":
         warnings.append(
-            "decoding on noise: the cost depends on what is heard, so time and RTF mislead; "
-            "give real speech with --audio (`--audio sample` ships with the package)"
+            "the input is noise, but the time of a decoder depends on what is said, so time and RTF are misleading; "
+            "use real speech, for example --audio sample (ships with the package)"
         )
     return [*warnings, *other_tf32(session.case)]
 
@@ -59,7 +59,7 @@ def other_tf32(case: Case) -> list[str]:
     words = {True: "on", False: "off"}
     return [
         f"the model's code switched TF32 {words[used]}, but the case requests TF32 {words[asked]}; "
-        f"remove the switch from the model's code, or use `tf32: {str(used).lower()}`"
+        f"remove that from the model's code, or use `tf32: {str(used).lower()}`"
     ]
 
 
@@ -81,6 +81,9 @@ def cache_warning(session: LoadedSession, found: Sequence[Measurement]) -> list[
     again_ns: list[int] = []
     try:
         for data in _new_inputs(batch.data):
+            clock.sample(
+                batch
+            )  # wakes threads that slept meanwhile: on a busy machine that takes 16 ms, as new work would
             new_ns.append(clock.sample(replace(batch, data=data)))
             again_ns.append(clock.sample(replace(batch, data=data)))
             if min(new_ns) < max(_SLOWER * usual_ns, usual_ns + _LEAST_NS):
@@ -93,7 +96,7 @@ def cache_warning(session: LoadedSession, found: Sequence[Measurement]) -> list[
         return []
     return [
         f"answers come from a cache: an input that was seen before takes {usual_ns / 1e6:.3g} ms, a new one "
-        f"{min(new_ns) / 1e6:.3g} ms; the figures are those of the cache; switch it off"
+        f"{min(new_ns) / 1e6:.3g} ms; so the measured time is that of the cache; turn the cache off"
     ]
 
 

@@ -23,9 +23,19 @@ from speechmeter.engine.outputs import write_outputs, write_timed_utterances
 from speechmeter.engine.phases import MAIN, in_order, processes_of
 from speechmeter.engine.session import LOAD, LoadedSession, Progress, open_session
 
-_PROFILED_BEFORE = "a profiler ran in this process before, and may have slowed what was timed; measure in a new process"
+_PROFILED_BEFORE = "a profiler ran earlier in this process and may slow down the timed calls; measure in a new process"
+NOT_COLD = "a cold start is measured only in new processes, and this one was forked"
+"""Why a process that did not import its libraries says nothing about a cold start."""
 _OF_THE_SUBJECT = (metrics.LATENCY, metrics.MEMORY_CPU_TOTAL)
 """A meter that reads one of these does nothing but call the subject: if it fails, the subject did."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What starting the process took, and whether it was forked from one that had imported its libraries."""
+
+    took_s: float
+    forked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,20 +58,20 @@ def measure(
     report: Progress = lambda _: None,
     process: str = MAIN,
     leads: bool = True,
-    start_s: float | None = None,
+    start: Start | None = None,
     ways: Sequence[Way] | None = None,
     keep: Keep | None = None,
 ) -> Outcome:
     """All readings of the given meters. A failure keeps what was read before it; it never raises for one.
 
     The case is opened in the first of the meters' ways that works. `process` names the measuring process in the scope
-    of its phases. The process that `leads` also records what was fed. `start_s` is what its start took. `keep` says
-    where the outputs of the calls go, if anywhere. KeyboardInterrupt passes through.
+    of its phases. The process that `leads` also records what was fed. `start` says how a measuring process was started.
+    `keep` says where the outputs of the calls go, if anywhere. KeyboardInterrupt passes through.
     """
     *earlier, last = ways or (meters[0].ways if meters and process != MAIN else ORDINARY)
     attempt = _Attempt(
         case=case, subject=subject, workload=workload, meters=meters, report=report, process=process, leads=leads,
-        start_s=start_s, keep=keep,
+        start=start, keep=keep,
     )  # fmt: skip
     refused = ""
     found: Outcome | None = None
@@ -81,7 +91,7 @@ def measure(
         return checked
     return replace(
         found,
-        warnings=(*found.warnings, f"the second measurement, which should check this one, failed: {checked.reason}"),
+        warnings=(*found.warnings, f"a second measurement that should check this one failed: {checked.reason}"),
     )
 
 
@@ -96,13 +106,13 @@ class _Attempt:
     report: Progress
     process: str
     leads: bool
-    start_s: float | None
+    start: Start | None
     keep: Keep | None
 
     def measure(self, way: Way, refused: str, earlier: Sequence[Measurement] = (), *, another: bool = False) -> Outcome:
         """Open the case in one way and take every reading. Where there is `another` way, no meter may fail."""
         found: list[Measurement] = []
-        phases: dict[str, float] = {} if self.start_s is None else {"start": self.start_s}
+        phases: dict[str, float] = {} if self.start is None else {"start": self.start.took_s}
         warnings: list[str] = []
         status: Status = "ok"
         reason = ""
@@ -141,8 +151,11 @@ class _Attempt:
             if session is not None:
                 warnings += _close(session)
         if phases:
-            scope, names = Scope.of(PROCESS, self.process), {"phases": list(phases)}
-            found.append(Measurement.of(metrics.PHASE, list(phases.values()), scope=scope, notes=names))
+            notes: dict[str, Any] = {"phases": list(phases)}
+            if self.start is not None:
+                notes["start"] = "forked" if self.start.forked else "new"
+            scope = Scope.of(PROCESS, self.process)
+            found.append(Measurement.of(metrics.PHASE, list(phases.values()), scope=scope, notes=notes))
         try:
             environment = capture(self.case)
         except Exception:  # as with a device that was lost
@@ -183,10 +196,11 @@ class _Attempt:
         facts = _workload_facts(session) if self.leads else []
         if self.process != MAIN:
             return facts
-        found = [
-            Measurement.of(metrics.LATENCY_LOAD, [session.load_ns / 1e9]),
-            Measurement.of(metrics.LATENCY_FIRST, [session.first_ns / 1e9]),
-        ]
+        cold = {metrics.LATENCY_LOAD: session.load_ns / 1e9, metrics.LATENCY_FIRST: session.first_ns / 1e9}
+        if self.start is not None and self.start.forked:
+            found = [Measurement.absent(metric, NOT_COLD) for metric in cold]
+        else:
+            found = [Measurement.of(metric, [seconds]) for metric, seconds in cold.items()]
         if all(stage.name != LOAD for stage in session.stages):  # else a clocked stage of every call
             reload_s = session.reload_ns / 1e9
             found.append(Measurement.of(metrics.LATENCY, [reload_s], scope=LOADING, notes={"clocked": False}))

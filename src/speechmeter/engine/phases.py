@@ -38,6 +38,8 @@ class Process:
 
 def processes_of(case: Case, meters: Sequence[Meter]) -> list[Process]:
     """The processes in the order they run: the timed one, those of memory, the count, the profilers."""
+    if case.live is not None:  # one process holds the conversations, and meters watch it
+        return [Process(name=MAIN, meters=tuple(in_order(meters)))]
     groups: dict[str, list[Meter]] = {}
     for meter in in_order(meters):
         groups.setdefault(_process_of(meter, case, meters), []).append(meter)

@@ -45,7 +45,7 @@ def collect(sample: Sample, batches: Sequence[Batch], protocol: Protocol, first_
         return Collected(
             kept=tuple(map(steps.is_kept, made)),
             stop_reason=SCHEDULE,
-            places=() if steps.in_turn else steps.places,
+            indices=() if steps.in_turn else steps.indices,
         )
     raise ValueError(f"unknown protocol mode {protocol.to_json().get('mode')!r}")
 

@@ -106,7 +106,7 @@ class LoadedSession:
         return range(len(self.all_batches)) if self.steps is None else self.steps.measured
 
     def progress(self, what: str) -> None:
-        """Tell whoever watches what is under way."""
+        """Report to whoever watches what is in progress."""
         self.report(what)
 
 
@@ -203,10 +203,10 @@ class _NumberedBatches(Batches):
     def __len__(self) -> int:
         return len(self._batches)
 
-    def one(self, place: int) -> Batch:
+    def one(self, index: int) -> Batch:
         """The batch and its number."""
-        batch = self._batches.one(place)
-        return _Numbered(**{own.name: getattr(batch, own.name) for own in fields(Batch)}, index=place)
+        batch = self._batches.one(index)
+        return _Numbered(**{own.name: getattr(batch, own.name) for own in fields(Batch)}, index=index)
 
     def outlines(self) -> Iterator[Batch]:
         """Those of the other."""

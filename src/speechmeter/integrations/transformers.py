@@ -12,7 +12,7 @@ from speechmeter.integrations.steps import TrainingSteps
 class ProfileCallback(TrainingSteps, TrainerCallback):  # type: ignore[misc]
     """Records optimiser steps, gradient accumulation included. `profile` is what was found.
 
-    The Trainer tells its callbacks of no exception: after one, call `close`.
+    The Trainer does not report exceptions to its callbacks: after one, call `close`.
     """
 
     def on_step_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:

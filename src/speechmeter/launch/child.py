@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter_ns
@@ -16,7 +16,8 @@ from speechmeter.core import plugins
 from speechmeter.core.machine import available_cores
 from speechmeter.core.outputs import Keep, SpeechFiles, TraceOptions
 from speechmeter.core.types import Case, Environment, Measurement
-from speechmeter.engine.measure import Outcome, measure
+from speechmeter.engine.measure import Outcome, Start, measure
+from speechmeter.launch.live import measure_live_case
 from speechmeter.launch.memory_limit import limit_data
 from speechmeter.launch.offline import is_offline, refuse_network
 
@@ -27,7 +28,8 @@ class Job:
 
     The process that `leads` records what the case was fed, and `keep` says what happens to the outputs of its calls.
     `spawned_ns` is the launcher's monotonic clock when it started the process: it gives the start-up time.
-    `memory_group` names the control group that holds the process to `memory_bytes`, where there is one.
+    `memory_group` names the control group that holds the process to `memory_bytes`, where there is one. `round` names
+    the files of a live case, which has them in every round.
     """
 
     case: Case
@@ -38,6 +40,7 @@ class Job:
     memory_bytes: int | None = None
     memory_group: str | None = None
     keep: Keep | None = None
+    round: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -53,6 +56,7 @@ class Job:
             "memory_bytes": self.memory_bytes,
             "memory_group": self.memory_group,
             "keep": keep,
+            "round": self.round,
         }
 
     @classmethod
@@ -75,6 +79,7 @@ class Job:
             memory_bytes=data["memory_bytes"],
             memory_group=data["memory_group"],
             keep=keep,
+            round=data["round"],
         )
 
 
@@ -103,36 +108,54 @@ def outcome_from_json(data: Mapping[str, Any]) -> Outcome:
 
 
 def main() -> None:
+    """Measure the job on standard input; messages go to the descriptor that the first argument names."""
+    message_fd = int(sys.argv[1])
+    run(Job.from_json(json.load(sys.stdin)), message_fd)
+
+
+def run(job: Job, message_fd: int, *, forked: bool = False) -> None:
     """Measure the job and leave without waiting for anything the model may have started."""
-    messages = os.fdopen(int(sys.argv[1]), "w", buffering=1, encoding="utf-8")
+    messages = os.fdopen(message_fd, "w", buffering=1, encoding="utf-8")
     os.set_inheritable(messages.fileno(), False)
-    job = Job.from_json(json.load(sys.stdin))
     started_ns = perf_counter_ns()
     if job.memory_bytes is not None:
         limit_data(job.memory_bytes, job.memory_group)
     if is_offline():
         refuse_network()
-    wanted, here = job.case.axes.cores, available_cores()
-    if wanted and wanted < len(here) and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, here[:wanted])
+    stay_on_cores(job.case)
 
     def send(message: dict[str, Any]) -> None:
         messages.write(json.dumps(message) + "\n")
 
-    outcome = measure(
-        job.case,
-        plugins.subject(job.case.subject.plugin),
-        plugins.workload(job.case.workload.plugin),
-        [plugins.meter(name) for name in job.meters],
-        report=lambda phase: send({"phase": phase}),
-        process=job.process,
-        leads=job.leads,
-        keep=job.keep,
-        start_s=(started_ns - job.spawned_ns) / 1e9,
-    )
-    send({"outcome": outcome_to_json(outcome)})
+    start = Start(took_s=(started_ns - job.spawned_ns) / 1e9, forked=forked)
+    send({"outcome": outcome_to_json(_measured(job, send, start))})
     messages.flush()
     for printed in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # a model may have closed or replaced them
             printed.flush()
     os._exit(0)
+
+
+def stay_on_cores(case: Case) -> None:
+    """Hold this process to the cores of the case, before libraries count them."""
+    wanted, here = case.axes.cores, available_cores()
+    if wanted and wanted < len(here) and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, here[:wanted])
+
+
+def _measured(job: Job, send: Callable[[dict[str, Any]], None], start: Start) -> Outcome:
+    subject, workload = plugins.subject(job.case.subject.plugin), plugins.workload(job.case.workload.plugin)
+    meters = [plugins.meter(name) for name in job.meters]
+
+    def report(phase: str) -> None:
+        send({"phase": phase})
+
+    if job.case.live is not None:
+        return measure_live_case(
+            job.case, subject, workload, meters, keep=job.keep, round_=job.round, report=report,
+            waits=lambda seconds: send({"waits_s": seconds}), start_s=start.took_s,
+        )  # fmt: skip
+    return measure(
+        job.case, subject, workload, meters, report=report, process=job.process, leads=job.leads, keep=job.keep,
+        start=start,
+    )  # fmt: skip

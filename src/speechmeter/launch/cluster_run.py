@@ -106,7 +106,7 @@ class Assignment:
         self.hosts: frozenset[str] = frozenset()
         """The hosts that are in the cluster now."""
 
-    def claim(self, lane: Lane, cell: Cell) -> bool:
+    def takes(self, lane: Lane, cell: Cell) -> bool:
         """Whether the cell is this lane's; an unassigned cell is assigned to it, if the lane can measure it."""
         key = cell[0].id
         if key in self._lanes:
@@ -135,7 +135,7 @@ class Assignment:
 
 @dataclass(kw_only=True)
 class _Work:
-    """A lane with the turns it is given, and the one in progress. `stale`: it may be able to claim more cells."""
+    """A lane with the turns it is given, and the one in progress. `stale`: it may be able to take more cells."""
 
     lane: Lane
     sequence: Iterator[int]
@@ -193,7 +193,7 @@ class _ClusterRun:
         turn = next(work.turns, None)
         if turn is None and work.stale:
             work.stale = False
-            work.turns = self._schedule.turns(partial(self._assignment.claim, work.lane), work.sequence, work.lane.key)
+            work.turns = self._schedule.turns(partial(self._assignment.takes, work.lane), work.sequence, work.lane.key)
             turn = next(work.turns, None)
         if turn is None:
             self._cluster.release(work.lane)
@@ -204,7 +204,9 @@ class _ClusterRun:
     def _submit(self, work: _Work, turn: Turn) -> None:
         work.turn, work.started, work.started_s = turn, now(), monotonic()
         setting = {**self._requirements.setting(), "cores": list(work.lane.cores)}
-        self._cluster.submit(work.lane, setting, {"case": turn.case.to_json(), "extent": turn.extent})
+        self._cluster.submit(
+            work.lane, setting, {"case": turn.case.to_json(), "extent": turn.extent, "round": turn.round}
+        )
         self._recorder.phase(turn, f"on {work.lane.machine.host}")
 
     def _take(self, work: _Work, answer: Answer) -> None:

@@ -21,7 +21,9 @@ from speechmeter.core.types import BASELINE, VARIANT, Case, Limits, Measurement
 from speechmeter.engine.measure import Outcome, measure
 from speechmeter.engine.phases import MAIN, PROFILED, Process, processes_of
 from speechmeter.launch.child import Job
+from speechmeter.launch.live import measure_live_case
 from speechmeter.launch.process import MeasuringProcess
+from speechmeter.launch.templates import TemplateLostError, Templates, kind_of
 
 THIS = "this"
 _SHARE_OF_FREE_MEMORY = 0.95
@@ -30,6 +32,9 @@ _TUNABLES, _OF_MALLOC = "GLIBC_TUNABLES", "glibc.malloc."
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
+Processes = Literal["auto", "fork", "exec"]
+"""How measuring processes are started: forked from a template where they can be, all of them anew, or (`auto`) anew
+where time is measured and forked where memory is read or something is counted."""
 Extent = Literal["all", "repeat", "timing"]
 """Which processes of a case a round runs: `repeat` leaves out those that only count exact things, `timing` is the
 main process alone."""
@@ -38,23 +43,40 @@ main process alone."""
 class Executor(Protocol):
     """Measures one round of a case, and makes an outcome of any failure."""
 
-    def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
+    def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all", round_: int = 0) -> Outcome:
         """The outcome of the case's meters, merged."""
+        ...
+
+    def close(self) -> None:
+        """End what is kept from one measurement to the next."""
         ...
 
 
 class SubprocessExecutor:
-    """Fresh processes: one for the meters that share, one for each that needs its own."""
+    """Fresh processes: one for the meters that share, one for each that needs its own.
 
-    def __init__(self, limits: Limits, keep: Keep, baseline_python: str | None = None) -> None:
+    `processes` says how they are started. A cold start is measured in new processes alone.
+    """
+
+    def __init__(
+        self, limits: Limits, keep: Keep, baseline_python: str | None = None, processes: Processes = "exec"
+    ) -> None:
         self._limits = limits
         self._keep = keep
         self._baseline_python = baseline_python
+        self._processes = processes
+        self._templates = Templates()
 
-    def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
+    def close(self) -> None:
+        """End what is kept from one measurement to the next."""
+        self._templates.close()
+
+    def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all", round_: int = 0) -> Outcome:
         """Run the case's processes in order within its time limit; stop after the first that fails."""
+        begun_ns: int | None = perf_counter_ns()  # starting the templates of a round counts for its first process
+        self._templates.begin(round_, self._limits.time_s)
         deadline = None if self._limits.time_s is None else monotonic() + self._limits.time_s
-        keep = self._keep if extent == "all" else self._keep.later_round()
+        keep = kept(self._keep, case, extent)
         processes = processes_of(case, meters_of(case, repeated=extent != "all"))
         merged: Outcome | None = None
         for process in processes[: 1 if extent == "timing" else None]:
@@ -63,12 +85,13 @@ class SubprocessExecutor:
                 meters=tuple(meter.name for meter in process.meters),
                 process=process.name,
                 leads=merged is None,
-                spawned_ns=perf_counter_ns(),
+                spawned_ns=begun_ns or perf_counter_ns(),
                 memory_bytes=_memory_bytes(self._limits, on_cuda=case.device.is_cuda),
                 keep=keep,
+                round=round_,
             )
-            left_s = None if deadline is None else max(0.1, deadline - monotonic())
-            outcome = self._start(job, process, report).run(left_s, self._limits.time_s)
+            outcome = self._run(job, process, report, deadline)
+            begun_ns = None
             if merged is not None and process.observes and outcome.status != "ok":
                 # its failure makes its own metrics unavailable, not the case
                 reason = f"{process.name} pass: {outcome.status}: {outcome.reason}"
@@ -83,7 +106,8 @@ class SubprocessExecutor:
         assert merged is not None
         return merged
 
-    def _start(self, job: Job, process: Process, report: Callable[[str], None]) -> MeasuringProcess:
+    def _run(self, job: Job, process: Process, report: Callable[[str], None], deadline: float | None) -> Outcome:
+        """One process from start to end; where its template is lost, a new one measures in its place."""
         case = job.case
         environ = _environ(case, process)
         if case.device.is_cuda and self._limits.memory_gib is not None:
@@ -93,7 +117,25 @@ class SubprocessExecutor:
         if self._baseline_python is not None and case.axes.get(VARIANT) == BASELINE:
             python = self._baseline_python
             environ.pop("PYTHONPATH", None)  # it belongs to this environment, not to the other
-        return MeasuringProcess(job, environ, log, report, python)
+
+        def left_s() -> float | None:
+            return None if deadline is None else max(0.1, deadline - monotonic())
+
+        kind = None if self._is_new(job) else kind_of(case, python, environ)
+        if kind is not None and (template := self._templates.get(kind, job, left_s())) is not None:
+            try:
+                return MeasuringProcess(job, environ, log, report, python, template).run(left_s(), self._limits.time_s)
+            except TemplateLostError:
+                self._templates.end(kind)
+        return MeasuringProcess(job, environ, log, report, python).run(left_s(), self._limits.time_s)
+
+    def _is_new(self, job: Job) -> bool:
+        """Whether the process is to be started anew, whatever its subject says.
+
+        Peaks of memory are the same in forked processes (within 0.3 MiB), and counts are exact. That calls take the
+        same time was not shown within 5 % (benchmarks/sweep.py), so by default what is timed is never forked.
+        """
+        return self._processes == "exec" or (self._processes == "auto" and job.process in (MAIN, PROFILED))
 
 
 class InlineExecutor:
@@ -106,7 +148,10 @@ class InlineExecutor:
         self._keep = keep
         self._crashed = ""
 
-    def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all") -> Outcome:
+    def close(self) -> None:
+        """Nothing is kept."""
+
+    def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all", round_: int = 0) -> Outcome:
         """The outcome of the meters that can share this process. Raises CannotGoOnError once its device is lost."""
         if self._crashed:
             raise CannotGoOnError(
@@ -114,16 +159,15 @@ class InlineExecutor:
                 "use `resume` with `launcher: subprocess` to continue",
                 resume_with={"launcher": "subprocess"},
             )
-        outcome = measure_here(
-            case,
-            plugins.subject(case.subject.plugin),
-            plugins.workload(case.workload.plugin),
-            meters_of(case, repeated=extent != "all"),
-            "use `launcher: subprocess`",
-            with_profilers=False,
-            report=report,
-            keep=self._keep if extent == "all" else self._keep.later_round(),
-        )
+        subject, workload = plugins.subject(case.subject.plugin), plugins.workload(case.workload.plugin)
+        meters, keep = meters_of(case, repeated=extent != "all"), kept(self._keep, case, extent)
+        if case.live is not None:
+            outcome = measure_live_case(case, subject, workload, meters, keep=keep, round_=round_, report=report)
+        else:
+            outcome = measure_here(
+                case, subject, workload, meters, "use `launcher: subprocess`", with_profilers=False, report=report,
+                keep=keep,
+            )  # fmt: skip
         release()
         self._crashed = outcome.reason if outcome.status == "crashed" else ""
         here = outcome.environment
@@ -131,6 +175,11 @@ class InlineExecutor:
             return outcome
         # the record says so: rounds in one process differ less than those in processes of their own
         return replace(outcome, environment=replace(here, facts={**here.facts, "launcher": "inline"}))
+
+
+def kept(keep: Keep, case: Case, extent: Extent) -> Keep:
+    """What is kept of a round: files of the first one alone, but what was said and heard live in every one."""
+    return keep if extent == "all" or case.live is not None else keep.later_round()
 
 
 def measure_here(
@@ -169,6 +218,11 @@ def measure_here(
 def meters_of(case: Case, *, repeated: bool = False) -> list[Meter]:
     """The case's meters. `repeated` leaves out those whose metrics are all exact: they are not counted again."""
     return [plugins.meter(name) for name in case.meters if not (repeated and all_exact([name]))]
+
+
+def varies(case: Case) -> bool:
+    """Whether anything that is read off a case varies between rounds. Conversations do."""
+    return case.live is not None or not all_exact(case.meters)
 
 
 def all_exact(meters: Iterable[str]) -> bool:

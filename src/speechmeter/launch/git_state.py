@@ -81,7 +81,7 @@ class _Borrowed:
             raise ValueError(f"{commit!r} is no commit")
         self._settle(commit)
         if (self._top / index).is_file():
-            shutil.copy2(self._top / index, self._ours / "index")  # its time tells git which files to read again
+            shutil.copy2(self._top / index, self._ours / "index")  # from its time git decides which files to read again
         borrowed = {
             "GIT_DIR": str(self._ours), "GIT_WORK_TREE": str(self._top),
             "GIT_OBJECT_DIRECTORY": str(self._top / objects), "GIT_INDEX_FILE": str(self._ours / "index"),

@@ -80,7 +80,7 @@ class Worker:
         with tempfile.TemporaryDirectory(prefix="speechmeter-") as folder:
             keep = Keep(folder=Path(folder), speech=self._speech, trace=self._trace)
             executor = SubprocessExecutor(self._limits, keep)
-            found = measure_round(executor, case, order["extent"], self._git)
+            found = measure_round(executor, case, order["extent"], self._git, order["round"])
             files, left_out = pack(Path(folder))
         outcome = found.outcome
         gpu = os.environ.get("CUDA_VISIBLE_DEVICES")

@@ -82,7 +82,7 @@ def _local_only(method: Callable[..., Any], *, last: bool) -> Callable[..., Any]
     def checked(self: socket.socket, *args: Any) -> Any:
         address = args[-1 if last else 0] if args else None
         if self.family in _FAMILIES and isinstance(address, tuple) and not _is_local(address[0]):
-            raise OfflineError(f"this run is offline: no connection to {address[0]}")
+            raise OfflineError(f"this run is offline, so {address[0]} cannot be reached; run without --offline")
         return method(self, *args)
 
     return checked
@@ -91,7 +91,7 @@ def _local_only(method: Callable[..., Any], *, last: bool) -> Callable[..., Any]
 def _local_names(look_up: Callable[..., Any]) -> Callable[..., Any]:
     def checked(host: Any, *args: Any, **kwargs: Any) -> Any:
         if host is not None and not _is_local(host):
-            raise OfflineError(f"this run is offline: {host} is not looked up")
+            raise OfflineError(f"this run is offline, so {host} cannot be reached; run without --offline")
         return look_up(host, *args, **kwargs)
 
     return checked

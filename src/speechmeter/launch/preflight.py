@@ -13,6 +13,7 @@ from speechmeter.core import plugins
 from speechmeter.core.device import Device
 from speechmeter.core.errors import DeviceError, InputError, Origin, PlanError, SubjectError, UnavailableError
 from speechmeter.core.machine import available_cores, kib_field
+from speechmeter.core.protocols import SOUND, LiveSubject
 from speechmeter.core.types import Case, Limits, Skip
 
 Originate = Callable[[Case, str], Origin | None]
@@ -82,11 +83,40 @@ def obstacle(case: Case, *, origin: Originate = lambda case, key: None, cuda: in
     subject = plugins.subject
     reason = ask(lambda case: subject(case.subject.plugin).installed().missing, "models")
     reason = reason or ask(lambda case: subject(case.subject.plugin).unavailable(case), "models")
+    if reason is None and case.live is not None:
+        reason = ask(not_live, "pace")
     if reason is None:
         ask(lambda case: subject(case.subject.plugin).check(case), "models")
         ask(plugins.check_input, "models")
         ask(lambda case: plugins.workload(case.workload.plugin).check(case), case.workload.plugin)
     return reason
+
+
+def not_live(case: Case) -> str | None:
+    """Why a live case cannot be measured here; None when it can. Raises SubjectError for a model that is never live."""
+    subject = plugins.subject(case.subject.plugin)
+    fed = plugins.fed_by(case).kinds
+    if fed and SOUND not in fed:
+        raise InputError(
+            f"a live case is fed audio, but `{case.workload.plugin}:` provides {' or '.join(fed)}",
+            key="pace",
+            fix="use `audio` or `data`, or remove `pace`",
+        )
+    if isinstance(subject, LiveSubject):
+        return subject.not_live(case)
+    names = [name for name in plugins.names(plugins.SUBJECTS) if _is_live(name)]
+    raise SubjectError(
+        f"{case.subject.name} takes whole recordings and cannot be measured live",
+        key="pace",
+        fix=f"use a model that can ({', '.join(names)}), or `pace: offline`",
+    )
+
+
+def _is_live(name: str) -> bool:
+    try:
+        return isinstance(plugins.subject(name), LiveSubject)
+    except InputError:  # a broken plug-in is not what this is about
+        return False
 
 
 def _check_device(case: Case, count: int) -> None:

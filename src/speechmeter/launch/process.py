@@ -16,85 +16,61 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from speechmeter.core import guard
+from speechmeter.core.tail import Tail
 from speechmeter.engine.measure import Outcome
-from speechmeter.launch import guard
 from speechmeter.launch.child import Job, outcome_from_json
 from speechmeter.launch.memory_limit import MemoryGroup, make_group
+from speechmeter.launch.templates import TOKEN, ForkedGuard, Template, TemplateLostError, marked
 
 CHILD = ("-c", "import sys; sys.path[:] = filter(None, sys.path); from speechmeter.launch.child import main; main()")
 """How an interpreter becomes a measuring process: nothing is imported from the working directory, which may hold a
 `json.py` of a stranger. `-m` would look there first, and Python 3.10 has no PYTHONSAFEPATH to stop it."""
-_TOKEN = "SPEECHMETER_PROCESS"
 _GUARD_GRACE_S = 10.0
-_KEPT_BYTES = 64 * 1024
-_CHUNK = 1 << 16
 _ALLOCATION_FAILED = ("bad_alloc", "MemoryError", "annot allocate memory", "DefaultCPUAllocator")
 
 Report = Callable[[str], None]
 
 
-class Tail:
-    """A pipe for what a process prints, of which the last 64 KiB are kept.
+class MeasuringProcess:
+    """One guarded process from start to end, started anew or forked from a template.
 
-    It is read as it comes, so that no amount of output fills a disk or stops the process.
+    `run` returns its outcome, whatever becomes of it. Where its template is lost it raises TemplateLostError.
     """
 
-    def __init__(self) -> None:
-        self.read_fd, self.write_fd = os.pipe()
-        os.set_blocking(self.read_fd, False)
-        self.kept = b""
-
-    def read(self) -> bool:
-        """Take what is there; False once no process can write any more."""
-        try:
-            chunk = os.read(self.read_fd, _CHUNK)
-        except BlockingIOError:
-            return True
-        self.kept = (self.kept + chunk)[-_KEPT_BYTES:]
-        return bool(chunk)
-
-    def drain(self) -> None:
-        """Take what is left, without waiting for a writer that is still there."""
-        for _ in range(_KEPT_BYTES):
-            before = self.kept
-            if not self.read() or self.kept is before:
-                return
-
-    def close(self) -> None:
-        """Close the reading end."""
-        os.close(self.read_fd)
-
-    def last_line(self) -> str:
-        """The last line with anything in it, at most 200 characters."""
-        lines = [line.strip() for line in self.kept.decode(errors="replace").splitlines() if line.strip()]
-        return lines[-1][:200] if lines else ""
-
-
-class MeasuringProcess:
-    """One guarded process from start to end. `run` returns its outcome, whatever becomes of it."""
-
     def __init__(
-        self, job: Job, environ: Mapping[str, str], log: Path, report: Report, python: str = sys.executable
+        self,
+        job: Job,
+        environ: Mapping[str, str],
+        log: Path,
+        report: Report,
+        python: str = sys.executable,
+        template: Template | None = None,
     ) -> None:
         self._job = job
         self._group: MemoryGroup | None = None
         self._python = python
-        self._token = uuid.uuid4().hex
-        self._environ = {**environ, _TOKEN: self._token}
+        self._template = template
+        self._token = uuid.uuid4().hex if template is None else template.token
+        self._environ = {**environ, TOKEN: self._token}
         self._log = log
         self._report = report
         self._phase = "start"
         self._outcome: Outcome | None = None
         self._exit: int | None = None
         self._left_behind = 0
+        self._waits_s = 0.0
         self._printed = Tail()
 
     def run(self, time_s: float | None, limit_s: float | None = None) -> Outcome:
         """Measure within `time_s` seconds, which is what is left of the case's limit `limit_s`.
 
+        Time in which a live case waits for speech does not count.
         On KeyboardInterrupt everything below is killed before it passes on.
         """
-        self._group = make_group(self._job.memory_bytes) if self._job.memory_bytes is not None else None
+        limit, shared = self._job.memory_bytes, 0 if self._template is None else self._template.own_bytes
+        # what a forked process shares with its template counts for the template, which is in no group
+        self._group = None if limit is None else make_group(max(1, limit - shared))
         killed_before = _oom_kills(self._group)
         try:
             in_time = self._measure(time_s)
@@ -105,7 +81,8 @@ class MeasuringProcess:
                 self._group.remove()
         if not in_time and not oom_killed:
             ran_on = "" if self._outcome is None else "; it was measured, but some of its processes did not end"
-            reason = f"exceeded the limit of {limit_s or time_s:g} s in {self._phase}{ran_on}"
+            speech = f" and {self._waits_s:.0f} s of speech" if self._waits_s else ""
+            reason = f"exceeded the limit of {limit_s or time_s:g} s{speech} in {self._phase}{ran_on}"
             outcome = Outcome(status="timeout", reason=reason)
         elif self._outcome is not None:
             outcome = self._outcome
@@ -142,14 +119,19 @@ class MeasuringProcess:
             except subprocess.TimeoutExpired:
                 process.kill()
                 code = process.wait()
+            lost = self._outcome is None and isinstance(process, ForkedGuard) and process.lost
             if code != 0:
-                guard.stop_then_kill(lambda: _marked(self._token))
+                guard.stop_then_kill(lambda: marked(self._token))
             self._printed.drain()
+            if lost:
+                raise TemplateLostError
 
-    def _spawn(self, write_fd: int) -> subprocess.Popen[bytes]:
+    def _spawn(self, write_fd: int) -> subprocess.Popen[bytes] | ForkedGuard:
         child = [self._python, *CHILD, str(write_fd)]
         group = "" if self._group is None else str(self._group.path)
         job = replace(self._job, memory_group=None if self._group is None else self._group.path.name)
+        if self._template is not None:
+            return self._template.start(job.to_json(), group, write_fd, self._printed.write_fd)
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", guard.__file__, str(write_fd), str(os.getpid()), group, *child],
             stdin=subprocess.PIPE,
@@ -192,6 +174,9 @@ class MeasuringProcess:
                     if "phase" in message:
                         self._phase = str(message["phase"])
                         self._report(self._phase)
+                    elif "waits_s" in message and deadline is not None:
+                        deadline += float(message["waits_s"])  # time in which it only waits for speech
+                        self._waits_s = float(message["waits_s"])
                     elif "outcome" in message:
                         self._outcome = outcome_from_json(message["outcome"])
                     elif "exit" in message:
@@ -206,7 +191,7 @@ class MeasuringProcess:
         if any(sign in tail for sign in _ALLOCATION_FAILED):
             return Outcome(status="oom", reason=f"out of memory in {self._phase}: {tail}")
         if code is None:
-            how = "the process vanished"
+            how = "the process ended without a result"
         elif code < 0:
             names = {one.value: one.name for one in signal.Signals}  # most real-time signals have no name
             how = f"killed by {names.get(-code, f'signal {-code}')}"
@@ -224,15 +209,3 @@ def _oom_kills(group: MemoryGroup | None) -> int:
     except OSError:
         return 0
     return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill ")), 0)
-
-
-def _marked(token: str) -> list[int]:
-    """The processes that have the token in their environment."""
-    mark = f"{_TOKEN}={token}".encode()
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if mark in (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
-    return found

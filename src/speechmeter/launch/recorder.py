@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -15,6 +15,7 @@ from speechmeter.core.machine import host_name
 from speechmeter.core.types import Case, Environment, Record, Skip, Status
 from speechmeter.engine.measure import Outcome
 from speechmeter.launch.executors import Executor, Extent
+from speechmeter.launch.forecast import Forecast, History, forecast
 from speechmeter.launch.git_state import git_state
 from speechmeter.launch.schedule import Schedule, Sweep, Turn
 from speechmeter.store.run_dir import RunWriter
@@ -24,7 +25,11 @@ EventKind = Literal["left out", "started", "phase", "finished"]
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """A case was left out, or a (case, round) was started, entered a phase, or finished with a record."""
+    """A case was left out, or a (case, round) was started, entered a phase, or finished with a record.
+
+    `known` gives the records so far, those of an earlier start included. When one has finished, `left` estimates how
+    long the rest will take, if that is possible.
+    """
 
     kind: EventKind
     case: Case
@@ -33,6 +38,8 @@ class Event:
     total: int
     phase: str = ""
     record: Record | None = None
+    known: Callable[[], Sequence[Record]] = tuple
+    left: Callable[[], Forecast] | None = None
 
 
 Watcher = Callable[[Event], None]
@@ -49,35 +56,57 @@ class Measured:
     git: str = ""
 
 
-def run_sweep(sweep: Sweep, executor: Executor, store: RunWriter, watch: Watcher = lambda event: None) -> None:
-    """Measure what the store does not hold yet. Raises StoppedRun where it ends early, finished records kept."""
+def run_sweep(
+    sweep: Sweep,
+    executor: Executor,
+    store: RunWriter,
+    watch: Watcher = lambda event: None,
+    history: Callable[[], History] | None = None,
+) -> None:
+    """Measure what the store does not hold yet. Raises StoppedRun where it ends early, finished records kept.
+
+    With the history of this machine, events hold the time that is left. It is read when that is first needed.
+    """
     schedule = Schedule(sweep, store.records())
-    recorder = Recorder(schedule, store, watch)
+    recorder = Recorder(schedule, store, watch, history)
     with recorder.stopping():
         recorder.leave_out()
         git = git_state()
         for turn in schedule.turns():
             recorder.begin(turn)
             report = partial(recorder.phase, turn)
-            recorder.finish(turn, measure_round(executor, turn.case, turn.extent, git, report))
+            recorder.finish(turn, measure_round(executor, turn.case, turn.extent, git, turn.round, report))
 
 
 def measure_round(
-    executor: Executor, case: Case, extent: Extent, git: str, report: Callable[[str], None] = lambda phase: None
+    executor: Executor,
+    case: Case,
+    extent: Extent,
+    git: str,
+    round_: int = 0,
+    report: Callable[[str], None] = lambda phase: None,
 ) -> Measured:
     """Measure one round of a case on this machine."""
     started, start_s = now(), monotonic()
-    outcome = executor.measure(case, report, extent)
+    outcome = executor.measure(case, report, extent, round_)
     return Measured(outcome=outcome, host=host_name(), started=started, wall_s=monotonic() - start_s, git=git)
 
 
 class Recorder:
     """Appends a record for every turn that is done, and reports it to the watcher."""
 
-    def __init__(self, schedule: Schedule, store: RunWriter, watch: Watcher) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        store: RunWriter,
+        watch: Watcher,
+        history: Callable[[], History] | None = None,
+    ) -> None:
         self._schedule = schedule
         self._store = store
         self._watch = watch
+        self._read_history = history
+        self._history: History | None = None
 
     def leave_out(self) -> None:
         """Write the records of cases that are not measured, unless the run has them already."""
@@ -137,6 +166,8 @@ class Recorder:
             record = replace(record, status="error", reason=reason, measurements=(), stop_reason="", warnings=())
             self._store.append(record, environment)
         self._schedule.add(record)
+        if self._history is not None:
+            self._history.add(record)
         self._report("finished", turn.case, turn.round, record=record)
 
     @contextmanager
@@ -157,7 +188,27 @@ class Recorder:
         self, kind: EventKind, case: Case, round_: int, *, phase: str = "", record: Record | None = None
     ) -> None:
         done, total = self._schedule.made, self._schedule.total
-        self._watch(Event(kind=kind, case=case, round=round_, done=done, total=total, phase=phase, record=record))
+        # nothing is being measured only between the end of one case and the start of the next
+        left = self._left if kind == "finished" and self._read_history is not None else None
+        self._watch(
+            Event(
+                kind=kind,
+                case=case,
+                round=round_,
+                done=done,
+                total=total,
+                phase=phase,
+                record=record,
+                known=self._schedule.known,
+                left=left,
+            )
+        )
+
+    def _left(self) -> Forecast:
+        if self._history is None:
+            assert self._read_history is not None
+            self._history = self._read_history()  # this run is a part of it
+        return forecast(self._schedule.left(), self._history)
 
 
 def now() -> str:

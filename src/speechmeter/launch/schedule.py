@@ -1,4 +1,4 @@
-"""What is left to measure, in which order, and how long it will take.
+"""What is left to measure, and in which order.
 
 All cells are measured round by round, every other round backwards: A B B A.
 """
@@ -8,22 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
-from statistics import median
 from time import monotonic
 
 from speechmeter.analysis.stopping import Chosen, Rounds, choose
-from speechmeter.core.errors import StoreError
-from speechmeter.core.types import FAILED, Case, Limits, Pilot, Record, Skip
-from speechmeter.engine.phases import processes_of
-from speechmeter.launch.executors import Extent, meters_of
-from speechmeter.store.run_dir import RunDir, is_run
+from speechmeter.core.types import FAILED, Case, Pilot, Record, Skip
+from speechmeter.launch.executors import Extent
 
 Cell = tuple[Case, ...]
 """Cases that are measured side by side, on one device."""
 Done = Mapping[tuple[str, int], Record]
-_START_S = 2.5
-"""The least that one process costs: interpreter, torch, plug-in (2 to 8 s were seen)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +74,14 @@ class Turn:
     pilot: Pilot | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """What is still to come: measurements that are certain, and the cases of those that precision may add."""
+
+    certain: Sequence[tuple[Case, Extent]]
+    possible: Sequence[Case] = ()
+
+
 def pending(sweep: Sweep, finished: Done) -> Iterator[tuple[Case, int]]:
     """(case, round) pairs that will certainly be measured: adaptive rounds beyond the least number are not included."""
     for round_ in range(sweep.rounds.least):
@@ -94,6 +95,13 @@ def _in_order(cells: Sequence[Cell], round_: int) -> Iterator[Cell]:
 
 def _left_of(cell: Cell, round_: int, done: Done) -> list[Case]:
     return [case for case in (cell if round_ % 2 == 0 else reversed(cell)) if (case.id, round_) not in done]
+
+
+def extent_of(round_: int, rounds: Rounds) -> Extent:
+    """What is measured in a round: those beyond the least are added for the precision of timing alone."""
+    if round_ == 0:
+        return "all"
+    return "repeat" if round_ < rounds.least else "timing"
 
 
 class Schedule:
@@ -113,6 +121,10 @@ class Schedule:
     def total(self) -> int:
         """How many turns are known so far, finished ones included; adaptive rounds may add more."""
         return len(self._known)
+
+    def known(self) -> list[Record]:
+        """The records that count as done, in the order of their measurement."""
+        return sorted(self._done.values(), key=lambda record: record.sequence)
 
     def has(self, case: Case, round_: int = 0) -> bool:
         """Whether this round of the case is done."""
@@ -142,8 +154,7 @@ class Schedule:
                 # only cells whose earlier rounds are done can be counted in the total
                 ready = [cell for cell in self.cells if all(self.has(case, round_ - 1) for case in cell)]
                 self._known |= {(case.id, round_) for cell in ready for case in self._left_in(cell, round_)}
-            # rounds beyond the least are added for the precision of timing alone
-            extent: Extent = "all" if round_ == 0 else "timing" if adaptive else "repeat"
+            extent = extent_of(round_, rounds)
             for cell in _in_order(self.cells, round_):
                 left = self._left_in(cell, round_)
                 for case in left if left and mine(cell) else ():
@@ -160,6 +171,22 @@ class Schedule:
     def new_sequence(self) -> Iterator[int]:
         """Numbers for the turns of one lane, above those of all records that were in the run before."""
         return count(self.next_sequence)
+
+    def left(self) -> Left:
+        """What is still to come."""
+        certain: list[tuple[Case, Extent]] = []
+        possible: list[Case] = []
+        rounds = self.sweep.rounds
+        for cell in self.cells:
+            chosen = [self._chosen.get(case.id) for case in cell]
+            last = max((one.rounds for one in chosen if one is not None), default=0) if all(chosen) else 0
+            for round_ in range(rounds.most):
+                left = _left_of(cell, round_, self._done)
+                if round_ < max(rounds.least, last):
+                    certain += [(case, extent_of(round_, rounds)) for case in left]
+                elif not last:
+                    possible += left
+        return Left(certain=certain, possible=possible)
 
     def _left_in(self, cell: Cell, round_: int) -> list[Case]:
         """The cases of a cell that this round still needs. All cases of a cell continue together, to be paired."""
@@ -180,42 +207,3 @@ class Schedule:
             if case_id in records:
                 records[case_id].append(record)
         self._chosen = {**choose(records, self.sweep.rounds), **self._chosen}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Forecast:
-    """Seconds at least and at most (None: no limit), and how many (case, round) pairs are known from earlier runs."""
-
-    least_s: float
-    most_s: float | None
-    known: int
-    total: int
-
-
-def forecast(pairs: Sequence[tuple[Case, int]], limits: Limits, earlier: Mapping[str, float]) -> Forecast:
-    """The time that (case, round) pairs will take. `earlier` has seconds by case id, from `earlier_walls`."""
-    known = sum(earlier[case.id] for case, _ in pairs if case.id in earlier)
-    unknown = [case for case, _ in pairs if case.id not in earlier]
-    starts = _START_S * sum(len(processes_of(case, meters_of(case))) for case in unknown)
-    bounded = not unknown or limits.time_s is not None
-    return Forecast(
-        least_s=known + starts,
-        most_s=known + len(unknown) * (limits.time_s or 0.0) if bounded else None,
-        known=len(pairs) - len(unknown),
-        total=len(pairs),
-    )
-
-
-def earlier_walls(folders: Iterable[Path]) -> dict[str, float]:
-    """Median wall seconds by case id, from every readable run in the given folders."""
-    walls: dict[str, list[float]] = {}
-    for folder in folders:
-        for run in sorted(folder.iterdir()) if folder.is_dir() else ():
-            try:
-                records = RunDir(run).records() if is_run(run) else []
-            except (StoreError, OSError):
-                continue
-            for record in records:
-                if record.wall_s:
-                    walls.setdefault(record.case.id, []).append(record.wall_s)
-    return {case_id: median(values) for case_id, values in walls.items()}

@@ -1,20 +1,22 @@
 """A search for the largest size that fits: one trial after another, each an ordinary record before the next begins.
 
-The next size follows from the records alone, so a search that was stopped continues where it was. Running out of memory
-is an answer. Any other failure is not: it ends the search of that line.
+The next size follows from the records alone, so a search that was stopped continues where it was. What an answer is
+depends on the tactic: for memory, to fit or to run out of it. Any other failure ends the search of that line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from speechmeter.analysis.frontier import Bounds, next_size, trials_left
+from speechmeter.analysis.live.probing import Probe
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.core import plugins
 from speechmeter.core.errors import InputError, StoppedRun
 from speechmeter.core.finding import Target, at
-from speechmeter.core.types import FAILED, Case, Skip
+from speechmeter.core.types import FAILED, Case, Record, Skip
 from speechmeter.launch.executors import Executor
 from speechmeter.launch.recorder import Event, Watcher, run_sweep
 from speechmeter.launch.schedule import Sweep
@@ -22,6 +24,49 @@ from speechmeter.store.run_dir import RunWriter
 
 OUT_OF_MEMORY = "oom"
 _ONCE = Rounds(least=1, most=1)
+
+
+class Tactic(Protocol):
+    """What is tried next, from the records of a line alone."""
+
+    def is_answer(self, record: Record) -> bool:
+        """Whether a trial says something about its size."""
+        ...
+
+    def next_probe(self, records: Sequence[Record], target: Target, bounds: Bounds) -> Probe | None:
+        """The size to try, with the number of its rounds; None when the search is over."""
+        ...
+
+    def left(self, records: Sequence[Record], target: Target, bounds: Bounds) -> int:
+        """About how many rounds are left."""
+        ...
+
+
+class Fitting:
+    """The tactic for memory: a single round of a size either fits or runs out of memory."""
+
+    def is_answer(self, record: Record) -> bool:
+        """Any other failure says nothing about memory."""
+        return record.status in ("ok", OUT_OF_MEMORY)
+
+    def next_probe(self, records: Sequence[Record], target: Target, bounds: Bounds) -> Probe | None:
+        """Doubled until one fails, then the middle."""
+        size = next_size(self._tried(records, target), bounds)
+        return None if size is None else Probe(size=size, rounds=1)
+
+    def left(self, records: Sequence[Record], target: Target, bounds: Bounds) -> int:
+        """About how many trials are left."""
+        return trials_left(self._tried(records, target), bounds)
+
+    def _tried(self, records: Sequence[Record], target: Target) -> dict[int, bool]:
+        return {
+            target.steps(record.case.axes[target.axis]): record.status == "ok"
+            for record in records
+            if self.is_answer(record)
+        }
+
+
+FITTING = Fitting()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +80,14 @@ class Search:
     target: Target
     most: float
     within: float
+    tactic: Tactic = FITTING
     unavailable: Sequence[Skip] = ()
     retry_failed: bool = False
 
     def bounds(self, line: Case) -> Bounds:
         """The bounds of one line, in steps."""
         return Bounds(
-            start=self.target.steps(line.axes[self.target.axis]),
+            start=max(1, self.target.steps(line.axes[self.target.axis])),
             most=max(1, self.target.steps(self.most)),
             within=self.within,
         )
@@ -71,31 +117,32 @@ class _Run:
         self.made = self._left = self.lines_after = 0
 
     def line(self, line: Case) -> None:
-        """Search one line; sizes that the store has are not tried again."""
-        target, bounds = self._search.target, self._search.bounds(line)
-        tried = {
-            target.steps(record.case.axes[target.axis]): record.status == "ok"
-            for record in self._store.records()
-            if record.status in ("ok", OUT_OF_MEMORY) and record.case.line(target.axis) == line.line(target.axis)
-        }
-        while (size := next_size(tried, bounds)) is not None:
-            fed = _largest_fed(lambda steps: at(line, target, steps), size, max(tried, default=0))
-            if fed < size:
+        """Search one line; rounds that the store has are not repeated."""
+        target, tactic, bounds = self._search.target, self._search.tactic, self._search.bounds(line)
+        known = 0
+        while (probe := tactic.next_probe(self._of(line), target, bounds)) is not None:
+            fed = _largest_fed(lambda steps: at(line, target, steps), probe.size, known)
+            if fed < probe.size:
                 bounds = replace(bounds, most=fed)
                 continue
-            self._left = trials_left(tried, bounds)
-            trial = at(line, target, size)
-            # one that failed otherwise than for memory is repeated where that is asked
-            other = any(one in FAILED and one != OUT_OF_MEMORY for one in self._statuses(trial))
-            sweep = Sweep(cases=[trial], rounds=_ONCE, retry_failed=self._search.retry_failed and other)
+            known = max(known, probe.size)
+            self._left = tactic.left(self._of(line), target, bounds)
+            trial = at(line, target, probe.size)
+            failed = [one for one in self._tries(trial) if one.status in FAILED and not tactic.is_answer(one)]
+            rounds = Rounds(least=probe.rounds, most=probe.rounds)
+            sweep = Sweep(cases=[trial], rounds=rounds, retry_failed=self._search.retry_failed and bool(failed))
             run_sweep(sweep, self._executor, self._store, self._pass_on)
-            status = next(self._statuses(trial))
-            if status not in ("ok", OUT_OF_MEMORY):
+            if not all(map(tactic.is_answer, self._tries(trial))):
                 return
-            tried[size] = status == "ok"
 
-    def _statuses(self, trial: Case) -> Iterator[str]:
-        return (record.status for record in self._store.records() if record.case.id == trial.id)
+    def _of(self, line: Case) -> list[Record]:
+        """The records of all trials along a line."""
+        axis = self._search.target.axis
+        return [record for record in self._store.records() if record.case.line(axis) == line.line(axis)]
+
+    def _tries(self, trial: Case) -> list[Record]:
+        """The records of one trial."""
+        return [record for record in self._store.records() if record.case.id == trial.id]
 
     def _pass_on(self, event: Event) -> None:
         self.made += event.kind == "finished"

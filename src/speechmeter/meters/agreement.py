@@ -14,7 +14,12 @@ class AgreementMeter(Meter):
     metrics = (metrics.LOSS_DEVIATION, metrics.GRADIENT_DEVIATION)
 
     def measure(self, session: Session) -> list[Measurement]:
-        """What preparing found; the reason where the subject is not compared with an oracle."""
+        """What preparing found, or the reason why there is no reference."""
         own = {metric.id for metric in self.metrics}
         found = [m for m in session.prepared.found if m.metric in own]
-        return found or [Measurement.absent(metrics.LOSS_DEVIATION, "the subject is not compared with an oracle")]
+        return found or [
+            Measurement.absent(
+                metrics.LOSS_DEVIATION,
+                "this model is not a transducer loss, so there is no reference to compare it with",
+            )
+        ]

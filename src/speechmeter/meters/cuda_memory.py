@@ -16,7 +16,8 @@ from speechmeter.core.finding import one_call
 from speechmeter.core.protocols import Session
 from speechmeter.core.scope import STAGE, Scope
 from speechmeter.core.stages import step
-from speechmeter.core.types import Measurement, by_turns
+from speechmeter.core.types import Batch, Measurement
+from speechmeter.meters.memory import batches_to_read
 from speechmeter.meters.nvml_device import device_handle, load_nvml
 
 _READINGS = 2
@@ -31,31 +32,26 @@ class _Peak(NamedTuple):
 
 
 def measure_cuda(session: Session) -> list[Measurement]:
-    """Peaks of a call from an emptied cache, twice or of each of several batches; of the stages; of the process."""
+    """Peaks of a call from an emptied cache, twice or of several batches; of the stages; of the process."""
     device = torch.device(str(session.case.device))
-    turns = by_turns(session.batches)
+    batches, turns = batches_to_read(session, _READINGS)
     quick = one_call(session.case)
-    once = len(session.batches) > 1 or quick
-    batches = session.batches if once else list(session.batches) * _READINGS
 
+    apart = len(session.stages) > 1 and not quick
     peaks: list[_Peak] = []
+    by_stage: list[list[_Peak]] = [[] for _ in session.stages]
     for batch in batches:
         _reset(session, device)
         before_bytes = torch.cuda.memory_allocated(device)
-        session.call(batch)
-        peaks.append(_peak(before_bytes, device))
-
-    by_stage: list[list[_Peak]] = [[] for _ in session.stages]
-    for batch in batches if len(session.stages) > 1 and not quick else ():
-        _reset(session, device)
-        outputs: list[Any] = [batch]  # outputs stay alive to the end of the call, as in `run_chain`
-        for stage, own in zip(session.stages, by_stage, strict=True):
-            torch.cuda.reset_peak_memory_stats(device)
-            before_bytes = torch.cuda.memory_allocated(device)
-            step(stage, outputs)
-            session.sync()
-            own.append(_peak(before_bytes, device))
-        del outputs
+        if not apart:
+            session.call(batch)
+            peaks.append(_peak(before_bytes, device))
+            continue
+        own = _peaks_of_stages(session, batch, device)
+        for stage, peak in zip(by_stage, own, strict=True):
+            stage.append(peak)
+        highest = (max(peak.allocated_bytes for peak in own), max(peak.reserved_bytes for peak in own))
+        peaks.append(_Peak(before_bytes, *highest))
 
     _reset(session, device)
     reserved = [float(peak.reserved_bytes) for peak in peaks]
@@ -70,6 +66,19 @@ def measure_cuda(session: Session) -> list[Measurement]:
         ),
         *([] if quick else [_process(session, device)]),
     ]
+
+
+def _peaks_of_stages(session: Session, batch: Batch, device: torch.device) -> list[_Peak]:
+    """One call, stage by stage."""
+    outputs: list[Any] = [batch]  # outputs stay alive to the end of the call, as in `run_chain`
+    peaks = []
+    for stage in session.stages:
+        torch.cuda.reset_peak_memory_stats(device)
+        before_bytes = torch.cuda.memory_allocated(device)
+        step(stage, outputs)
+        session.sync()
+        peaks.append(_peak(before_bytes, device))
+    return peaks
 
 
 def _peak(before_bytes: int, device: torch.device) -> _Peak:

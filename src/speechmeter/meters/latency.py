@@ -36,7 +36,7 @@ class LatencyMeter(Meter):
         trial = StageClock(session.stages, session.sync)
         clock = StageClock(session.stages, session.sync, block=_block(session, trial))
         collected = session.collect(clock.sample)
-        turns = by_turns(session.batches) | ({SAMPLED: list(collected.places)} if collected.places else {})
+        turns = by_turns(session.batches) | ({SAMPLED: list(collected.indices)} if collected.indices else {})
         notes: dict[str, Any] = {"stop": collected.stop_reason, **turns}
         if clock.block > 1:
             notes["block"] = clock.block

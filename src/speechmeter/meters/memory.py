@@ -10,21 +10,26 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
+from threading import Event, Thread
 from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.finding import one_call
+from speechmeter.core.live import Live
 from speechmeter.core.machine import GLIBC, allocator_name
 from speechmeter.core.protocols import Meter, Phase, Session
 from speechmeter.core.scope import STAGE, Scope
 from speechmeter.core.stages import step
 from speechmeter.core.types import Batch, Case, Measurement, Stage, by_turns
-from speechmeter.meters.resident import Probe, Reading, Work, probes
+from speechmeter.meters.resident import Probe, Reading, Work, joined, probes
+from speechmeter.meters.server_use import ServerUse
 from speechmeter.meters.weights import held_bytes, uncountable, weights_of
 
+_MOST_SIZED = 4
 _READINGS = 3
 _READINGS_WHEN_SLOW = 1
 _SLOW_NS = 5 * 10**9
@@ -48,6 +53,9 @@ class MemoryMeter(Meter):
         metrics.MEMORY_CUDA_RESERVED,
         metrics.MEMORY_CUDA_LOAD,
         metrics.MEMORY_CUDA_PROCESS,
+        metrics.MEMORY_LIVE,
+        metrics.MEMORY_SERVER,
+        metrics.CPU_SERVER,
     )
     environ: Mapping[str, str] = MappingProxyType(
         {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
@@ -63,6 +71,31 @@ class MemoryMeter(Meter):
             return None
         return "this system reports neither the resident size of a process nor its highest one (/proc, getrusage)"
 
+    @contextmanager
+    def watching(self, case: Case, live: Live) -> Iterator[list[Measurement]]:
+        """The highest resident size while conversations are held; the memory of a GPU is not read."""
+        readings: list[Measurement] = []
+        if case.device.is_cuda:
+            yield readings
+            readings.append(
+                Measurement.absent(metrics.MEMORY_LIVE, "only memory on the CPU is read, and this case runs on a GPU")
+            )
+            return
+        probe, done = self._probes[0], Event()
+        found: list[Reading] = []
+        server = None if live.processes is None else ServerUse(live.processes)
+        readers = [Thread(target=lambda: found.append(probe.read(done.wait)), daemon=True)]
+        readers += [] if server is None else [Thread(target=server.watch, args=(done,), daemon=True)]
+        for reader in readers:
+            reader.start()
+        try:
+            yield readings
+        finally:
+            done.set()
+            for reader in readers:
+                reader.join()
+        readings += _while_live(probe, found) + ([] if server is None else server.measurements())
+
     def measure(self, session: Session) -> list[Measurement]:
         """One reading per call after the warm first one; the weights last, because unpacking some takes memory.
 
@@ -76,18 +109,42 @@ class MemoryMeter(Meter):
                 from speechmeter.meters.cuda_memory import measure_cuda
 
                 return [*measure_cuda(session), *weights(session)]
-            stages = [] if one_call(session.case) else _stages(session, self._probes)
-            return [*_total(session, self._probes[0]), *stages, *weights(session)]
+            return [*_readings(session, self._probes), *weights(session)]
         finally:
             gc.unfreeze()
 
 
-def _total(session: Session, probe: Probe) -> list[Measurement]:
-    readings = [_read(probe, partial(session.call, batch)) for batch in _batches_to_read(session)]
-    growth = _growth(readings, probe, turns=by_turns(session.batches))
+def _while_live(probe: Probe, found: Sequence[Reading]) -> list[Measurement]:
+    """The highest resident size of this process."""
+    if not found or found[0].peak_bytes is None:
+        reason = f"this system does not report the resident memory of a process ({probe.source})"
+        return [Measurement.absent(metrics.MEMORY_LIVE, reason)]
+    notes = {"notes": [found[0].caveat]} if found[0].caveat else {}
+    return [Measurement.of(metrics.MEMORY_LIVE, [float(found[0].peak_bytes)], source=probe.source, notes=notes)]
+
+
+def _readings(session: Session, found: Sequence[Probe]) -> list[Measurement]:
+    """The whole call and its stages, off the same calls where the probe can be reset between stages."""
+    probe, several = found[0], len(session.stages) > 1 and not one_call(session.case)
+    batches, notes = _batches(session)
+    if not several or not probe.restarts:
+        readings = [_read(probe, partial(session.call, batch)) for batch in batches]
+        return [*_total(session, probe, readings, notes), *(_stages_apart(session, found) if several else ())]
+    calls = [_read_stages(probe, session, batch) for batch in batches]
+    return [*_total(session, probe, [joined(call) for call in calls], notes), *_stages(session, probe, calls, notes)]
+
+
+def _batches(session: Session) -> tuple[Sequence[Batch], dict[str, Any]]:
+    return batches_to_read(session, _READINGS if session.first_ns < _SLOW_NS else _READINGS_WHEN_SLOW)
+
+
+def _total(session: Session, probe: Probe, readings: Sequence[Reading], notes: Mapping[str, Any]) -> list[Measurement]:
+    growth = _growth(readings, probe, more=notes)
     peaks = [float(reading.peak_bytes) for reading in readings if reading.peak_bytes is not None]
     if len(peaks) < len(readings):
-        whole = Measurement.absent(metrics.MEMORY_CPU_TOTAL, f"{probe.source} reads the growth alone")
+        whole = Measurement.absent(
+            metrics.MEMORY_CPU_TOTAL, f"this system reports only the growth of resident memory ({probe.source})"
+        )
     else:
         whole = Measurement.of(metrics.MEMORY_CPU_TOTAL, peaks, source=probe.source, notes=growth.notes)
     loaded = session.resident_loaded_bytes
@@ -95,27 +152,34 @@ def _total(session: Session, probe: Probe) -> list[Measurement]:
     return [whole, growth, *load]
 
 
-def _stages(session: Session, found: Sequence[Probe]) -> list[Measurement]:
-    """The growth over each stage, in calls of their own; nothing for a chain of one."""
-    names = [stage.name for stage in session.stages]
-    if len(names) == 1:
-        return []
+def _stages_apart(session: Session, found: Sequence[Probe]) -> list[Measurement]:
+    """The growth over each stage, by another probe than the total's, in calls of their own."""
     probe = next((probe for probe in found if probe.restarts), None)
     if probe is None:
-        reason = f"{found[0].source} cannot be reset between stages"
+        reason = f"this system reports the peak of the whole call only ({found[0].source})"
+        names = [stage.name for stage in session.stages]
         return [Measurement.absent(metrics.MEMORY_CPU_PEAK, reason, scope=Scope.of(STAGE, name)) for name in names]
+    batches, notes = _batches(session)
+    return _stages(session, probe, [_read_stages(probe, session, batch) for batch in batches], notes)
 
-    def work(stage: Stage, outputs: list[Any]) -> None:
+
+def _stages(
+    session: Session, probe: Probe, calls: Sequence[Sequence[Reading]], notes: Mapping[str, Any]
+) -> list[Measurement]:
+    rows = zip(session.stages, *calls, strict=True)
+    return [_growth(own, probe, Scope.of(STAGE, stage.name), more=notes) for stage, *own in rows]
+
+
+def _read_stages(probe: Probe, session: Session, batch: Batch) -> list[Reading]:
+    """One call, stage by stage. Nothing is collected in between, as in any other call."""
+
+    def work(stage: Stage) -> None:
         step(stage, outputs)
         session.sync()
 
-    calls = []
-    for batch in _batches_to_read(session):
-        outputs: list[Any] = [batch]  # outputs stay alive to the end of the call, as in `run_chain`
-        calls.append([_read(probe, partial(work, stage, outputs)) for stage in session.stages])
-    turns = by_turns(session.batches)
-    rows = zip(names, *calls, strict=True)
-    return [_growth(readings, probe, Scope.of(STAGE, name), turns=turns) for name, *readings in rows]
+    gc.collect()
+    outputs: list[Any] = [batch]  # outputs stay alive to the end of the call, as in `run_chain`
+    return [probe.read(partial(work, stage)) for stage in session.stages]
 
 
 def _read(probe: Probe, work: Work) -> Reading:
@@ -123,14 +187,12 @@ def _read(probe: Probe, work: Work) -> Reading:
     return probe.read(work)
 
 
-def _growth(
-    readings: Sequence[Reading], probe: Probe, scope: str = "total", *, turns: Mapping[str, Any]
-) -> Measurement:
+def _growth(readings: Sequence[Reading], probe: Probe, scope: str = "total", *, more: Mapping[str, Any]) -> Measurement:
     values = [float(reading.growth_bytes) for reading in readings]
-    caveats = dict.fromkeys(reading.caveat for reading in readings if reading.caveat)
-    notes: dict[str, Any] = {"mmap_threshold": os.environ.get("MALLOC_MMAP_THRESHOLD_", "default"), **turns}
+    caveats = dict.fromkeys([*more.get("notes", ()), *(reading.caveat for reading in readings if reading.caveat)])
+    notes: dict[str, Any] = {"mmap_threshold": os.environ.get("MALLOC_MMAP_THRESHOLD_", "default"), **more}
     if (allocator := allocator_name()) != GLIBC:
-        caveats[f"allocator {allocator}: the thresholds work in glibc only, so readings may be too low"] = None
+        caveats[f"memory allocator {allocator}: it may reuse memory that was freed, so readings may be too low"] = None
     if caveats:
         notes["notes"] = list(caveats)
     return Measurement.of(metrics.MEMORY_CPU_PEAK, values, scope=scope, source=probe.source, notes=notes)
@@ -158,8 +220,26 @@ def weights(session: Session) -> list[Measurement]:
     return found
 
 
-def _batches_to_read(session: Session) -> Sequence[Batch]:
-    """What is called and read: each of several batches once; the only one a few times, or once when it is slow."""
-    if len(session.batches) > 1 or one_call(session.case):
-        return session.batches
-    return list(session.batches) * (_READINGS if session.first_ns < _SLOW_NS else _READINGS_WHEN_SLOW)
+def batches_to_read(session: Session, readings: int) -> tuple[Sequence[Batch], dict[str, Any]]:
+    """What is called and read, and the notes: each of several batches once; the only one so many times.
+
+    A batch of shapes says how many cells it fills, which decides what a call takes. Of many such batches a few are
+    read, from the smallest to the largest in even steps: 40 calls of a loss would give the same largest figure as 4.
+    """
+    batches = session.batches
+    if one_call(session.case):
+        return batches, by_turns(batches)
+    if len(batches) == 1:
+        return list(batches) * readings, {}
+    sized = [(value, index) for index, batch in enumerate(batches) for value in _cells(batch)]
+    if len(batches) <= _MOST_SIZED or len(sized) < len(batches):
+        return batches, by_turns(batches)
+    order = [index for _, index in sorted(sized)]
+    last = len(order) - 1
+    chosen = [batches[order[round(step * last / (_MOST_SIZED - 1))]] for step in range(_MOST_SIZED)]
+    note = f"read: {_MOST_SIZED} of {len(batches)} batches, evenly spaced from the fewest cells to the most"
+    return chosen, by_turns(chosen) | {"notes": [note]}
+
+
+def _cells(batch: Batch) -> list[float]:
+    return [fact.values[0] for fact in batch.facts if fact.metric == metrics.CELLS_PADDED.id]

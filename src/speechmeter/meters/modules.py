@@ -25,7 +25,9 @@ from speechmeter.meters.recording.attribution import DIRECTIONS, FORWARD, Attrib
 from speechmeter.meters.recording.recording import Needs, Recording
 from speechmeter.meters.recording.session import chosen_roots, recording_of, turns
 
-_COMPILED = "torch.compile fused the modules of the whole model into one: compile block by block to tell them apart"
+_COMPILED = (
+    "torch.compile fused the modules of the whole model into one: compile block by block to measure them separately"
+)
 _NO_MODULE = "the model exposes no torch module, so there are no modules to measure"
 _NO_KERNEL = "the profiler saw no kernel"
 _NO_CPU_PEAK = (
@@ -45,7 +47,7 @@ class ModulesMeter(Meter):
     phase = Phase.PROFILE
 
     def unavailable(self, case: Case) -> str | None:
-        """Needs torch, and modules that can be told apart."""
+        """Needs torch, and modules that can be distinguished."""
         return torch_missing() or (_COMPILED if case.axes.compile else None)
 
     def needs(self, session: Session) -> Needs:

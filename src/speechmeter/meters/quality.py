@@ -13,6 +13,7 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
+from speechmeter.core.normalise import normaliser
 from speechmeter.core.outputs import Output
 from speechmeter.core.protocols import Meter, Session
 from speechmeter.core.quality import (
@@ -26,7 +27,6 @@ from speechmeter.core.quality import (
     score_for,
 )
 from speechmeter.core.types import Batch, Case, Measurement
-from speechmeter.meters.normalise import normaliser
 
 _IMPORTED = {"wer": metrics.WER, "cer": metrics.CER, "bleu": metrics.BLEU, "chrf": metrics.CHRF}
 _PACKAGES = {"wer": "jiwer", "cer": "jiwer", "bleu": "sacrebleu", "chrf": "sacrebleu"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -21,12 +21,13 @@ _SAMPLING_INTERVAL_S = 0.001
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How many bytes were added at most, how large the process became, and what bounds either.
+    """How large the process was, how many bytes were added at most, how large it became, and what bounds either.
 
     `peak_bytes` is None where it cannot be read. A caveat says that the readings are only a bound.
     """
 
     growth_bytes: int
+    before_bytes: int = 0
     peak_bytes: int | None = None
     caveat: str = ""
 
@@ -69,7 +70,7 @@ class HighWaterMark:
         peak = _mark_bytes()
         if peak is None or before is None:
             raise OSError("VmHWM or VmRSS is missing from /proc/self/status")
-        return Reading(growth_bytes=max(0, peak - before), peak_bytes=peak)
+        return Reading(growth_bytes=max(0, peak - before), before_bytes=before, peak_bytes=peak)
 
 
 class MaxResident:
@@ -99,7 +100,7 @@ class MaxResident:
             )
         old = "upper bound: the process had already used this much memory earlier, while loading or in an earlier call"
         caveat = "" if peak > peak_before else old
-        return Reading(growth_bytes=max(0, peak - before), peak_bytes=peak, caveat=caveat)
+        return Reading(growth_bytes=max(0, peak - before), before_bytes=before, peak_bytes=peak, caveat=caveat)
 
 
 class Sampling:
@@ -131,7 +132,20 @@ class Sampling:
             watcher.join()
         peak = max(highest[0], self._resident() or 0)
         caveat = f"lower bound: the resident memory was read only every {self._interval_s:g} s"
-        return Reading(growth_bytes=peak - before, peak_bytes=peak, caveat=caveat)
+        return Reading(growth_bytes=peak - before, before_bytes=before, peak_bytes=peak, caveat=caveat)
+
+
+def joined(parts: Sequence[Reading]) -> Reading:
+    """The reading of a piece of work whose parts were read one after another."""
+    before = parts[0].before_bytes
+    growth = max(part.before_bytes + part.growth_bytes for part in parts) - before
+    peaks = [part.peak_bytes for part in parts if part.peak_bytes is not None]
+    return Reading(
+        growth_bytes=max(0, growth),
+        before_bytes=before,
+        peak_bytes=max(peaks) if len(peaks) == len(parts) else None,
+        caveat=next((part.caveat for part in parts if part.caveat), ""),
+    )
 
 
 def max_resident_bytes() -> int | None:

@@ -1,8 +1,9 @@
-"""From a source of keys to a validated Plan. Every refusal names the place, the reason and the way out."""
+"""From a source of keys to a validated Plan. Every error names the line or key, the reason and the fix."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from speechmeter.core import plugins
-from speechmeter.core.axes import CORE_AXES, Axis, Option
+from speechmeter.core.axes import CORE_AXES, LIVE_AXES, Axis, Option
 from speechmeter.core.errors import InputError, Origin, PlanError, SubjectError
+from speechmeter.core.protocol import RECORDED
 from speechmeter.core.quality import IMPORT, QUALITY, normaliser_id, read_scores
 from speechmeter.plan.finding import searching
-from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry, explain
+from speechmeter.plan.live import asks_live, check_live, is_live_model, only_live
+from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry, empty, explain
 from speechmeter.plan.shorthand import CASCADE, STAGES, spelt_out
 from speechmeter.plan.source import KeyPath, Source
 
@@ -35,6 +38,8 @@ def build_plan(source: Source, *, trust: bool = False) -> Plan:
         body = Plan.model_validate(structural)
     except ValidationError as error:
         raise explain(error, source) from error
+    if not body.meters and not only_live(source):
+        raise empty("meters", source)
     _check_once([m.name for m in body.models], source, "models")
     _check_once(list(body.meters), source, "meters")
     for index, entry in enumerate(body.models):
@@ -46,7 +51,12 @@ def build_plan(source: Source, *, trust: bool = False) -> Plan:
         _named(lambda name=name: plugins.meter(name), source, ("meters",))
     _check_schedule(body, source)
     declared = declared_axes(body, source)
+    if asks_live(source):
+        declared |= {axis.name: axis for axis in LIVE_AXES}
+    check_live(body, source)
     axes = _sweeps(swept, declared, source)
+    own = [entry.model_copy(update={"axes": _own_axes(entry, body, source)}) for entry in body.models]
+    body = body.model_copy(update={"models": tuple(own)})
     # whoever says how quality is taken or a trace recorded asks for the meter
     implied = {QUALITY: body.quality is not None, TRACE: body.trace is not False}
     meters = (*body.meters, *(name for name, wanted in implied.items() if wanted and name not in body.meters))
@@ -119,9 +129,16 @@ def _check_once(values: list[str], source: Source, key: str) -> None:
 def _check_model(entry: ModelEntry, source: Source, path: KeyPath, *, trust: bool, is_stage: bool = False) -> None:
     """A stage of a cascade is a model, and may also set axes of its own."""
     subject = _named(lambda: plugins.subject(plugin_of(entry.load)), source, path)
+    if is_stage and entry.axes:
+        raise PlanError(
+            f"{entry.name!r} is a stage, and has no `axes`",
+            where=source.origin(path),
+            fix="set axes of the stage directly",
+        )
     options = (*subject.options, *subject.axes) if is_stage else subject.options
     _check_options(entry.model_extra, options, source, path, plugin_of(entry.load))
-    if subject.runs_code and source.base is not None and not source.is_override("models") and not trust:
+    runs_code = plugins.runs_code(plugin_of(entry.load), entry.model_extra or {})
+    if runs_code and source.base is not None and not source.is_override("models") and not trust:
         raise SubjectError(
             f"{entry.load!r} runs code that the plan names",
             where=source.origin(path),
@@ -139,7 +156,8 @@ def _check_plugin(load: str, source: Source, path: KeyPath) -> None:
         raise PlanError(
             f"{load!r} needs the name of the plug-in that loads it",
             where=source.origin(path),
-            fix=f"write {plugin}:{load}{'' if ':' in load or plugin != 'python' else ':FACTORY'}",
+            fix=f"write {plugin}:{load}"
+            + ("" if ":" in load or plugin != "python" else ":FUNCTION, where FUNCTION returns the model"),
         )
 
 
@@ -193,6 +211,23 @@ def _sweeps(swept: Mapping[str, Any], declared: Mapping[str, Axis], source: Sour
     return {name: axes.get(name, (axis.default,)) for name, axis in declared.items()}
 
 
+def _own_axes(entry: ModelEntry, plan: Plan, source: Source) -> dict[str, tuple[Any, ...]]:
+    """The axes of one model alone, checked; those of live cases as a whole where it has one of them."""
+    workload = plugins.workload(plan.workload.name)
+    declared = {axis.name: axis for axis in (*CORE_AXES, *LIVE_AXES, *workload.axes, *axes_of(entry))}
+    where = source.origin(("models", plan.models.index(entry), "axes"))
+    found = {}
+    for key, value in entry.axes.items():
+        if key not in declared:
+            raise PlanError(
+                f"{entry.name}: unknown axis {key!r}", where=where, fix=plugins.nearest(key, list(declared))
+            )
+        found[key] = _sweep(declared[key], value, source)
+    if is_live_model(entry):
+        found = {axis.name: (axis.default,) for axis in LIVE_AXES} | found
+    return found
+
+
 def _refuse_axis_of_another(key: str, declared: Mapping[str, Axis], where: Origin | None) -> None:
     """Raise PlanError for an axis that only other workloads have."""
     owners = []
@@ -208,13 +243,20 @@ def _refuse_axis_of_another(key: str, declared: Mapping[str, Axis], where: Origi
         )
 
 
+def _example(axis: Axis) -> str:
+    """What to write instead of a wrong value."""
+    if axis.default is None:
+        return f"{axis.name} means: {axis.help}"
+    return f"for example `{axis.name}: {json.dumps(axis.default)}`"
+
+
 def _sweep(axis: Axis, value: Any, source: Source) -> tuple[Any, ...]:
     values: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
     checked: list[Any] = []
-    for index, item in enumerate(values):
+    for index, item in enumerate(map(axis.read, values)):
         where = source.origin((axis.name, index))
         if (wrong := axis.check(item)) is not None:
-            raise PlanError(wrong, where=where, fix=axis.help)
+            raise PlanError(wrong, where=where, fix=_example(axis))
         if item in checked:
             raise PlanError(f"{axis.name}: {item!r} appears twice", where=where, fix="remove one of them")
         checked.append(float(item) if axis.kind is float and item is not None else item)
@@ -237,6 +279,9 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
         changes["models"] = tuple(_rebase_model(entry, base) for entry in plan.models)
     if plan.audio is not None and not source.is_override("audio"):
         changes["audio"] = tuple(one if one in SPECIAL_AUDIO else _rebase(one, base) for one in plan.audio)
+    kind, _, trace = (plan.arrivals or "").partition(":")
+    if kind == RECORDED and not source.is_override("arrivals"):
+        changes["arrivals"] = f"{kind}:{_rebase(trace, base)}"
     if plan.power_log is not None and not source.is_override("power_log"):
         changes["power_log"] = _rebase(plan.power_log, base)
     if plan.quality is not None and plan.quality.import_ is not None and not source.is_override(QUALITY, IMPORT):
@@ -260,7 +305,7 @@ def _rebase_model(entry: ModelEntry, base: Path) -> ModelEntry:
     paths = _path_options(plugins.subject(plugin).options, given)
     changes |= {name: _rebase(given[name], base) for name in paths}
     if stages := stages_of(entry):
-        changes[STAGES] = [_rebase_model(stage, base).model_dump() for stage in stages]
+        changes[STAGES] = [_rebase_model(stage, base).model_dump(exclude_defaults=True) for stage in stages]
     return entry.model_copy(update=changes)
 
 
@@ -282,7 +327,7 @@ def _check_scores(plan: Plan, source: Source) -> None:
     where = source.origin((QUALITY, IMPORT)) or source.origin((QUALITY,))
     if asked.normaliser is not None or asked.scores is not None:
         raise PlanError(
-            "`import` cannot be combined with `normaliser` or `scores`", where=where, fix="keep `import` alone"
+            "`import` cannot be combined with `normaliser` or `scores`", where=where, fix="keep only `import`"
         )
     rows = read_scores(Path(asked.import_))
     columns = sorted({name for row in rows for name in row.axes})

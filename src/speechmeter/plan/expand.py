@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.core import plugins
-from speechmeter.core.axes import CORE_AXES, Axes, axis_names
+from speechmeter.core.axes import CORE_AXES, OFFLINE, Axes, axis_names
 from speechmeter.core.machine import available_cores
-from speechmeter.core.protocol import Protocol, RepeatsProtocol, ScheduleProtocol, SteadyProtocol
+from speechmeter.core.protocol import LiveProtocol, Protocol, RepeatsProtocol, ScheduleProtocol, SteadyProtocol
 from speechmeter.core.quality import QUALITY, Quality, default_scores, normaliser_id
 from speechmeter.core.types import CONTENT_HASHES, Case, Skip, Spec
+from speechmeter.plan.arrivals import arriving
 from speechmeter.plan.build import SPECIAL_AUDIO, axes_of
-from speechmeter.plan.finding import search_protocol
+from speechmeter.plan.finding import fits_memory, search_protocol
+from speechmeter.plan.live import live_levels, live_meters, live_protocol
 from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry
 
 _CONTENTS = ("manifest", "file", "ids")
@@ -38,7 +40,7 @@ def expand(plan: Plan) -> Cells:
     skipped: list[Skip] = []
     for case in _all_cases(plan):
         if plan.triangle and outside_triangle(plan, case):
-            skipped.append(Skip(case=case, reason="excluded by triangle"))
+            skipped.append(Skip(case=case, reason="excluded by `triangle`, which skips long audio with a large batch"))
         else:
             cases.append(case)
     return Cells(cases=tuple(cases), skipped=tuple(skipped))
@@ -47,32 +49,42 @@ def expand(plan: Plan) -> Cells:
 def outside_triangle(plan: Plan, case: Case) -> bool:
     """The recipe's rule on indices: skip (d, b) when both are above 0 and d + b ≥ (durations + batches) / 2."""
     seconds, batch = plan.axes.get("seconds", ()), plan.axes.get("batch", ())
-    if not seconds or not batch or "seconds" not in case.axes:
-        return False
+    if case.axes.get("seconds") not in seconds or case.axes.get("batch") not in batch:
+        return False  # also of a model with axes of its own
     d, b = seconds.index(case.axes.seconds), batch.index(case.axes.batch)
     return d > 0 and b > 0 and d + b >= (len(seconds) + len(batch)) / 2
 
 
 def _all_cases(plan: Plan) -> Iterator[Case]:
-    protocol = search_protocol(plan) if plan.find is not None else _protocol(plan)
+    protocol = search_protocol(plan) if fits_memory(plan) else _protocol(plan)
+    live = live_protocol(plan, _quality(plan)) if plan.is_live else None
     for entry in plan.models:
         # one input after the other at each size, so that the same on noise and on real audio are neighbours in time
-        by_input = [_cases_of(plan, entry, workload, protocol) for workload in _workload_specs(plan)]
+        by_input = [_cases_of(plan, entry, workload, protocol, live) for workload in _workload_specs(plan)]
         for those in itertools.zip_longest(*by_input):
             yield from (case for case in those if case is not None)
 
 
-def _cases_of(plan: Plan, entry: ModelEntry, workload: Spec, protocol: Protocol) -> Iterator[Case]:
+def _cases_of(
+    plan: Plan, entry: ModelEntry, workload: Spec, protocol: Protocol, live: LiveProtocol | None
+) -> Iterator[Case]:
     own = axes_of(entry)
     plugin, _, source = entry.load.partition(":")
     subject = Spec(plugin=plugin, name=entry.name, source=source, options=entry.model_extra or {})
     names = [*axis_names(CORE_AXES), *axis_names(own), *_workload_axes(workload)]
     left_out = {(axis.name, axis.default) for axis in own if axis.late}
-    for values in itertools.product(*(plan.axes[name] for name in names)):
+    swept = {**plan.axes, **entry.axes}
+    for values in itertools.product(*(swept[name] for name in names)):
         axes = {name: value for name, value in zip(names, values, strict=True) if (name, value) not in left_out}
         axes["cores"] = axes["cores"] or len(available_cores())  # what was measured must not depend on who reads it
         axes["threads"] = axes["threads"] or axes["cores"]
-        yield Case(subject=subject, workload=workload, axes=Axes(axes), meters=plan.meters, protocol=protocol)
+        if OFFLINE in swept.get("pace", (OFFLINE,)):
+            yield Case(subject=subject, workload=workload, axes=Axes(axes), meters=plan.meters, protocol=protocol)
+        if live is not None and "pace" in swept:
+            for level in live_levels(swept):
+                every = Axes({**axes, **level})
+                how = arriving(live, plan, level)
+                yield Case(subject=subject, workload=workload, axes=every, meters=live_meters(plan), protocol=how)
 
 
 def _workload_axes(workload: Spec) -> list[str]:
@@ -103,7 +115,7 @@ def _workload_specs(plan: Plan) -> list[Spec]:
 
 
 def content_hashes(path: Path) -> dict[str, str]:
-    """What tells a file from another of its name; of a folder, the names and sizes of the files in and below it."""
+    """A hash of a file's content; for a folder, of the names and sizes of the files in and below it."""
     if path.is_file():
         digest = hashlib.sha256()
         with path.open("rb") as opened:

@@ -8,11 +8,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from speechmeter.core.axes import OFFLINE
+from speechmeter.core.durations import seconds_of
 from speechmeter.core.errors import PlanError
 from speechmeter.core.finding import TARGETS
 from speechmeter.core.outputs import SpeechFiles, TraceOptions
 from speechmeter.core.plugins import default_name, nearest
 from speechmeter.core.protocol import USUAL_MARGIN
+from speechmeter.core.slo import read_slo
 from speechmeter.core.types import Limits
 from speechmeter.plan.source import KeyPath, Source
 
@@ -33,8 +36,15 @@ def _share(value: Any) -> Any:
     return value
 
 
+def _slo(value: Any) -> Any:
+    """`a=1,b=99%` as {a: 1, b: 99%}."""
+    return read_slo(value) if isinstance(value, str) else value
+
+
 Count = Annotated[int, Field(strict=True, ge=1)]
 CountOrZero = Annotated[int, Field(strict=True, ge=0)]
+Seconds = Annotated[float, BeforeValidator(seconds_of), Field(strict=True, gt=0, le=86_400, allow_inf_nan=False)]
+SecondsOrZero = Annotated[float, BeforeValidator(seconds_of), Field(strict=True, ge=0, le=86_400, allow_inf_nan=False)]
 Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Flag = Annotated[bool, Field(strict=True)]
 Word = Annotated[str, Field(strict=True, min_length=1)]
@@ -50,11 +60,15 @@ class _Part(BaseModel):
 
 
 class ModelEntry(BaseModel):
-    """One entry of `models:`; keys beside `name` and `load` are options of its plug-in."""
+    """One entry of `models:`; keys beside `name`, `load` and `axes` are options of its plug-in.
+
+    `axes` are values of axes for this model alone, in place of the plan's.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: Word
     load: Word
+    axes: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -136,7 +150,7 @@ class Plan(_Part):
     models: Annotated[tuple[ModelEntry, ...], BeforeValidator(_as_list), Field(min_length=1)]
     workload: WorkloadEntry = WorkloadEntry()
     audio: Annotated[tuple[Word, ...], BeforeValidator(_as_list), Field(min_length=1)] | None = None
-    meters: Annotated[tuple[Word, ...], BeforeValidator(_as_list), Field(min_length=1)] = (
+    meters: Annotated[tuple[Word, ...], BeforeValidator(_as_list)] = (
         "latency",
         "memory",
         "parameters",
@@ -161,11 +175,22 @@ class Plan(_Part):
     markdown: Annotated[tuple[View, ...], BeforeValidator(_as_list)] = ()
     filter: Annotated[tuple[Word, ...], BeforeValidator(_as_list)] = ()
     quality: QualityEntry | None = None
-    find: Literal["max-batch", "max-seconds", "max-frames"] | None = None
+    find: Literal["max-batch", "max-seconds", "max-frames", "max-streams", "max-rate"] | None = None
     find_most: Positive | None = None
     find_within: Annotated[float, BeforeValidator(_share), Field(ge=0, lt=1)] | None = None
     find_margin: Annotated[float, BeforeValidator(_share), Field(ge=0, lt=1)] = USUAL_MARGIN
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
+    turn_end: Word = "system"
+    silence: SecondsOrZero = 2.0
+    quiet: Seconds = 3.0
+    answer_timeout: Seconds = 30.0
+    phase: Literal["random", "aligned"] = "random"
+    turns: Count | None = None
+    duration: Seconds | None = None
+    warmup_turns: CountOrZero = 1
+    arrivals: Word | None = None
+    ramp: SecondsOrZero = 0.0
+    slo: Annotated[Mapping[str, str | float] | None, BeforeValidator(_slo)] = None
     axes: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict)
 
     def trace_options(self) -> TraceOptions:
@@ -178,13 +203,33 @@ class Plan(_Part):
             return SpeechFiles(**self.save_speech.model_dump())
         return SpeechFiles() if self.save_speech else None
 
+    @property
+    def is_live(self) -> bool:
+        """Whether it has cases that are measured live."""
+        paces = [*self.axes.get("pace", ()), *(pace for one in self.models for pace in one.axes.get("pace", ()))]
+        return any(pace != OFFLINE for pace in paces)
+
     def to_plain(self) -> dict[str, Any]:
         """The plan as YAML would hold it, every default written out; reading it back gives this plan."""
-        data = self.model_dump(exclude={"axes"}, mode="json", by_alias=True)
+        unused = () if self.is_live else LIVE_KEYS
+        data = self.model_dump(exclude={"axes", *unused}, mode="json", by_alias=True)
+        for entry in data["models"]:
+            if not entry["axes"]:
+                del entry["axes"]
         return {**data, **{name: list(values) for name, values in self.axes.items()}}
 
 
+LIVE_KEYS = ("turn_end", "silence", "quiet", "answer_timeout", "phase", "turns", "duration", "warmup_turns",
+             "arrivals", "ramp", "slo")  # fmt: skip
+"""Keys that say how conversations are held, beside the axes of live cases."""
 _EXAMPLES = {
+    "turn_end": "for example `turn_end: oracle:200ms`",
+    "silence": "for example `silence: 2s`",
+    "quiet": "for example `quiet: 3s`",
+    "answer_timeout": "for example `answer_timeout: 30s`",
+    "duration": "for example `duration: 60s`",
+    "ramp": "for example `ramp: 10s`",
+    "slo": "for example `slo: {final_delay_p95_s: 0.8, live_completeness: 99%, keep_up: 0.01}`",
     "models": "for example `models: [log-mel]`",
     "meters": "for example `meters: [latency, memory]`",
     "limits": "for example `limits: {time_s: 120, memory_gib: 8}`",
@@ -235,6 +280,11 @@ def explain(error: ValidationError, source: Source) -> PlanError:
         return PlanError(f"unknown key {slip[0]!r}", where=source.origin((slip[0],)), fix=f"did you mean {key!r}?")
     what, fix = _words(finding, path, key)
     return PlanError(what, where=source.origin(path), fix=fix)
+
+
+def empty(key: str, source: Source) -> PlanError:
+    """What to raise for a list that must hold something."""
+    return PlanError(f"{key} is empty", where=source.origin((key,)), fix=_EXAMPLES[key])
 
 
 def _words(finding: Any, path: KeyPath, key: str) -> tuple[str, str]:

@@ -47,7 +47,7 @@ class Source:
 def parse_plan(
     text: str, name: str, *, base: Path | None = None, loader: type[yaml.SafeLoader] = yaml.SafeLoader
 ) -> Source:
-    """The keys of a plan given as text; `name` stands for the file in messages.
+    """The keys of a plan given as text; `name` is the file's name in messages.
 
     Raises PlanError for anything that is not a mapping of what `loader` understands: plain values.
     """
@@ -85,7 +85,9 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise PlanError(f"cannot be read: {error.strerror}", where=str(path), fix="check permissions") from error
     if len(raw) > LARGEST_PLAN_BYTES:
-        raise PlanError("the file is too large for a plan (over 1 MB)", where=str(path), fix="use a YAML plan")
+        raise PlanError(
+            "the file has more than 1 MB, which is too large for a plan", where=str(path), fix="use a smaller file"
+        )
     try:
         text = raw.decode()
     except UnicodeDecodeError:

@@ -17,6 +17,7 @@ from speechmeter.plan.build import build_plan
 from speechmeter.plan.expand import Cells, expand
 from speechmeter.plan.foreign import fairseq_benchmark, speechbrain_profile
 from speechmeter.plan.foreign.draft import Translation
+from speechmeter.plan.live import unused_meters
 from speechmeter.plan.schema import Plan
 from speechmeter.plan.shorthand import spelt_out
 from speechmeter.plan.source import Override, Source, apply, from_python, parse_plan, read_text
@@ -94,7 +95,8 @@ def _study(source: Source, *, trust: bool, name: str | None = None, notes: tuple
         source = Source(data={**source.data, "name": name}, origins=source.origins, base=source.base)
     plan = build_plan(source, trust=trust)
     cells = expand(plan)
-    return Study(plan=plan, cells=cells, source=spelt_out(source), notes=(*notes, *_unused_scores(plan, cells.cases)))
+    unused = (*_unused_scores(plan, cells.cases), *(unused_meters(plan) if "meters" in source.data else ()))
+    return Study(plan=plan, cells=cells, source=spelt_out(source), notes=(*notes, *unused))
 
 
 _NAMED = 3

@@ -11,7 +11,7 @@ from typing import Any
 from speechmeter.core.axes import CORE_AXES, SHARED_AXES
 from speechmeter.core.finding import target_of
 from speechmeter.core.plugins import default_name, joined_name
-from speechmeter.core.protocol import RepeatsProtocol, ScheduleProtocol, SearchProtocol, SteadyProtocol
+from speechmeter.core.protocol import LiveProtocol, RepeatsProtocol, ScheduleProtocol, SearchProtocol, SteadyProtocol
 from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY, Quality
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Spec
 
@@ -19,6 +19,11 @@ _FLAGS = ("seconds", "batch", "device", "dtype", "threads", "cores", "compile", 
 _DEFAULTS = {axis.name: axis.default for axis in (*CORE_AXES, *SHARED_AXES)}
 _STEADY = {"warmup": 30, "samples": 10, "min_samples": 2, "budget_s": 20.0}
 """What a plan that is silent asks for; `tests/unit/report/test_again.py` holds this to the plan's own defaults."""
+_LIVE = {
+    "turn_end": "system", "silence": 2.0, "quiet": 3.0, "answer_timeout": 30.0, "phase": "random", "turns": None,
+    "duration": None, "warmup_turns": 1,
+}  # fmt: skip
+"""The same of a live case."""
 _WORD = re.compile(r"\+?[a-z]{2,}[a-z0-9:-]*[a-z0-9](?<!null)(?<!true)(?<!false)(?<!yes)(?<!no)(?<!on)(?<!off)")
 """Text that YAML reads as itself; the library is asked about any other, which takes long for thousands of cases."""
 _SCHEDULE = ("wait", "warmup", "active", "repeat")
@@ -27,7 +32,8 @@ _SCHEDULE = ("wait", "warmup", "active", "repeat")
 def command(case: Case, rounds: int) -> str:
     """One line for a shell. Paths are as the plan gave them: relative ones start where the run was started."""
     words = ["speechmeter", "run", *_model(case.subject), *_workload(case.workload), *_axes(case.axes)]
-    words += [*_protocol(case), "--meters", ",".join(case.meters), "--rounds", str(max(1, rounds))]
+    meters = ["--meters", ",".join(case.meters)] if case.meters else ["--set", "meters=[]"]
+    words += [*_protocol(case), *meters, "--rounds", str(max(1, rounds))]
     return shlex.join(words)
 
 
@@ -67,6 +73,8 @@ def _protocol(case: Case) -> Iterator[str]:
         settings = {"repeats": protocol.samples, "discard": protocol.discard}
     elif isinstance(protocol, ScheduleProtocol):
         settings = {"schedule": {key: getattr(protocol, key) for key in _SCHEDULE}}
+    elif isinstance(protocol, LiveProtocol):
+        settings = _conversations(protocol)
     elif isinstance(protocol, SteadyProtocol):
         settings = {key: value for key, usual in _STEADY.items() if (value := getattr(protocol, key)) != usual}
     if protocol.seed:
@@ -79,6 +87,17 @@ def _protocol(case: Case) -> Iterator[str]:
         settings[QUALITY] = _quality(protocol.quality)
     for key, value in settings.items():
         yield from ("--set", _setting(key, value))
+
+
+def _conversations(protocol: LiveProtocol) -> dict[str, Any]:
+    """How conversations are held, in the keys of a plan."""
+    delay = {"oracle": f":{protocol.turn_delay_s:g}s", "client-vad": f":{protocol.turn_vad}:{protocol.turn_delay_s:g}s"}
+    given = {
+        "turn_end": protocol.turn_end + delay.get(protocol.turn_end, ""), "silence": protocol.silence_s,
+        "quiet": protocol.quiet_s, "answer_timeout": protocol.timeout_s, "phase": protocol.phase,
+        "turns": protocol.turns, "duration": protocol.duration_s, "warmup_turns": protocol.warmup_turns,
+    }  # fmt: skip
+    return {key: value for key, value in given.items() if value != _LIVE[key]}
 
 
 def _trial(protocol: SearchProtocol, size: float) -> dict[str, Any]:

@@ -69,12 +69,12 @@ def _how_counted(found: Measurement, backward: Measurement | None) -> list[str]:
     checked = f" ({notes['checked']})" if "checked" in notes else ""
     texts = [f"counted on {notes.get('counted on', 'a real run')}{checked}{because}"]
     if notes.get("no arithmetic by torch in"):
-        texts.append(f"no arithmetic by torch in: {', '.join(notes['no arithmetic by torch in'])}")
+        texts.append(f"torch computed nothing in: {', '.join(notes['no arithmetic by torch in'])}")
     unknown = notes.get("unknown", {})
     texts.append(f"not counted: {', '.join(unknown)}" if unknown else "every torch operator that ran is supported")
     texts += [notes["another input"]] if "another input" in notes else []
     if backward is not None and backward.notes.get("attention"):
-        texts.append(f"attention backward: {', '.join(backward.notes['attention'])}")
+        texts.append(f"operators of the backward pass of attention: {', '.join(backward.notes['attention'])}")
     again = recomputed_share(backward)
     if again is not None:
         texts.append(f"{again:.0%} of the backward pass is recomputation of the forward pass")
@@ -198,7 +198,7 @@ def coverage(records: Sequence[Record]) -> list[Table]:
         unknown = dict.fromkeys(Scope.parse(m.scope) for m in timed if m.notes.get("kind") == "unknown")
         found = [(one.path, cell_of(group, metrics.OPERATOR_SHARE, one).estimate) for one in unknown]
         named = [f"{name} {share.value:.2%}" for name, share in found if share and share.value >= _LEAST_SHARE]
-        notes += [f"{label}: unknown are {', '.join(named)}."] if named else []
+        notes += [f"{label}: unsupported operators: {', '.join(named)}."] if named else []
     notes += [*_KIND_NOTES, *recorded_notes(records, metrics.TIME_OPERATOR)]
     shown, columns = (metrics.TIME_OPERATOR, metrics.OPERATOR_SHARE), ("time in all", *_KINDS)
     return [list_table("time in operators, by kind", ("case",), shown, rows, notes, columns=columns)]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from speechmeter.analysis.intervals import Quantity
+from speechmeter.analysis.warnings import case_warnings
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.tables import Table
 
 ONE_ROUND = "one round: no interval, because the spread between processes is unknown; measure more rounds"
-SOME_SINGLE = "figures without an interval are of one round"
+SOME_SINGLE = "values without an interval are from a single round"
 MOST = 12
 """So many notes of a study are listed; the records have all."""
 _USUALLY_RECORDED = ("CPU", "CUDA", "modules")
@@ -22,6 +24,46 @@ def record_notes(record: Record) -> list[str]:
     """What the model and the input of a record say: random weights, items that were resampled."""
     found = (record.find(metrics.ITEMS.id), record.find(metrics.LATENCY_LOAD.id))  # older records: at the load
     return [str(note) for one in found if one is not None for note in one.notes.get("notes", ())]
+
+
+def warnings_of(records: Sequence[Record]) -> tuple[str, ...]:
+    """What disturbed the rounds of a case, and what is wrong with its samples, each once."""
+    return tuple(dict.fromkeys([*(text for record in records for text in record.warnings), *case_warnings(records)]))
+
+
+def gathered(warnings: Iterable[Sequence[str]]) -> dict[str, list[int]]:
+    """Warnings of several cases → the places of the cases that have them.
+
+    Warnings that differ in a percentage alone are one, with the least and the most of it.
+    """
+    places: dict[str, dict[int, None]] = {}
+    shares: dict[str, list[int]] = {}
+    first: dict[str, str] = {}
+    for place, texts in enumerate(warnings):
+        for text in texts:
+            key = _PERCENTAGE.sub("%", text)
+            first.setdefault(key, text)
+            places.setdefault(key, {})[place] = None
+            shares.setdefault(key, []).extend(int(one[:-1]) for one in _PERCENTAGE.findall(text))
+    return {_ranged(first[key], shares[key]): list(places[key]) for key in places}
+
+
+_PERCENTAGE = re.compile(r"\d+%")
+
+
+def _ranged(text: str, shares: Sequence[int]) -> str:
+    if not shares or min(shares) == max(shares):
+        return text
+    return _PERCENTAGE.sub(f"{min(shares)}% to {max(shares)}%", text, count=1)
+
+
+def brief(warning: str) -> str:
+    """A warning without its cause and its fix."""
+    kind = _UNSTABLE.match(warning)
+    return kind.group() if kind is not None else warning.partition(";")[0]
+
+
+_UNSTABLE = re.compile(r"unstable \([\w ]+\)")
 
 
 def study_notes(records: Sequence[Record], most: int = MOST) -> list[str]:
@@ -75,6 +117,10 @@ def recorded_notes(records: Sequence[Record], metric: Metric) -> list[str]:
     own = [m for record in records for m in record.measurements if m.metric == metric.id]
     found = dict.fromkeys(tuple(m.notes["recorded"]) for m in own if "recorded" in m.notes)
     more = dict.fromkeys(word for words in found for word in words if word not in _USUALLY_RECORDED)
-    lines = [f"recorded with {', '.join(more)}: calls take longer, small operators most."] if more else []
+    lines = [f"recorded with {', '.join(more)}, which makes calls slower, above all small operators."] if more else []
     lines += dict.fromkeys(f"{m.notes['shortened']}." for m in own if "shortened" in m.notes)
-    return lines + (["the rounds were recorded in different ways, so their times differ."] if len(found) > 1 else [])
+    return lines + (
+        ["the rounds were recorded with different profiler options, so their times cannot be compared."]
+        if len(found) > 1
+        else []
+    )

@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.analysis.derived import lacking
+from speechmeter.analysis.live.samples import is_live
 from speechmeter.analysis.metric_names import METHODS, metric_named
 from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import InputError, command_line
 from speechmeter.core.metrics import Metric
+from speechmeter.core.slo import Slo
 from speechmeter.core.types import Record
 from speechmeter.report.caveats import with_caveats
 from speechmeter.report.frontier import searched
 from speechmeter.report.grids import grids, split_rtf
 from speechmeter.report.growth import At
+from speechmeter.report.live import live_groups, one_metric
 from speechmeter.report.losses import is_loss, losses
 from speechmeter.report.modules import modules
 from speechmeter.report.overview import summary
@@ -33,7 +36,8 @@ _FIRST = {view.shown_for: view.name for view in VIEWS if view.shown_for is not N
 """What is shown of each built-in meter when nothing is asked for, in this order."""
 _TOP = 10
 """So many operators of each case are listed when nothing is asked for."""
-_OPTIONS = {"sort": "sort", "limit": "limit", "at": "at", "wanted": "filter", "assumed": "assume"}
+_OPTIONS = {"sort": "sort", "limit": "limit", "at": "at", "wanted": "filter", "assumed": "assume",
+            "slo": "slo"}  # fmt: skip
 """Options that only some views take, with the key that a user knows them by."""
 
 
@@ -48,27 +52,29 @@ def tables(
     at: At = (),
     sort: str | None = None,
     limit: int | None = None,
+    slo: Slo | None = None,
     where: str | None = None,
 ) -> list[Table]:
     """The tables of one metric; without one the headline of the study, then each meter's first figure, plug-ins last.
 
     `assumed` are rates that the reader states for figures of energy (see `analysis.assumed`), `wanted` is a pattern
     for the modules that are listed, and `beside` puts busy time of CPU and GPU beside the wall time of a real-time
-    factor. `at` are sizes for the table of growth; `sort` and `limit` are for the table of operators. Raises InputError
-    for an option that the view does not take. `where` is what gave the metric, for messages.
+    factor. `at` are sizes for the table of growth; `sort` and `limit` are for the table of operators, `slo` is for that
+    of capacity, which comes first where nothing is asked for. Raises InputError for an option that the view does not
+    take. `where` is what gave the metric, for messages.
     """
-    given = {"statistic": statistic, "assumed": assumed, "wanted": wanted, "at": at, "sort": sort, "limit": limit}
+    given = {"statistic": statistic, "assumed": assumed, "wanted": wanted, "at": at, "sort": sort, "limit": limit,
+             "slo": slo}  # fmt: skip
     _check_options(metric, given)
     asked = dict.fromkeys(name for record in records for name in record.case.meters)
     plugged = [metric.name for metric in _first_of_plugins(list(asked))]
     if beside:
         if metric not in (None, "rtf"):
-            raise InputError(
-                f"{metric} cannot be split", key="split", fix="use `metric: rtf`, or `metric: split` alone"
-            )
+            raise InputError(f"{metric} cannot be split", key="split", fix="use `metric: rtf`, or only `metric: split`")
         return _with_needs(split_rtf(records, statistic), BESIDE, records)
     if metric is None:
-        return _first_figures(records, [*asked], plugged, statistic, assumed)
+        opening = tables(records, "capacity", slo=slo) if slo is not None else []
+        return [*opening, *_first_figures(records, [*asked], plugged, statistic, assumed)]
     if metric in TABLES:
         view = TABLES[metric]
         found = view.function()(records, **{name: given[name] for name in view.takes})
@@ -77,6 +83,8 @@ def tables(
     if metric == "memory":
         return _memory(records, statistic)
     named = metric_named(metric, records, where=where, also=(*WORDS, METHODS))
+    if is_live(named) or named == metrics.LIVE_WER_DELTA:
+        return with_caveats(one_metric(records, named, statistic), records)
     scopes = ["total"]
     if not any(record.find(named.id) for record in records):  # it was only measured in parts of a call
         held = dict.fromkeys(m.scope for record in records for m in record.measurements if m.metric == named.id)
@@ -87,8 +95,8 @@ def tables(
 def _check_options(metric: str | None, given: Mapping[str, Any]) -> None:
     view = TABLES.get(metric or "")
     for option, key in _OPTIONS.items():
-        # without a metric, the table of energy is one of those that are shown
-        fits = (view is not None and option in view.takes) or (metric is None and option == "assumed")
+        # without a metric, the tables of energy and capacity are among those that are shown
+        fits = (view is not None and option in view.takes) or (metric is None and option in ("assumed", "slo"))
         if given[option] and not fits:
             takers = [one.name for one in VIEWS if option in one.takes]
             raise InputError(f"it applies to the view {takers[0]} only", key=key, fix=f"add `metric: {takers[0]}`")
@@ -129,6 +137,10 @@ def _first_figures(
     found, rest = [r for r in records if searched(r)], [r for r in records if not searched(r)]
     if found:
         return [*tables(found, "frontier"), *(tables(rest, None, statistic, assumed) if rest else ())]
+    if held_live := live_groups(records):
+        own = {record.case.id for group in held_live.values() for record in group}
+        rest = [record for record in records if record.case.id not in own and record.case.live is None]
+        return [*tables(records, "live"), *(_first_figures(rest, asked, plugged, statistic, assumed) if rest else ())]
     opening, covered = _headline(records, statistic)
     covered -= {"energy"} if assumed else set()
     held = [record for record in records if record.measurements]
@@ -204,8 +216,9 @@ def refuse_absent(
     if view is not None and view.cases is not None:
         raise _refusal(f"this run {view.cases.lack}", view.cases.options, records, word, run)
     if {cell.word for cell in cells} <= {NOT_MEASURED, ""}:
-        fix = f"its meters are {', '.join(asked)}; `metric: summary` has a figure of each"
-        raise InputError(f"no figures of {word}: this run did not measure them", key="metric", fix=fix)
+        fix = f"it measured {', '.join(asked)}; see `metric: summary`"
+        fix = "`metric: live` shows its live results" if live_groups(records) else fix
+        raise InputError(f"no values of {word}: this run did not measure it", key="metric", fix=fix)
 
 
 def _missing(records: Sequence[Record], word: str, view: View | None, asked: Sequence[str]) -> list[str]:
@@ -223,9 +236,10 @@ def _missing(records: Sequence[Record], word: str, view: View | None, asked: Seq
 def _refusal(reason: str, options: Mapping[str, str], records: Sequence[Record], word: str, run: Path) -> InputError:
     split = word == BESIDE.name
     plan = shlex.quote(str(run / "plan.yaml")) if (run / "plan.yaml").is_file() else "PLAN.yaml"
-    plugged = {record.case.subject.plugin for record in records} & set(plugins.names(plugins.SUBJECTS))
+    known = set(plugins.names(plugins.SUBJECTS))
+    plugged = [record.case.subject for record in records if record.case.subject.plugin in known]
     more: dict[str, str | bool] = {key: shlex.quote(value) for key, value in options.items()}
-    more |= {"trust": True} if any(plugins.subject(name).runs_code for name in plugged) else {}
+    more |= {"trust": True} if any(plugins.runs_code(one.plugin, one.options) for one in plugged) else {}
     new = shlex.quote(f"{str(run).rstrip('/')}-{'split' if split else word}")
     command = command_line("run", plan, **more, output=new)
     reason = f"no figures of {'busy time' if split else word}: {reason}"

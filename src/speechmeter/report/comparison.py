@@ -6,29 +6,39 @@ from collections.abc import Sequence
 from typing import Any
 
 from speechmeter.analysis.compare import Verdict
+from speechmeter.analysis.estimate import Estimate
 from speechmeter.analysis.family import Family, Mean
+from speechmeter.core.errors import Spell, as_flag, spelt
 from speechmeter.core.scope import EVERYTHING, TOTAL, WITHIN, Scope
 from speechmeter.report.escaping import json_of, markdown_text
-from speechmeter.report.numbers import counted, figure
+from speechmeter.report.numbers import counted, figure, signed
 from speechmeter.report.tables import Cell, Row, Table
 from speechmeter.report.text import folded
 
-_HEADINGS = ("metric", "BASE", "NEW", "NEW / BASE", "95 % interval", "verdict", "how")
+_RATIO, _CHANGE = "NEW / BASE", "NEW − BASE"
+_HEADINGS = ("metric", "BASE", "NEW", _RATIO, "95 % interval", "verdict", "how")
 
 
-def comparison_table(family: Family, notes: Sequence[str], min_effect: str) -> Table:
-    """One row a cell and metric, and one for the mean of each metric."""
+def comparison_table(family: Family, notes: Sequence[str], min_effect: str, spell: Spell = as_flag) -> Table:
+    """One row a cell and metric, and one for the mean of each metric. Notes spell options as flags, or as `spell`."""
     # a module has no label: it is listed below the call that it is part of
     rows = [(v.case.label if v.scope in (TOTAL, EVERYTHING) else "", _texts(v)) for v in family.verdicts]
     rows += [(_mean_label(mean), _mean_texts(mean)) for mean in family.means]
     return Table(
-        title=f"NEW against BASE, smallest effect that counts {min_effect}",
+        title=f"NEW compared with BASE, smallest change that counts: {min_effect}",
         metric=None,
         labels=("case",),
-        columns=_HEADINGS,
+        columns=_headings(family),
         rows=tuple(Row(labels=(label,), cells=tuple(Cell(word=text) for text in texts)) for label, texts in rows),
-        notes=(*_outcome(family), *notes),
+        notes=(*(spelt(line, spell) for line in _outcome(family)), *notes),
     )
+
+
+def _headings(family: Family) -> tuple[str, ...]:
+    """Those of ratios, of differences, or of both where a comparison has both."""
+    kinds = {v.change is not None for v in family.verdicts}
+    heading = f"{_RATIO}, or {_CHANGE}" if len(kinds) > 1 else _CHANGE if kinds == {True} else _RATIO
+    return tuple(heading if one == _RATIO else one for one in _HEADINGS)
 
 
 def _mean_label(mean: Mean) -> str:
@@ -46,17 +56,24 @@ def _outcome(family: Family) -> list[str]:
     corrected = sum(v.corrected for v in family.verdicts)
     if corrected:
         found.append(
-            f"not after correction: {counted(corrected, 'cell')} would be a change if compared alone, but not among "
-            f"{len(family.verdicts)} comparisons at once"
+            f"not after correction: {counted(corrected, 'cell')} would count as changed in a single comparison, but "
+            "among "
+            f"{len(family.verdicts)} comparisons this may be chance"
         )
     gone = sum(v.word == "MISSING" for v in family.verdicts)
     if gone:
-        found.append(f"{counted(gone, 'comparison')} of BASE missing from NEW; use --allow-missing to accept that")
+        found.append(
+            f"{counted(gone, 'case')} of BASE {'has' if gone == 1 else 'have'} no value in NEW (see "
+            "MISSING in the table); "
+            "measure again, or use `allow_missing` to accept that"
+        )
     return found
 
 
 def _texts(v: Verdict) -> list[str]:
     interval, how = "–", ""
+    if v.change is not None:
+        return _changed_texts(v, v.change)
     if v.low is not None and v.high is not None:
         interval = f"{v.low:.3f} to {v.high:.3f}"
         if v.rounds:
@@ -76,10 +93,19 @@ def _texts(v: Verdict) -> list[str]:
     ]
 
 
+def _changed_texts(v: Verdict, change: Estimate) -> list[str]:
+    """The row of a live metric: its change in its own unit, in the column of ratios."""
+    figures = [figure(side) if side is not None else "–" for side in (v.base, v.new)]
+    interval = "–"
+    if change.low is not None and change.high is not None:
+        interval = " to ".join(signed(end, change.metric.unit) for end in (change.low, change.high))
+    return [_what(v), *figures, signed(change.value, change.metric.unit), interval, v.text, v.reason]
+
+
 def _what(v: Verdict) -> str:
     """The metric, or the part of the call that it was measured of."""
     if v.scope == TOTAL:
-        return v.metric.name
+        return f"{v.metric.name} {v.statistic}".rstrip()
     return "call" if v.scope == EVERYTHING else Scope.parse(v.scope).without(WITHIN)
 
 
@@ -92,10 +118,10 @@ def github(table: Table, family: Family) -> str:
         worse += [f"{_mean_label(m)} {m.metric.name} {m.word}" for m in family.means if m.regression]
         head = "❌ **Regression:** " + ", ".join(map(markdown_text, worse))
     elif code == 3:
-        head = f"❔ **Cannot tell** for {len(unsettled)} of {len(verdicts)}"
+        head = f"❔ **Cannot tell** for {len(unsettled)} of {counted(len(verdicts), 'comparison')}; the table says why"
     else:
         some = (
-            f"; {len(unsettled)} of them could not be decided alone, but the mean of all shows none"
+            f"; {len(unsettled)} of them could not be decided separately, but the mean of all shows no regression"
             if unsettled
             else ""
         )
@@ -144,5 +170,10 @@ def _data(v: Verdict) -> dict[str, Any]:
         "rounds": v.rounds,
         "rounds_to_settle": v.rounds_to_settle,
         "would_have_shown": v.shown,
+        **({} if v.change is None else {"statistic": v.statistic, "change": _change_data(v.change)}),
         "reason": v.reason,
     }
+
+
+def _change_data(change: Estimate) -> dict[str, Any]:
+    return {"unit": change.metric.unit, "value": change.value, "low": change.low, "high": change.high}

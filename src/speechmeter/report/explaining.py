@@ -12,10 +12,17 @@ from speechmeter.report.views import VIEWS
 _BETTER = {"lower": "lower is better", "higher": "higher is better", "neither": "neither direction is better"}
 _COMBINED: dict[Combination, str] = {
     "typical": "the geometric mean of the medians of the rounds, with a 95 % interval over rounds",
-    "divided": "the geometric mean of the medians of the rounds, with a 95 % interval over rounds. Each stage "
-    "gets a share of the figure of the call, in proportion to its time, so the stages add up to the call",
+    "divided": (
+        "the geometric mean of the medians of the rounds, with a 95 % interval over rounds. Each "
+        "stage gets a share of the value of the call, in proportion to its time, so the stages add "
+        "up to the call"
+    ),
     "mean": "the arithmetic mean over all calls and rounds. Therefore the rows of a table add up",
-    "ratio": "one arithmetic mean divided by another. Both are over the same calls and rounds",
+    "conversations": "the median over all conversations of all rounds, with a 95 % interval by resampling utterances, "
+    "and rounds from 5 on",
+    "pooled": "one sum divided by another, over all conversations of all rounds, with a 95 % interval over utterances, "
+    "and rounds from 5 on",
+    "ratio": "one arithmetic mean divided by another, over the same calls and rounds",
 }
 
 
@@ -39,4 +46,4 @@ def explain(name: str, records: Sequence[Record] = ()) -> str:
     lines += [f"In short: {metric.short}."] if metric.short else []
     lines.append(f"Definition: {metric.formula}.")
     made = "a count and is the same in every round" if metric.exact else _COMBINED[metric.combined]
-    return "\n".join([*lines, f"A figure in a table is {made}."])
+    return "\n".join([*lines, f"A value in a table is {made}."])

@@ -74,7 +74,11 @@ def words_at(edge: Edge) -> str:
 
 
 def _notes(lines: Sequence[tuple[str, Edge]]) -> list[str]:
-    found = [f"{edge.limit}; safety margin {100 * edge.margin:g} % of what fits." for _, edge in lines if edge.searched]
+    found = [
+        f"limit: {edge.limit}. The safe size is {100 * edge.margin:g} % below the largest that fits."
+        for _, edge in lines
+        if edge.searched
+    ]
     about: dict[str, list[str]] = {}
     for title, edge in lines:
         doubt = f"not monotone: {edge.doubt}" if edge.doubt else ""

@@ -160,7 +160,7 @@ def _notes(group: Group, cells: Cells, metric: Metric) -> list[str]:
         notes += dict.fromkeys(str(note) for m in own for note in m.notes.get("notes", ()))
     if metric.id in RULES:
         notes += dict.fromkeys(note for rounds in group for note in score_notes(rounds))
-    return notes + _warning_notes(group, metric)
+    return notes + warning_notes(group, metric)
 
 
 def _cell(rounds: Sequence[Record]) -> str:
@@ -177,14 +177,19 @@ def _memory_after_load(group: Group) -> list[str]:
     return [f"after loading, before the first call: {size}. `--metric memory` shows the growth during a call."]
 
 
-def _warning_notes(group: Group, metric: Metric) -> list[str]:
-    """Warnings of records and on their samples, with the cells they are about; those alike but for numbers are one."""
+def warning_notes(group: Group, metric: Metric, names: Mapping[str, str] | None = None) -> list[str]:
+    """Warnings of records and on their samples, with the cells they are about; those alike but for numbers are one.
+
+    `names` are those of cases by their ids, where they are in no grid.
+    """
     alike: dict[str, list[tuple[str, str]]] = {}
     for rounds in group:
         found = [text for record in rounds for text in record.warnings]
         found += case_warnings(rounds) if metric.unit == "s" or metric.id in _TIMED else []
         for text in dict.fromkeys(found):
-            alike.setdefault(_NUMBER.sub("#", text), []).append((_cell(rounds), text))
+            alike.setdefault(_NUMBER.sub("#", text), []).append(
+                (names[rounds[0].case.id] if names else _cell(rounds), text)
+            )
     lines = []
     for those in alike.values():
         cells = list(dict.fromkeys(cell for cell, _ in those))
@@ -210,7 +215,8 @@ def protocol_note(case: Case, group: Group) -> str:
     text = _SAMPLING.get(str(rule.get("mode")), "").format_map({**_NO_RULE, **rule})
     rounds_text = counted(high, "round") if low == high else f"{low}–{high} rounds"
     threads = counted(axes.get("threads"), "thread")
-    return (
-        f"{rounds_text}; {text}; boundary {axes.get('boundary')}; {axes.get('dtype')}; {threads}; "
-        f"{case.workload.plugin}: {case.workload.name}."
-    )
+    parts = (
+        rounds_text, text, f"boundary {axes.get('boundary')}", str(axes.get("dtype")), threads,
+        f"{case.workload.plugin}: {case.workload.name}.",
+    )  # fmt: skip
+    return "; ".join(filter(None, parts))

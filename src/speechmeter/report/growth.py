@@ -31,8 +31,8 @@ _SHOWN = (metrics.LATENCY, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH, 
 _FITTED = (metrics.GROWTH_EXPONENT, metrics.GROWTH_EXPONENT_LOCAL, metrics.QUADRATIC_SHARE)
 _WHY = {
     "curve": f"the curve a + b·x + c·x² needs at least {LEAST_SIZES} sizes",
-    "poor": "the fitted curve differs from a figure by more than 10 %",
-    "interval": f"the interval of an extrapolated figure needs at least {LEAST_SIZES} sizes with two rounds each",
+    "poor": "the fitted curve differs from a measured value by more than 10 %",
+    "interval": f"the interval of an extrapolated value needs at least {LEAST_SIZES} sizes with two rounds each",
 }
 Cases = list[tuple[float, list[Record]]]
 At = Sequence[tuple[str, float]]
@@ -58,7 +58,7 @@ def read_at(texts: Sequence[str]) -> list[tuple[str, float]]:
     for text in texts:
         name, _, value = text.partition("=")
         if name.strip() not in AXES:
-            raise InputError(f"{name!r} is not an axis of growth", key="at", fix=nearest(name, list(AXES)))
+            raise InputError(f"growth is not computed for {name!r}", key="at", fix=nearest(name, list(AXES)))
         try:
             size = float(value)
         except ValueError:
@@ -75,7 +75,7 @@ def growth(records: Sequence[Record], at: At = ()) -> list[Table]:
     for title, group in grid_groups(records).items():
         lines = list(along(group))
         found += [table for table in (_growth_table(title, lines, at), _saturation_table(title, lines)) if table]
-    note = "growth needs a figure at two or more sizes: measure several lengths or batch sizes."
+    note = "growth needs values at two or more sizes: measure several lengths or batch sizes."
     return found or [Table(title="growth", metric=None, labels=("figure",), columns=(), rows=(), notes=(note,))]
 
 
@@ -124,7 +124,7 @@ def _growth_table(title: str, lines: Sequence[Along], at: At) -> Table | None:
     ]
     notes = [*_notes(found, rows), *_extrapolation_notes(found, rows, asked)]
     notes += [
-        f"no extrapolation along {axis}: no figure was measured at two values of {axis}."
+        f"no extrapolation along {axis}: fewer than two sizes were measured of {axis}."
         for axis in dict.fromkeys(axis for axis, _ in at if axis not in measured)
     ]
     columns = [*(metric.title for metric in _FITTED), "curve within", *(f"at {axis} {size:g}" for axis, size in asked)]
@@ -153,11 +153,11 @@ def _expected(one: Along, line: Line, axis: str, size: float) -> Cell:
 
 
 def _notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row]) -> list[str]:
-    notes = ["quadratic part: at the largest size."]
+    notes = ["quadratic part: the share of c·x² in the fitted curve, at the largest size."]
     if some_interval(rows):
         notes.append(
             "95 % intervals: the interval of an exponent comes from the distances of the sizes to the fitted line. "
-            "With only two sizes, and for all other figures, it comes from the spread over rounds."
+            "With only two sizes, and for all other values, it comes from the spread over rounds."
         )
     if not all(line.has_curve for _, line in found):
         notes.append(f"{_WHY['curve']}.")
@@ -175,13 +175,16 @@ def _notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row]) -> list[str
 def _extrapolation_notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row], at: At) -> list[str]:
     if not any(cell.estimate and cell.estimate.statistic == EXTRAPOLATED for row in rows for cell in row.cells):
         return []
-    notes = ["extrapolated by the fitted curve. The interval also covers the prediction of the exponent at that end."]
+    notes = [
+        "values at unmeasured sizes are extrapolated with the fitted curve. The interval is widened "
+        "to include the value that the exponent of the nearest measured sizes predicts."
+    ]
     for axis, size in at:
         least, largest = measured_span([line for one, line in found if one.axis == axis])
         if size > largest:
-            notes.append(f"{axis} {size:g} is {size / largest:.2g} times the largest measured.")
+            notes.append(f"{axis} {size:g} is {size / largest:.2g} times the largest measured size.")
         elif size < least:
-            notes.append(f"{axis} {size:g} is {size / least:.2g} of the smallest measured.")
+            notes.append(f"{axis} {size:g} is {size / least:.2g} of the smallest measured size.")
     return notes
 
 

@@ -11,7 +11,7 @@ from speechmeter.report.numbers import counted, figure
 from speechmeter.report.tables import Cell, Row, Table
 from speechmeter.report.text import folded
 
-_HEADINGS = ("metric", "since", "commit", "runs", "level", "against the level before", "verdict")
+_HEADINGS = ("metric", "since", "commit", "runs", "level", "against the previous level", "verdict")
 _NO_COMMIT = "–"
 _FAILED = "FAILED"
 
@@ -27,7 +27,7 @@ def history_table(series: Sequence[Series], runs: int, notes: Sequence[str], min
         [f"too few runs to see a shift: {short} of {len(series)} series; at least {FEWEST} are needed"] if short else []
     )
     return Table(
-        title=f"Levels over {counted(runs, 'run')}, smallest shift that counts {min_effect}",
+        title=f"Level of each metric over {counted(runs, 'run')}; smallest change that counts: {min_effect}",
         metric=None,
         labels=("case", "machine") if several else ("case",),
         columns=_HEADINGS,
@@ -46,7 +46,7 @@ def _rows(one: Series, several: bool) -> Iterator[Row]:
 
 
 def _texts(one: Series, level: Level) -> list[str]:
-    runs = f"{len(level.points)}" + (f" ({level.wild} wild)" if level.wild else "")
+    runs = f"{len(level.points)}" + (f" ({level.wild} outliers)" if level.wild else "")
     ratio = "–"
     if level.shift is not None:
         bounds = "" if level.shift.low is None else f" ({level.shift.low:.3f} to {level.shift.high:.3f})"
@@ -72,11 +72,12 @@ def _shift_notes(one: Series) -> Iterator[str]:
             changed = f"; what else changed: {', '.join(level.shift.changed)}" if level.shift.changed else ""
             yield (
                 f"{one.case.label} {one.metric.name} {level.shift.word} from {_run_words(level.points[0])}; "
-                f"the run before is {_run_words(level.shift.before)}{changed}"
+                f"the run before the change is {_run_words(level.shift.before)}{changed}"
             )
     if one.failing:
         first, before = _run_words(one.failing[0]), _run_words(one.points[-1])
-        yield f"{one.case.label} {one.metric.name} {_FAILED} from {first}; the run before is {before}"
+        what = f"{one.case.label} {one.metric.name} {_FAILED} from {first} on"
+        yield f"{what}; the last run that did not fail is {before}"
 
 
 def _run_words(entry: Entry) -> str:

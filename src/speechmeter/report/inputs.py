@@ -21,7 +21,7 @@ _FIGURES = (metrics.LATENCY, metrics.FLOPS, metrics.TOKENS, metrics.ENERGY_GPU, 
 _ONE_ROUND = "one round"
 _NEEDED = (
     "no case of this run was measured on noise and on real audio; measure both in one run: audio: [noise, sample], or "
-    "[noise, FILE] with a recording of your own"
+    "[noise, FILE] with your own recording"
 )
 
 

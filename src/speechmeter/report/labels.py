@@ -11,6 +11,8 @@ from speechmeter.core.types import CONTENT_HASHES, Case, Record
 
 ROW_AXIS, COLUMN_AXIS = "seconds", "batch"
 """The axes of a grid."""
+PACE = "pace"
+"""The axis that tells live cases from others."""
 _RULES = ("batch_seconds", "max_frames")
 """Axes that replace `batch` where they are set."""
 WORKLOAD, _CONTENT = "workload", "workload's content"
@@ -59,16 +61,18 @@ def cell_of_case(case: Case) -> list[str]:
 def varying_axes(cases: Sequence[Case]) -> list[str]:
     """Axes beside the grid's own that take more than one value in this run, and `WORKLOAD` if there are several."""
     names = dict.fromkeys(name for case in cases for name in case.axes)
-    settings = [{**LATE_DEFAULTS, **case.axes} for case in cases]
+    settings = [{**LATE_DEFAULTS, **case.axes.to_json()} for case in cases]
     found = [
         name
         for name in names
         if name not in (ROW_AXIS, COLUMN_AXIS, "device", *_RULES)
         and len({axes[name] for axes in settings if name in axes}) > 1
     ]
+    if any(case.live is not None for case in cases) and any(case.live is None for case in cases) and PACE not in found:
+        found.append(PACE)  # the others were fed whole
     fed = {(case.workload.name, _content(case)) for case in cases}
     if len({name for name, _ in fed}) < len(fed):
-        return [*found, _CONTENT]  # one name for several contents: a hash tells them apart
+        return [*found, _CONTENT]  # one name for several contents: a hash distinguishes them
     return [*found, WORKLOAD] if len(fed) > 1 else found
 
 

@@ -27,6 +27,22 @@ _STATES = {
 }
 
 
+_HEADLINES = (metrics.LATENCY, metrics.FLOPS, metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CUDA_ALLOCATED)
+"""The first of these that a record has is shown while a run goes on."""
+
+
+def outcome(record: Record) -> str:
+    """How a record ended, in a few words: its first figure, or its status and reason."""
+    if record.status != "ok":
+        return f"{record.status}: {record.reason}"
+    found = [figure for metric in _HEADLINES if (figure := estimate([record], metric)) is not None]
+    if not found:
+        return "ok"
+    shown = number(found[0].value, found[0].metric.unit)
+    rtf = estimate([record], metrics.RTF)
+    return shown if rtf is None else f"{shown}, RTF {number(rtf.value, '1')}"
+
+
 def summary(records: Sequence[Record]) -> str:
     """One line on how the cases ended: `15 ok, 1 oom`."""
     counts: dict[str, int] = {}
@@ -36,8 +52,8 @@ def summary(records: Sequence[Record]) -> str:
 
 
 _ADVICE = {
-    "oom": "out of memory: use a smaller batch or shorter audio, or raise limits.memory_gib",
-    "timeout": "timeout: raise limits.time_s, or use a smaller batch or shorter audio",
+    "oom": "out of memory: use a smaller batch or shorter audio, or raise the limit with --set limits.memory_gib=…",
+    "timeout": "timeout: raise the limit with --set limits.time_s=…, or use a smaller batch or shorter audio",
 }
 """What helps against a failure that is not the model's own."""
 

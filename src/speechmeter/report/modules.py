@@ -46,9 +46,9 @@ _OWN_ALONE = (
     "inside it."
 )
 _ROWS = (
-    "the shares of the call add up to 100 %. Below the rows that the plan names, there are modules that belong to none "
-    "of them (`other modules`), work of stages and labels outside of these rows, and unattributed time. A share of "
-    "forward or backward is a share of the named rows only."
+    "the first rows are those that the plan names. Below them is the rest of the call: `other modules`, stages and "
+    "labels outside of these rows, and unattributed time. All shares of the call add up to 100 %. The columns for "
+    "forward and backward divide only the time of the named rows."
 )
 
 

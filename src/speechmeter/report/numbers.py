@@ -37,7 +37,7 @@ def number(value: float, unit: str, *, sci: bool = False, scale: str = "") -> st
     if unit == "bytes/s":
         return _scaled(value, _BYTES) + "/s"
     if unit == "s":
-        return _scaled(value, _SECONDS)
+        return _scaled(value, _SECONDS) if value else "0 s"
     if unit in _COUNTED:
         return _scaled(value, tuple((factor, prefix + _COUNTED[unit]) for factor, prefix in _DECIMAL))
     text = f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 1000 else _three(value)
@@ -71,10 +71,17 @@ def _figure(estimate: Quantity, sci: bool, scale: str) -> str:
         return f"{'≥ ' if estimate.at_least else ''}{estimate.value:,.10g}"
     if estimate.statistic in _BOTH_ENDS:
         return _score(estimate, sci)
+    if isinstance(estimate, Estimate) and estimate.is_resampled:
+        return _of_conversations(estimate, sci)
     text = number(estimate.value, estimate.metric.unit, sci=sci, scale=scale)
     if estimate.statistic == "mean-sd" and estimate.high is not None:
         return f"{text} ± {number(estimate.high - estimate.value, estimate.metric.unit, sci=sci, scale=scale)}"
     return text if estimate.half_width is None else f"{text} ±{_percent(estimate.half_width)}"
+
+
+def signed(value: float, unit: str) -> str:
+    """A difference with its sign: `+150 ms`."""
+    return ("+" if value > 0 else "") + number(value, unit)
 
 
 def _score(estimate: Quantity, sci: bool) -> str:
@@ -89,6 +96,31 @@ def _score(estimate: Quantity, sci: bool) -> str:
     bounds = f" [{', '.join(ends)}]" if ends else ""
     said = f" {estimate.statistic}" if estimate.statistic in _SAID else ""
     return text(estimate.value, estimate.metric.unit) + bounds + said
+
+
+def _of_conversations(found: Estimate, sci: bool) -> str:
+    """A percentile or a ratio with both ends of its interval in its own unit: `641 ms [600, 702]`, `> 30 s`."""
+    unit = found.metric.unit
+    text = _with_limit(found.value, found, sci)
+    if found.low is None or found.high is None:
+        return text
+    name = text.rpartition(" ")[2]
+    scale = next((factor for factor, word in _SECONDS if word == name), None) if unit == "s" and not sci else None
+    ends = []
+    for end in (found.low, found.high):
+        beyond = found.beyond_s is not None and end >= found.beyond_s
+        if beyond or scale is None:
+            ends.append(_with_limit(end, found, sci) if beyond or unit == "s" else number(end, "1", sci=sci))
+        else:
+            ends.append(_three(end / scale))
+    return f"{text} [{', '.join(ends)}]"
+
+
+def _with_limit(value: float, found: Estimate, sci: bool) -> str:
+    """The number, or the timeout that it is beyond."""
+    if found.beyond_s is not None and value >= found.beyond_s:
+        return f"> {found.beyond_s:g} {found.metric.unit}"
+    return number(value, found.metric.unit, sci=sci)
 
 
 def _percent(share: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from speechmeter.analysis.estimate import estimate
@@ -37,18 +38,20 @@ _BETWEEN = "→"
 def summary(records: Sequence[Record], statistic: str = "geomean") -> list[Table]:
     """One row a case: what every meter of the run found, in one figure each."""
     records = _tried(records)
-    shown, notes = _available(records)
-    timed = (metrics.LATENCY, metrics.RTF)
+    cases = labelled(records)
+    groups = [group for _, group in cases]
+    columns = {metric: [cell_of(group, metric) for group in groups] for metric in summary_metrics(records)}
+    notes = _without_absent(columns)
+    if statistic != "geomean":
+        for metric in {metrics.LATENCY, metrics.RTF} & columns.keys():
+            columns[metric] = [cell_of(group, metric, statistic=statistic) for group in groups]
     rows = [
-        Row(
-            labels=(label,),
-            cells=tuple(cell_of(group, m, statistic=statistic if m in timed else "geomean") for m in shown),
-        )
-        for label, group in labelled(records)
+        Row(labels=(label,), cells=tuple(column[index] for column in columns.values()))
+        for index, (label, _) in enumerate(cases)
     ]
     words = STATISTIC_WORDS.get(statistic)
-    notes += [f"latency and real-time factor: {words}; this choice does not affect the other figures."] if words else []
-    return [list_table("summary", ("case",), shown, rows, notes)]
+    notes += [f"latency and real-time factor: {words}; this choice does not affect the other columns."] if words else []
+    return [list_table("summary", ("case",), list(columns), rows, notes)]
 
 
 def _tried(records: Sequence[Record]) -> list[Record]:
@@ -56,19 +59,15 @@ def _tried(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record.status != "skipped"]
 
 
-def _available(records: Sequence[Record]) -> tuple[list[Metric], list[str]]:
-    """The figures that some case has, and a line for each reason why others are unavailable in all of them."""
-    groups = list(by_case(records).values())
-    shown: list[Metric] = []
+def _without_absent(columns: dict[Metric, list[Cell]]) -> list[str]:
+    """Take out figures that are unavailable in every case; returns a line for each reason."""
     absent: dict[str, list[str]] = {}
-    for metric in summary_metrics(records):
-        cells = [cell_of(group, metric) for group in groups]
+    for metric, cells in list(columns.items()):
         reason = cells[0].reason
         if {(cell.word, cell.reason) for cell in cells} == {(UNAVAILABLE, reason)}:
             absent.setdefault(reason, []).append(metric.title)
-        else:
-            shown.append(metric)
-    return shown, [f"{', '.join(titles)}: {UNAVAILABLE}: {reason}" for reason, titles in absent.items()]
+            del columns[metric]
+    return [f"{', '.join(titles)}: {UNAVAILABLE}: {reason}" for reason, titles in absent.items()]
 
 
 def summary_metrics(records: Sequence[Record]) -> list[Metric]:
@@ -81,9 +80,18 @@ def summary_metrics(records: Sequence[Record]) -> list[Metric]:
         metrics.MEMORY_CPU_PEAK: (metrics.MEMORY_CPU_PEAK, metrics.MEMORY_NEEDED),
         metrics.MEMORY_CUDA_GROWTH: (metrics.MEMORY_CUDA_GROWTH, metrics.MEMORY_NEEDED),
         metrics.TOKENS: (metrics.TOKENS, metrics.LATENCY_PER_TOKEN),
+        metrics.REQUEST_LATENCY: (metrics.REQUEST_LATENCY,),
+        metrics.LIVE_ANSWERED: (
+            metrics.FINAL_DELAY,
+            metrics.WORD_LAG,
+            metrics.PARTIAL_CHURN,
+            metrics.LIVE_COMPLETENESS,
+            metrics.LIVE_WER,
+        ),
         **{energy: (energy, metrics.ENERGY_PER_AUDIO_HOUR[energy]) for energy in _ENERGY},
     }
-    found = dict.fromkeys(one for metric, those in wanted.items() if measured(records, metric) for one in those)
+    held = {m.metric for record in records for m in record.measurements}
+    found = dict.fromkeys(one for metric, those in wanted.items() if metric.id in held for one in those)
     waste = (estimate(group, metrics.PADDING_WASTE) for group in by_case(records).values())
     padded = any(one.value > 0 for one in waste if one is not None)  # items of unlike lengths in one batch
     return [*found, *((metrics.RTFX, metrics.PADDING_WASTE) if padded else ())]
@@ -111,9 +119,23 @@ def parameters(records: Sequence[Record]) -> list[Table]:
     return [list_table("parameters", ("model",), shown, rows, notes)]
 
 
+_COLD = (metrics.LATENCY_LOAD, metrics.LATENCY_FIRST)
+_ONCE = (
+    "load and first call are measured in new processes only. Cases that were measured in forked ones are not listed."
+)
+
+
 def cold_start(records: Sequence[Record]) -> list[Table]:
-    """One row a case: load, first call, steady call."""
-    return [case_table("cold start", records, (metrics.LATENCY_LOAD, metrics.LATENCY_FIRST, metrics.LATENCY))]
+    """One row a case: load, first call, steady call. Cases that were never started anew are left out."""
+    forked = {
+        group[0].case.id
+        for group in by_case(records).values()
+        if not any(estimate(group, metric) for metric in _COLD)
+        and any((m := record.find(metrics.LATENCY_LOAD.id)) and m.unavailable for record in group)
+    }
+    kept = [record for record in records if record.case.id not in forked]
+    table = case_table("cold start", kept or records, (*_COLD, metrics.LATENCY))
+    return [replace(table, notes=(*table.notes, _ONCE)) if kept and forked else table]
 
 
 def stages(records: Sequence[Record]) -> list[Table]:

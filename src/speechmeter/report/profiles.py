@@ -20,9 +20,9 @@ _MOST_HOLDERS = 15
 _MOST_PLACES = 3
 CHANGED = {
     "any": "changed in number or time",
-    "only": "is on one side alone",
+    "only": "runs in A only or in B only",
     "count": "changed in number",
-    "time": "changed in time alone",
+    "time": "changed only in time",
 }
 """Which changes can be asked for, in words."""
 _KEPT = {"only": ("only in A", "only in B"), "count": ("only in A", "only in B", "calls"), "time": ("time",)}
@@ -82,7 +82,8 @@ def traces(records: Sequence[Record]) -> list[Table]:
             notes.append(f"{label}: {found.notes['left_out']:,} events up to {number(shortest_s, 's')} were left out.")
     if rows:
         notes.append(
-            "open it with ui.perfetto.dev, chrome://tracing or `tensorboard --logdir`; stacks.txt is beside it."
+            "open it with ui.perfetto.dev, chrome://tracing or `tensorboard --logdir`; stacks.txt is in "
+            "the same folder."
         )
     return [list_table("traces", ("case", "file"), (metrics.TRACE_BYTES,), rows, notes)]
 
@@ -90,11 +91,13 @@ def traces(records: Sequence[Record]) -> list[Table]:
 def diff_table(diff: TraceDiff, *, most: int, min_effect: str, changed: str = "any") -> Table:
     """One row an operator, kernel, label or module that changed, at most so many; `changed` is a word of CHANGED."""
     changes = [change for change in diff.changes if changed == "any" or change.what in _KEPT[changed]]
-    steps = " and ".join(counted(count, "step") for count in diff.steps)
+    steps_a, steps_b = (counted(count, "step") for count in diff.steps)
     step_a, step_b = (number(seconds, "s") for seconds in diff.step_s)
     notes = [
-        f"figures are per step, of {steps}; a step took {step_a} in A and {step_b} in B.",
-        "own time: without what runs inside. A trace is a single sample and recording slows the step down, so use "
+        f"values are for one step: means over {steps_a} of A and {steps_b} of B. "
+        f"A step took {step_a} in A and {step_b} in B.",
+        "own time: time of an operator without the operators that it calls. A trace is a single sample and recording "
+        "slows the step down, so use "
         "`speechmeter compare` to decide whether the speed changed.",
     ]
     if changed in ("any", "time"):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
-from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.quality import (
     DIFFERENCES,
     Standing,
@@ -54,7 +55,8 @@ _SOURCES = {
     metrics.MEMORY_NEEDED: metrics.MEMORY_WEIGHTS,
 }
 """Costs that are shown where what they are made from was measured."""
-_FRONT = "on the front"
+FRONT = "on the front"
+"""The heading of the column that says it."""
 _UTTERANCES = "utterances"
 
 Groups = dict[str, list[Record]]
@@ -62,7 +64,8 @@ Groups = dict[str, list[Record]]
 
 def quality(records: Sequence[Record]) -> list[Table]:
     """One row a system: scores, costs and whether it is on the front; then every two systems by shared utterances."""
-    tried = [record for record in records if record.status != "skipped"]
+    # of live cases the score is in the view `live`, beside what they cost
+    tried = [record for record in records if record.status != "skipped" and record.case.live is None]
     groups = by_case(tried)
     if not groups:
         return []
@@ -79,12 +82,12 @@ def _systems(groups: Groups, labels: dict[str, str]) -> Table:
             cells=(
                 Cell(word=f"{count:,}" if (count := extent_of(group)[0]) else NOT_MEASURED),
                 *(cell_of(group, metric) for metric in shown),
-                _front_cell(standing.get(key)),
+                front_cell(standing.get(key)),
             ),
         )
         for key, group in groups.items()
     )
-    columns = (_UTTERANCES, *(_heading(metric) for metric in shown), _FRONT)
+    columns = (_UTTERANCES, *(_heading(metric) for metric in shown), FRONT)
     about: dict[str, list[str]] = {}
     for key, group in groups.items():
         for note in score_notes(group):
@@ -125,20 +128,22 @@ def _costs(groups: Sequence[Sequence[Record]]) -> list[Metric]:
 
 
 def front_groups(groups: Groups) -> list[list[str]]:
-    """Keys of the cases that can be compared: the same input on the same device."""
+    """Keys of the cases that can be compared: the same input on the same device, and fed live in the same way."""
     together: dict[str, list[str]] = {}
     for key, group in groups.items():
         case = group[0].case
-        together.setdefault(json.dumps([case.workload.to_json(), case.axes.device]), []).append(key)
+        held = [] if case.live is None else [case.live.to_json(), case.axes.pace]
+        together.setdefault(json.dumps([case.workload.to_json(), case.axes.device, held]), []).append(key)
     return list(together.values())
 
 
 def fronts(groups: Groups, labels: dict[str, str]) -> dict[str, Standing | None]:
-    """Whether each case is on the front of those with the same input on the same device."""
-    score = best_score(list(groups.values()))
+    """Whether each case is on the front of those that can be compared with it."""
     found: dict[str, Standing | None] = {}
-    for keys in front_groups(groups) if score else ():
-        assert score is not None
+    for keys in front_groups(groups):
+        score = front_score([groups[key] for key in keys])
+        if score is None:
+            continue
         cost = front_cost([groups[key] for key in keys])
         models = [groups[key][0].case.subject.name for key in keys]
         systems = [
@@ -146,7 +151,7 @@ def fronts(groups: Groups, labels: dict[str, str]) -> dict[str, Standing | None]
                 name=model if models.count(model) == 1 else labels[key],
                 records=groups[key],
                 score=estimate(groups[key], score),
-                cost=estimate(groups[key], cost),
+                cost=cost.of(groups[key]),
             )
             for key, model in zip(keys, models, strict=True)
         ]
@@ -154,12 +159,43 @@ def fronts(groups: Groups, labels: dict[str, str]) -> dict[str, Standing | None]
     return found
 
 
-def front_cost(groups: Sequence[Sequence[Record]]) -> Metric:
-    """The cost that a front is drawn by: the real-time factor, or the latency where there is no audio."""
-    return metrics.RTF if any(estimate(group, metrics.RTF) for group in groups) else metrics.LATENCY
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a score is drawn against: a metric, and of a live delay the percentile."""
+
+    metric: Metric
+    statistic: str = "geomean"
+
+    @property
+    def title(self) -> str:
+        """`RTF`, `final delay p95`."""
+        return self.metric.title if self.statistic == "geomean" else f"{self.metric.title} {self.statistic}"
+
+    def of(self, records: Sequence[Record]) -> Estimate | None:
+        """The figure of a case."""
+        return estimate(records, self.metric, statistic=self.statistic)
 
 
-def _front_cell(standing: Standing | None) -> Cell:
+def front_score(groups: Sequence[Sequence[Record]]) -> Metric | None:
+    """The score of a front: the WER of final texts where systems were fed live, else `best_score`."""
+    if groups[0][0].case.live is None:
+        return best_score(groups)
+    return metrics.LIVE_WER if any(estimate(group, metrics.LIVE_WER) for group in groups) else None
+
+
+def front_cost(groups: Sequence[Sequence[Record]]) -> Cost:
+    """The cost of a front: the real-time factor, or the latency where there is no audio.
+
+    Of live systems it is the final delay, at p95 where the utterances of all support that.
+    """
+    if groups[0][0].case.live is not None:
+        tail = Cost(metric=metrics.FINAL_DELAY, statistic="p95")
+        return tail if all(tail.of(group) for group in groups) else replace(tail, statistic="p50")
+    return Cost(metric=metrics.RTF if any(estimate(group, metrics.RTF) for group in groups) else metrics.LATENCY)
+
+
+def front_cell(standing: Standing | None) -> Cell:
+    """Whether a system is on the front, against which others, and why that may not be known."""
     if standing is None:
         return Cell(word=NOT_MEASURED)
     against = {"yes": "", "no": ": ", "not resolvable": " from "}[standing.word]
@@ -168,14 +204,15 @@ def _front_cell(standing: Standing | None) -> Cell:
 
 
 def _notes(groups: Groups, rows: Sequence[Row]) -> list[str]:
-    score, cost = best_score(list(groups.values())), front_cost(list(groups.values()))
+    score, cost = best_score(list(groups.values())), front_cost(list(groups.values())).metric
     if score is None:
         return []
     notes = [
         *_interval_notes(groups.values()),
         *(["±: half of the 95 % interval over rounds."] if some_interval(rows, "geomean") else []),
-        f"{_FRONT}: the Pareto front of {score.title} and {_heading(cost)}. no: the named systems are better in one "
-        "and at least as good in the other. not resolvable: the intervals overlap or are missing.",
+        f"{FRONT}: the Pareto front of {score.title} and {_heading(cost)}. no: another system, named "
+        "in the cell, is better in one of these and at least as good in the other. not resolvable: "
+        "the intervals overlap or are missing.",
     ]
     return [*notes, *dict.fromkeys(line for group in groups.values() for line in _how_scored(group))]
 
@@ -200,7 +237,8 @@ def _how_scored(group: Sequence[Record]) -> list[str]:
         outside = imported(group, metric)
         if outside is not None:
             lines.append(
-                f"imported: measured elsewhere and read from {outside.notes.get('file')}; not compared in pairs."
+                f"imported: a score that was not measured here, but read from {outside.notes.get('file')}; it "
+                "is not compared utterance by utterance."
             )
         count = RULES[metric.id].counts[0]
         notes = next((m.notes for record in group if (m := record.find(count.id)) is not None), {})
@@ -219,7 +257,8 @@ def difference_tables(systems: dict[str, list[Record]]) -> list[Table]:
     able = {name: group for name, group in systems.items() if any(_has_own(group, m) for m in shown)}
     rows = tuple(_pair(first, second, able, shown) for first, second in combinations(able, 2))
     differences = [DIFFERENCES[metric.id] for metric in shown]
-    note = f"the verdict is for {shown[0].title}. not resolvable: the interval of the difference contains 0."
+    unresolved = "the interval of the difference contains 0, so it is not known which system is better."
+    note = f"the last column compares {shown[0].title}. not resolvable: {unresolved}"
     columns = (*(metric.title for metric in differences), _UTTERANCES, "the first is")
     return [list_table("differences by pairs", ("first", "second"), differences, rows, (note,), columns=columns)]
 

@@ -9,18 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.analysis.selecting import by_case, parse, select
+from speechmeter.core.errors import InputError
+from speechmeter.core.finding import COARSE_ROUNDS, TARGETS
 from speechmeter.core.hosts import at_home
 from speechmeter.core.printable import one_line
+from speechmeter.core.slo import Slo, slo_of
 from speechmeter.core.types import Record
 from speechmeter.report.labels import case_labels
-from speechmeter.store.run_dir import RunDir
+from speechmeter.store.run_dir import RunDir, unfinished
 
 Environments = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Records of one run from one machine: within them a case's id names one group of rounds."""
+    """Records of one run from one machine: within them a case's id names one group of rounds.
+
+    `unfinished` says what the run still lacks, and is empty for a finished one.
+    """
 
     name: str
     host: str
@@ -28,6 +34,8 @@ class Source:
     environments: Environments
     artifacts: Path | None = None
     notes: tuple[str, ...] = ()
+    slo: Slo | None = None
+    unfinished: str = ""
 
     @cached_property
     def cases(self) -> dict[str, list[Record]]:
@@ -46,8 +54,13 @@ class Source:
 
     def device(self, record: Record) -> str:
         """The name of what computed: the GPU's, else the processor's, else the host's."""
-        facts = self.facts(record)
-        return str(facts.get("gpu" if record.case.device.is_cuda else "cpu") or record.host or self.name)
+        kind = "gpu" if record.case.device.is_cuda else "cpu"
+        return str(self.facts(record).get(kind) or self._known(kind) or record.host or self.name)
+
+    def _known(self, kind: str) -> str:
+        """The one GPU or processor of the measured records, for those that were not measured; empty for several."""
+        found = {str(facts.get(kind) or "") for record in self.records if (facts := self.facts(record))}
+        return found.pop() if len(found) == 1 else ""
 
 
 def read_sources(selections: Iterable[str]) -> list[Source]:
@@ -69,7 +82,8 @@ def read_sources(selections: Iterable[str]) -> list[Source]:
 def _read(text: str) -> list[Source]:
     path, filters = parse(text)
     run = RunDir.existing(path)
-    records, environments = at_home(run.records()), run.environments()
+    stored = run.records()
+    records, environments, left = at_home(stored), run.environments(), unfinished(path, stored)
     chosen = select(records, filters, text) if filters else records
     hosts: dict[str, list[Record]] = {}
     for record in chosen:
@@ -83,9 +97,25 @@ def _read(text: str) -> list[Source]:
             environments=environments,
             artifacts=run.artifacts_path,
             notes=run.notes,
+            slo=asked_slo(run),
+            unfinished=left,
         )
         for host, those in (hosts or {"": []}).items()
     ]
+
+
+def asked_slo(run: RunDir) -> Slo | None:
+    """The SLO of the plan that a run keeps; None where it has none, or keeps no plan."""
+    if not run.plan_path.is_file():
+        return None
+    import yaml
+
+    try:
+        plan = yaml.safe_load(run.plan_path.read_text(encoding="utf-8"))
+        given, find = (plan.get("slo"), plan.get("find")) if isinstance(plan, Mapping) else (None, None)
+        return slo_of(given, first_round=COARSE_ROUNDS if find in TARGETS else 0) if given else None
+    except (yaml.YAMLError, OSError, ValueError, InputError):
+        return None
 
 
 def by_machine(sources: Sequence[Source]) -> dict[str, list[list[Record]]]:

@@ -108,7 +108,8 @@ def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total", sta
     if statistic != "geomean" and (have := sum(len(sample_values(r, metric, scope)) for r in records)):
         need = samples_needed(statistic)
         return Cell(
-            word=f"too few (n={have})", reason=f"{statistic} needs {need} samples; there are {have}; add rounds"
+            word=f"too few (n={have})",
+            reason=f"{statistic} needs {need} samples, but there are {have}; measure more rounds",
         )
     if last.status == "ok" or not lacking([last], metric):  # other parts of the failed case have the figure
         return Cell(word=NOT_MEASURED, reason=_why_not_measured(records, metric))
@@ -168,9 +169,11 @@ def case_table(title: str, records: Sequence[Record], shown: Sequence[Metric], n
 
 
 def _asked(record: Record, metric: Metric) -> int | None:
-    timed = (metrics.LATENCY.id, metrics.RTF.id, metrics.RTFX.id, metrics.THROUGHPUT.id)
     protocol = record.case.protocol
-    return protocol.samples if metric.id in timed and isinstance(protocol, SteadyProtocol | RepeatsProtocol) else None
+    return protocol.samples if metric.id in _TIMED and isinstance(protocol, SteadyProtocol | RepeatsProtocol) else None
+
+
+_TIMED = {metric.id for metric in (metrics.LATENCY, metrics.RTF, metrics.RTFX, metrics.THROUGHPUT)}
 
 
 def in_one_unit(cells: Sequence[Cell]) -> list[Cell]:

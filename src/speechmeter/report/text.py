@@ -125,7 +125,7 @@ def json_text(tables: Sequence[Table], *, sci: bool = False) -> str:
         }
         for table in tables
     ]
-    return json_of(data)
+    return json_of(data, depth=3)  # a row is a line
 
 
 def _cell(cell: Cell, sci: bool) -> dict[str, Any]:

@@ -20,7 +20,7 @@ _SHOWN = (
     metrics.LATENCY, metrics.RTF, metrics.MEMORY_CPU_TOTAL, metrics.MEMORY_CPU_PEAK, metrics.MEMORY_CUDA_GROWTH,
     metrics.FLOPS,
 )  # fmt: skip
-_NEEDED = "this table needs several utterances, one a call: measure a dataset (`data`) with batch: 1"
+_NEEDED = "this table needs several utterances, one per call: measure a dataset (`data`) with batch: 1"
 
 
 def utterances(records: Sequence[Record]) -> list[Table]:
@@ -55,7 +55,7 @@ def _table(cases: Sequence[tuple[str, list[Record]]], metric: Metric) -> Table |
         notes=(
             definition_line(metric),
             f"mean over the dataset{', ± over rounds' if some_interval(rows) else ''}; "
-            "an utterance's own figure is the median of its samples.",
+            "the value of an utterance is the median of its samples.",
             *dict.fromkeys(f"–: {cell.reason}." for row in rows for cell in row.cells if cell.reason),
         ),
     )
@@ -66,7 +66,7 @@ def _cells(group: Sequence[Record], metric: Metric, scope: str) -> tuple[Cell, .
     cells = []
     for statistic, found in over_utterances(group, metric, scope).items():
         need = samples_needed(statistic)
-        reason = f"{statistic} needs {need} utterances; there are {count}"
+        reason = f"{statistic} needs {need} utterances, but there are {count}"
         cells.append(Cell(estimate=found) if found else Cell(word=NOT_MEASURED, reason=reason))
     return (*cells, Cell(word=f"{count:,}"))
 

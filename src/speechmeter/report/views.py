@@ -6,6 +6,7 @@ its functions.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -41,11 +42,15 @@ class Chart:
     """The function for the page, where that has more figures than a file."""
     together: bool = False
     """Whether the function takes all sources at once."""
-    words: bool = False
-    """Whether `on_paper` takes all sources, and the words behind the name: `scaling:batch:memory`."""
+    one_run: bool = False
+    """Whether several runs cannot be in one figure: there is a drawing for each model or case."""
+    any_metric: bool = False
+    """Whether the function takes any metric after the source; otherwise one of its figures is chosen by its metric."""
+    axes: tuple[str, ...] = ()
+    """What may be behind the name, as in `scaling:batch`: the function for a file takes it after the source."""
 
     def function(self, *, page: bool) -> Callable[..., Any]:
-        """What draws it."""
+        """What draws it: on paper after the source with the axis where there are `axes`, then the metric."""
         return _named((self.on_page if page else self.on_paper) or self.draws)
 
 
@@ -65,7 +70,7 @@ class View:
     summary: str
     """One plain sentence for `--help` and the documentation."""
     details: str = ""
-    """Markdown that follows the summary in docs/cli.md: options and links."""
+    """Markdown that follows the summary in docs/reference/tables.md: options and links."""
     tables: str | None = None
     """`file:function` below `speechmeter.report`, which makes its tables of records; None for the grid of a metric."""
     takes: tuple[str, ...] = ()
@@ -97,21 +102,34 @@ VIEWS = (
         summary="Real-time factor, as a grid of seconds by batch.",
         shown_for="latency",
         chart=Chart(
+            name="models",
+            draws="charts.models:figures",
+            any_metric=True,
+            needs="two models with the same length and batch size, and a value of the metric for each",
+            title="Models compared",
+            text="All models at one length and batch size: the real-time factor, or latency without audio.",
+        ),
+    ),
+    View(name="rtfx", summary="Inverse real-time factor, as a grid of seconds by batch."),
+    View(
+        name="latency",
+        summary="Latency of a call, as a grid of seconds by batch.",
+        chart=Chart(
             name="grid",
             draws="charts.grid:figures",
+            any_metric=True,
+            one_run=True,
             needs="a case with latency or memory",
             title="Grids of seconds by batch",
             text="Real-time factor and memory of each case, from dark (low) to yellow (high). Without audio, latency "
             "in place of the real-time factor.",
         ),
     ),
-    View(name="rtfx", summary="Inverse real-time factor, as a grid of seconds by batch."),
-    View(name="latency", summary="Latency of a call, as a grid of seconds by batch."),
     View(name="throughput", summary="Throughput, as a grid of seconds by batch."),
     View(
         name="memory",
         summary="Memory, as a grid of seconds by batch for each kind of memory that the run measured.",
-        details="All sizes of a grid are in one unit.",
+        details="All cells of a grid have the same unit.",
         shown_for="memory",
     ),
     View(
@@ -123,8 +141,8 @@ VIEWS = (
     ),
     View(
         name="growth",
-        summary="How each figure grows with seconds and with batch size, and at which batch size throughput saturates.",
-        details="See [growth](search.md#growth). `--at seconds=60` adds the expected figure at that size.",
+        summary="How each metric grows with seconds and with batch size, and at which batch size throughput saturates.",
+        details="See [growth](../howto/search.md#growth).",
         tables="growth:growth",
         takes=("at",),
         cases=Cases(lack="has no case at several lengths or batch sizes", options={"seconds": "1,2,4,8"}),
@@ -132,8 +150,9 @@ VIEWS = (
             name="scaling",
             draws="charts.scaling:figures",
             on_paper="charts.scaling:plotted",
-            words=True,
-            needs="a figure at several seconds or batch sizes",
+            any_metric=True,
+            axes=("seconds", "batch"),
+            needs="values at several lengths (seconds) or batch sizes",
             title="Latency against size and batch",
             text="How the time of a call grows with its input.",
         ),
@@ -142,7 +161,7 @@ VIEWS = (
         name="frontier",
         summary="One row per model and length: the largest batch, seconds or frames that fit into memory, and the "
         "smallest that do not.",
-        details="See [the frontier](search.md#the-frontier).",
+        details="See [the frontier](../howto/search.md#the-frontier).",
         tables="frontier:frontier",
         cases=Cases(lack="searched for no largest size", options={"batch": "1", "find": "max-batch"}),
         chart=Chart(
@@ -151,6 +170,29 @@ VIEWS = (
             needs="a search for the largest size, or a grid in which a cell ran out of memory",
             title="Largest that fits",
             text="The largest batch or length that fits into memory. Assumption: every smaller size also fits.",
+        ),
+    ),
+    View(
+        name="streams",
+        summary="One row per live system and number of streams: whether it keeps up, and at which number it no longer "
+        "does.",
+        details="See [several streams](../howto/live.md#several-streams).",
+        tables="streams:streams",
+        cases=Cases(
+            lack="has no live case with a number of streams",
+            options={"pace": "realtime", "streams": "1,2,4", "seconds": "64"},
+        ),
+    ),
+    View(
+        name="capacity",
+        summary="One row per live system and level of load: whether it is within the SLO, throughput and goodput; the "
+        "highest level that passes, and the lowest that fails.",
+        details="See [capacity](../howto/capacity.md).",
+        tables="capacity:capacity",
+        takes=("slo",),
+        cases=Cases(
+            lack="has no live case",
+            options={"pace": "realtime", "find": "max-streams", "slo": "keep_up=0.01", "seconds": "64"},
         ),
     ),
     View(
@@ -178,7 +220,7 @@ VIEWS = (
             on_page="charts.lists:arithmetic",
             needs="parameters or FLOPs, and latency, for several models or sizes",
             title="Parameters and FLOPs",
-            text="Parameters and FLOPs of each model, and both against latency if it was measured.",
+            text="Parameters and FLOPs of each model, each against latency if it was measured.",
         ),
     ),
     View(
@@ -194,9 +236,7 @@ VIEWS = (
         name="operators",
         summary="One row per case and operator, for the 20 costliest operators and all unsupported ones: time, FLOPs "
         "and element operations.",
-        details="`--sort KEY` sorts the operators by `own-time`, `total-time`, `calls`, `own-memory`, `memory`, "
-        "`flops` or `name`, and shows all these figures. `--limit N` lists N operators of each case; a note below the "
-        "table says how many are left out.",
+        details="`--sort` and `--limit` change which.",
         tables="arithmetic:operators",
         takes=("sort", "limit"),
         meters=("operators",),
@@ -252,7 +292,7 @@ VIEWS = (
     View(
         name="cascades",
         summary="One row per case and model of a cascade: latency, real-time factor, FLOPs, memory and tokens.",
-        details="See [cascades](cascades.md).",
+        details="See [cascades](../howto/cascades.md).",
         tables="overview:cascades",
     ),
     View(
@@ -267,17 +307,38 @@ VIEWS = (
         chart=Chart(
             name="front",
             draws="charts.front:figures",
-            needs="a score (meter quality) and latency for each system",
+            needs="a score (meter quality) and latency for each system, or live cases with references",
             title="Accuracy against cost",
-            text="The score of each system against its cost. A system on the Pareto front is beaten by no other system "
-            "in both.",
+            text=(
+                "The score of each system against its cost. A system on the Pareto front is beaten by no "
+                "other system in both score and cost."
+            ),
+        ),
+    ),
+    View(
+        name="live",
+        summary="One row per model, chunk and number of streams of a live run: delays in one table; completeness, "
+        "changes of partial texts and WER in a second.",
+        details="See [live systems](../howto/live.md).",
+        tables="live:live",
+        cases=Cases(lack="has no live case", options={"pace": "realtime"}),
+        chart=Chart(
+            name="live",
+            draws="charts.live:figures",
+            on_paper="charts.live:plotted",
+            axes=("delays", "distribution", "churn", "backlog", "timeline", "capacity"),
+            needs="a case that was measured live (`pace: realtime`)",
+            title="Live",
+            text="What a speaker feels: how late text comes, how often it changes, and how far it falls behind.",
         ),
     ),
     View(
         name="losses",
-        summary="Transducer losses ranked by latency: latency, memory, and latency / shortest possible time on the "
-        "device.",
-        details="See [transducer losses](losses.md).",
+        summary=(
+            "Transducer losses ranked by latency: latency, memory, and how many times longer the loss "
+            "takes than the shortest possible time on the device."
+        ),
+        details="See [transducer losses](../explanation/losses.md).",
         tables="losses:losses",
         cases=Cases(lack="measured no transducer loss", options={"set": "losses=[ours, torchaudio]"}),
         shown_for="agreement",
@@ -286,14 +347,17 @@ VIEWS = (
             draws="charts.lists:losses",
             needs="transducer losses with latency",
             title="Transducer losses",
-            text="Latency and memory of each loss, and latency / shortest possible time on the device.",
+            text=(
+                "Latency and memory of each loss, and how many times longer it takes than the shortest "
+                "possible time on the device."
+            ),
         ),
     ),
     View(
         name="split",
         summary="One row per case: how a call divides its time between GPU kernels, copies, the CUDA runtime, the CPU "
-        "and idle time, the share of time in which the GPU is idle, and latency / GPU busy time.",
-        details="See [phases](profiling.md#phases).",
+        "and idle time, the share of time in which the GPU is idle, and the ratio of latency to GPU busy time.",
+        details="See [phases](../howto/profiling.md#phases).",
         tables="profiles:split",
         meters=("split",),
         shown_for="split",
@@ -302,8 +366,7 @@ VIEWS = (
         name="modules",
         summary="Which parts of a model take the time of a call. One table each for the rows that the plan defines, "
         "for labels in the code, for the tree of modules and for module classes.",
-        details="`--filter PATTERN` lists only the labels and [modules](metrics/modules.md) whose displayed name or "
-        "full path matches the pattern. Without the meter `modules`, the table shows FLOPs and parameters by module.",
+        details="See [modules](metrics/modules.md). Without the meter `modules`: FLOPs and parameters by module.",
         tables="modules:modules",
         takes=("wanted",),
         meters=("flops",),
@@ -312,6 +375,7 @@ VIEWS = (
         chart=Chart(
             name="modules",
             draws="charts.modules:figures",
+            one_run=True,
             needs="the time of each module (meter modules)",
             title="Modules",
             text="Share of each module in the time of a call, in the forward and in the backward pass.",
@@ -320,13 +384,14 @@ VIEWS = (
     View(
         name="timeline",
         summary="One row per case and module: memory that the module held when the call reached its memory peak.",
-        details="See [memory over time](profiling.md#memory-over-time).",
+        details="See [memory over time](../howto/profiling.md#memory-over-time).",
         tables="profiles:timeline",
         meters=("timeline",),
         shown_for="timeline",
         chart=Chart(
             name="memory",
             draws="charts.memory:figures",
+            one_run=True,
             needs="memory over a step (meter timeline)",
             title="Memory over the step",
             text="Allocated memory during a step, and which modules hold it at the peak.",
@@ -335,7 +400,7 @@ VIEWS = (
     View(
         name="trace",
         summary="One row per case: its trace file, and how many events were left out of it.",
-        details="See [traces](profiling.md#traces).",
+        details="See [traces](../howto/profiling.md#traces).",
         tables="profiles:traces",
         meters=("trace",),
         shown_for="trace",
@@ -357,8 +422,10 @@ VIEWS = (
     ),
     View(
         name="inputs",
-        summary="One row per case and figure: the figure on noise and on real audio, their ratio with its interval, "
-        "and whether they differ.",
+        summary=(
+            "One row per case and metric: the value on noise and on real audio, their ratio with its "
+            "interval, and whether they differ."
+        ),
         details="The interval is over pairs of rounds. See [audio](plans.md#audio).",
         tables="inputs:inputs",
         cases=Cases(lack="measured no case on noise and on real audio", options={"set": "audio=[noise, sample]"}),
@@ -406,15 +473,15 @@ def help_lines() -> str:
     return "\n".join(["\b", "Values of --metric:", *listed])  # after \b lines are kept as they are
 
 
-def markdown_rows() -> str:
-    """The rows of the table of views in docs/cli.md."""
-    return "\n".join(
-        f"| {f'`{view.name}`' if view.in_show else ''} | {f'{view.summary} {view.details}'.rstrip()} "
-        f"| {f'`{view.chart.name}`' if view.chart else ''} |"
-        for view in VIEWS
-    )
-
-
-def chart_rows() -> str:
-    """The rows of the table of charts in docs/report.md."""
-    return "\n".join(f"| `{chart.name}` | {chart.text} | {chart.needs} |" for chart in CHARTS.values())
+def markdown_list() -> str:
+    """A line for each view, for docs/reference/tables.md. A table has a row per case unless its line says otherwise."""
+    lines = []
+    for view in VIEWS:
+        text = f"{view.summary} {view.details}".rstrip().removeprefix("One row per case: ")
+        link = re.search(r" See \[[^]]+\]\(([^)]+)\)\.", text)
+        text = text.replace(link[0], "") if link else text
+        linked = f"[`{view.name}`]({link[1]})" if link else f"`{view.name}`"
+        name = f"{linked}: " if view.in_show else ""
+        chart = f" **`--kind {view.chart.name}`**" if view.chart else ""
+        lines.append(f"- {name}{text[0].upper()}{text[1:]}{chart}")
+    return "\n".join(lines)

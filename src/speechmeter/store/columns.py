@@ -60,7 +60,7 @@ _CASE = (
     _read("workload", "VARCHAR", "the input's name", '"case".workload.name'),
     _read("host", "VARCHAR", "name of the machine"),
     _axis("seconds", "DOUBLE", "seconds of audio in each item"),
-    _axis("batch", "BIGINT", "items in a call"),
+    _axis("batch", "BIGINT", "batch size: utterances (or other inputs) in a call"),
     *(_axis(axis.name, _TYPES[axis.kind], axis.help) for axis in (*CORE_AXES, *SHARED_AXES)),
     _read("axes", "JSON", "every axis, including those of plug-ins: axes->>'vocabulary'", '"case".axes'),
 )
@@ -69,12 +69,12 @@ RECORDS = (
     _read("subject_plugin", "VARCHAR", "the model's plug-in", '"case".subject.plugin'),
     _read("subject_source", "VARCHAR", "what the plug-in loads", '"case".subject.source'),
     _read("workload_plugin", "VARCHAR", "the input's plug-in", '"case".workload.plugin'),
-    _read("meters", "VARCHAR[]", "meters that were asked for", '"case".meters'),
-    _read("protocol", "JSON", "how samples were taken", '"case".protocol'),
+    _read("meters", "VARCHAR[]", "meters that the plan requested", '"case".meters'),
+    _read("protocol", "JSON", "how samples were taken: warm-up, number of samples, seed, …", '"case".protocol'),
     _read("round", "BIGINT", "number of the round, from 0"),
-    _read("sequence", "BIGINT", "position of the record in the order of its lane"),
+    _read("sequence", "BIGINT", "order in which the records of a lane were measured, from 0"),
     _read(
-        "lane", "VARCHAR", "device that measures one case at a time; empty where the run has only one",
+        "lane", "VARCHAR", "host and device that measured it; empty if the run has only one",
         "coalesce(lane, '')",
     ),
     _read("status", "VARCHAR", "ok, skipped, oom, timeout, crashed, error or unavailable"),
@@ -105,7 +105,7 @@ MEASUREMENTS = (
         _read(name, "DOUBLE", f"{word} of the readings of this round", f"list_aggregate(m.\"values\", '{function}')")
         for name, function, word in _AGGREGATES
     ),
-    _read("source", "VARCHAR", "where they were read", "m.source"),
+    _read("source", "VARCHAR", "where the readings come from, such as perf_counter", "m.source"),
     _read("unavailable", "VARCHAR", "the reason why there is no value", "m.unavailable"),
     _read("notes", "JSON", "facts about the reading", "m.notes"),
 )
@@ -114,10 +114,10 @@ ESTIMATES = (
     Column("metric", "VARCHAR", "id with version, such as rtf.v2"),
     Column("unit", "VARCHAR", "unit of the metric"),
     Column("scope", "VARCHAR", "total, stage:NAME, module:PATH, …"),
-    Column("value", "DOUBLE", "the figure that `show` prints"),
+    Column("value", "DOUBLE", "the value that `show` prints"),
     Column("low", "DOUBLE", "lower end of its 95 % interval"),
     Column("high", "DOUBLE", "upper end of the interval"),
-    Column("rounds", "BIGINT", "rounds behind the figure"),
+    Column("rounds", "BIGINT", "number of rounds that the value is computed from"),
     Column("failed", "BIGINT", "number of rounds that failed"),
     Column("samples", "BIGINT", "smallest number of samples in a round; for scores, number of utterances"),
     Column("statistic", "VARCHAR",

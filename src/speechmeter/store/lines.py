@@ -61,7 +61,7 @@ def append_line(path: Path, data: Any) -> None:
 
     Raises CannotGoOnError where it cannot be written.
     """
-    line = _line(data)
+    line = line_of(data)
     try:
         with path.open("ab", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
@@ -82,7 +82,7 @@ def append_line(path: Path, data: Any) -> None:
 
 def as_read(data: Any) -> Any:
     """The data as a reader of its line gets it. Raises StoreError where JSON cannot hold it, or it is too long."""
-    line = _line(data)
+    line = line_of(data)
     if len(line) > LARGEST_LINE:
         raise StoreError(_TOO_LONG)
     return json.loads(line)
@@ -91,10 +91,11 @@ def as_read(data: Any) -> Any:
 def write_lines(path: Path, items: Iterable[Any]) -> None:
     """Write a new file with a line for each item. Raises OSError when it cannot."""
     with path.open("xb") as file:
-        file.writelines(_line(data) for data in items)
+        file.writelines(line_of(data) for data in items)
 
 
-def _line(data: Any) -> bytes:
+def line_of(data: Any) -> bytes:
+    """The data as a line with its end. Raises StoreError where JSON cannot hold it."""
     try:
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
@@ -156,7 +157,7 @@ def parsed(line: bytes) -> Any:
         raise ValueError(_TOO_LONG)
     try:
         # decoded here: json.loads takes bytes with NULs for UTF-16, in which the search below would see nothing
-        data = json.loads(line.decode(), parse_constant=_refuse)
+        data = _DECODER.decode(line.decode())
         return _printable(data) if may_steer(line) else data
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not a JSON line ({error})") from error
@@ -171,6 +172,9 @@ def may_steer(line: bytes) -> bool:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"JSON does not support the number {constant}")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _printable(data: Any) -> Any:

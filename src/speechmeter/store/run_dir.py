@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from speechmeter.core.errors import CannotGoOnError, RunDirError, SkippedLinesWarning, StoreError
 from speechmeter.core.files import whole_file
 from speechmeter.core.types import FAILED, Environment, Record
-from speechmeter.store.lines import KEPT, Skipped, append_line, as_read, cut_torn_line, read_lines
+from speechmeter.store.lines import KEPT, Skipped, append_line, as_read, cut_torn_line, line_of, read_lines
 from speechmeter.store.schema import NewerSchemaError, environment_from_line, record_from_line
 
 PLANNED_FILE = "planned.json"
@@ -34,6 +34,8 @@ _Item = TypeVar("_Item")
 _LEAST_ROOM = 64 * 1024
 """Bytes. With less free space than this the disk counts as full."""
 _LARGEST_PLANNED = 64 * 2**20
+_MOST_READ, _LARGEST_READ = 30, 20 * 2**20
+"""So many runs of a folder are read at most to learn from them, and none that is larger than so many bytes."""
 _NAME_A_RUN = "use a directory that `speechmeter run` wrote"
 
 
@@ -259,6 +261,27 @@ class RunWriter(RunDir):
             self._known.add(environment.fingerprint)
         append_line(self.records_path, record.to_json())
 
+    def replace_records(self, changed: Sequence[Record]) -> None:
+        """Write these in place of the records of the same case, round and host; all other lines stay as they are.
+
+        The file holds all of them afterwards, or what it held before. Raises RunDirError where it cannot be written,
+        and StoreError for a record that could not be read back.
+        """
+        left = {(record.key, record.host): as_read(record.to_json()) for record in changed}
+        for data in left.values():
+            record_from_line(data)
+        self.refuse_links()
+        with self._writing(), whole_file(self.records_path) as draft, self.records_path.open("rb") as file:
+            lines = file.readlines()
+            with draft.open("wb") as new:
+                # of a round that was measured again the last line counts, which is the first from the end
+                made = [_replaced(line, left) for line in reversed(lines)]
+                new.writelines(reversed(made))
+                new.flush()
+                os.fsync(new.fileno())
+        if left:
+            raise StoreError(f"{self.records_path}: {len(left)} records are not in this file")
+
     def write_table(self, name: str, text: str) -> Path:
         """Write a table that readers want as a file; an earlier one of this name is replaced. Returns its path.
 
@@ -298,6 +321,16 @@ def new_run(name: str, folder: Path = Path("runs")) -> Path:
     return next(path for n in range(1000) if not (path := Path(f"{base}-{n}" if n else base)).exists())
 
 
+def newest_runs(folder: Path) -> list[RunDir]:
+    """The newest runs in a folder, the oldest of them first; without those that would take long to read."""
+    if not folder.is_dir():
+        return []
+    found = [RunDir(path) for path in folder.iterdir() if path.is_dir() and is_run(path)]
+    files = {run: run.records_path.stat() for run in found if run.records_path.is_file()}
+    small = [run for run, file in files.items() if file.st_size < _LARGEST_READ]
+    return sorted(small, key=lambda run: files[run].st_mtime)[-_MOST_READ:]
+
+
 def is_free(path: Path) -> bool:
     """Whether a new run may be written here: absent, or an empty directory."""
     return not path.exists() or (path.is_dir() and not any(path.iterdir()))
@@ -306,6 +339,16 @@ def is_free(path: Path) -> bool:
 def is_run(path: Path) -> bool:
     """Whether this is a run directory of ours."""
     return (path / "plan.yaml").is_file() or (path / "records.jsonl").is_file()
+
+
+def _replaced(line: bytes, left: dict[tuple[tuple[str, int], str], Any]) -> bytes:
+    """The line, or the new data of its record, which is then taken out of `left`."""
+    try:
+        data = json.loads(line)
+        key = ((data["id"], data["round"]), data.get("host", ""))
+    except (ValueError, KeyError, TypeError):
+        return line
+    return line_of(left.pop(key)) if key in left else line
 
 
 def _replace_whole(path: Path, text: str) -> None:

@@ -39,7 +39,8 @@ def record_from_line(data: Any, *, upgrades: dict[int, Upgrade] = UPGRADES, newe
         data = {**lift(data), "schema": data["schema"] + 1}
     if data["schema"] > newest:
         raise NewerSchemaError(
-            f"schema {data['schema']} was written by a newer Speechmeter; this one reads schemas up to {newest}"
+            f"schema {data['schema']} was written by a newer Speechmeter; this one reads schemas up to {newest}: "
+            "update Speechmeter"
         )
     try:
         check_record(data)
@@ -233,21 +234,22 @@ def _check(data: Any, kinds: Mapping[str, Kind], where: str = "") -> None:
 
 
 def _check_measurement(data: Any) -> None:
-    _check(data, _MEASUREMENT)
+    if not _is_usual(data):
+        _check(data, _MEASUREMENT)
     if not data["values"] and not data.get("unavailable"):
         raise ValueError("values is empty, and unavailable gives no reason")
     if not data["metric"] or not data.get("scope", "total"):
-        raise ValueError("metric or scope is empty")
+        raise ValueError("a measurement has an empty metric or an empty scope")
     known = metrics.find(data["metric"])
     if known is not None and data.get("unit", known.unit) != known.unit:
         raise ValueError(f"unit is {_short(data['unit'])}, but {known.id} is in {known.unit!r}")
-    if known is not None and known.unit == "s" and data["values"] and min(data["values"]) < 0:
+    if known is not None and known.unit == "s" and not known.signed and data["values"] and min(data["values"]) < 0:
         raise ValueError(f"values of {known.id} are below 0")
     notes = data.get("notes")
     if not notes or known is None:  # nothing of ours reads the notes of a plug-in's meter
         return
     declared, count = _notes_of(known.id), len(data["values"])
-    for key in declared.keys() & notes.keys():
+    for key in [key for key in notes if key in declared]:
         kind, lists, words = declared[key]
         if not kind(notes[key]):
             raise ValueError(f"notes.{key} is {_short(notes[key])}, expected: {words}")
@@ -257,6 +259,23 @@ def _check_measurement(data: Any) -> None:
         raise ValueError(f"notes.{BATCHES} is {notes[BATCHES]}, but there are {count} values")
     if SAMPLED in notes and set(notes[SAMPLED]) != set(range(notes.get(BATCHES, 1))):
         raise ValueError(f"notes.{SAMPLED} does not name each of {notes.get(BATCHES, 1)} batches")
+
+
+def _is_usual(data: Any) -> bool:
+    """Whether a measurement has what nearly every one has, of the right kinds: half as long as looking at each key."""
+    return (
+        type(data) is dict
+        and type(data.get("metric")) is str
+        and type(data.get("unit")) is str
+        and type(data.get("scope")) is str
+        and type(data.get("source", "")) is str
+        and type(data.get("notes", _NO_NOTES)) is dict
+        and "unavailable" not in data
+        and _numbers(data.get("values"))
+    )
+
+
+_NO_NOTES: Mapping[str, Any] = {}
 
 
 def _short(value: Any) -> str:

@@ -1,6 +1,6 @@
 """Whether DuckDB may read a file of records directly: only if every line passes every check of ours.
 
-DuckDB accepts numbers in quotes, commas at the end of a list, and any `id` that a line claims, so a query may let it
+DuckDB accepts numbers in quotes, commas at the end of a list, and any `id` that a line holds, so a query may let it
 read only what `RunDir.records` would give unchanged. The check parses each line, which takes several times as long as
 DuckDB: 16 s for 100,000 records (418 MB) that DuckDB reads in 1 s. So the answer is remembered for large files, in the
 user's cache, for as long as neither the file nor the code of the check changes.

@@ -15,18 +15,18 @@ RATE = 16_000
 """Samples in a second of the sound that every workload feeds."""
 PINNED_TOKENS = 32
 """Tokens that a decoder with random weights makes when the plan does not say: its own stopping means nothing."""
-SYNTHETIC = "synthetic: random weights, same cost, no meaning"
+SYNTHETIC = "random weights: calls cost the same as with trained ones, but the output has no meaning"
 
 
 WEIGHTS = Option(
     name="weights", kind=str, default="auto", choices=("auto", "random"),
-    help="auto: trained weights if there are any; random: the weights are random, so output lengths are pinned",
+    help="auto: trained weights if there are any; random: random weights, with fixed output lengths",
 )  # fmt: skip
 
 
 def pinned_note(tokens: int) -> str:
     """What a record says of a decode length that is fixed beforehand."""
-    return f"decode length pinned to {tokens} tokens"
+    return f"output length fixed at {tokens} tokens"
 
 
 def waves(batch: Batch) -> list[Any]:
@@ -56,7 +56,7 @@ def check_no_source(case: Case) -> None:
     """Raise SubjectError for `name:source` of a subject that is named alone."""
     name, source = case.subject.plugin, case.subject.source
     if source:
-        raise SubjectError(f"{name} takes no source, but {source!r} was given", fix=f"write {name} alone")
+        raise SubjectError(f"nothing can follow {name}, but {name}:{source} was given", fix=f"write only {name}")
 
 
 def cpu_engine(case: Case, name: str) -> str | None:
@@ -64,7 +64,9 @@ def cpu_engine(case: Case, name: str) -> str | None:
     if not case.device.is_cpu:
         return f"{name} runs on the CPU only, not on {case.device}"
     if case.axes.dtype != "float32":
-        return f"{name} keeps the number format of its weights and has no dtype {case.axes.dtype}"
+        return (
+            f"{name} uses the number format of its weights, not {case.axes.dtype}; use `dtype: float32` (the default)"
+        )
     if case.axes.compile:
         return f"{name} is not a torch module, so torch.compile cannot be applied"
     return None
@@ -76,9 +78,9 @@ def torch_quantizing(case: Case) -> str | None:
     if kind == NONE:
         return None
     if not case.device.is_cpu:
-        return f"quantize {kind}: torch has int8 matrices on the CPU only, not on {case.device}"
+        return f"quantize {kind} works on the CPU only, not on {case.device}"
     if case.axes.dtype != "float32":
-        return f"quantize {kind} starts from float32 weights, not from {case.axes.dtype}"
+        return f"quantize {kind} needs `dtype: float32`, not {case.axes.dtype}"
     if case.axes.compile:
         return f"quantize {kind}: torch.compile cannot compile packed int8 weights"
     return None

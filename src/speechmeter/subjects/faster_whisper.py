@@ -74,7 +74,9 @@ class FasterWhisperSubject:
         if case.device.is_cuda and not ctranslate2.get_cuda_device_count():
             return "CTranslate2 finds no CUDA device"
         here = ctranslate2.get_supported_compute_types(kind)
-        return None if wanted in here else f"CTranslate2 has no {wanted} on this {kind}, only {', '.join(sorted(here))}"
+        return (
+            None if wanted in here else f"CTranslate2 runs in {', '.join(sorted(here))} on this {kind}, not in {wanted}"
+        )
 
     def prepare(self, case: Case, device: str) -> Prepared:
         """Load the converted model and its tokenizer."""

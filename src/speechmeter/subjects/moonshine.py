@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.live import Live
 from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Spec, Stage
 from speechmeter.subjects.common import RATE, cpu_engine, installed, waves
+from speechmeter.subjects.live.hearing import Heard, Hearing, hearing
 
 if TYPE_CHECKING:
     from moonshine_voice.transcriber import Transcriber
 
-Partial = tuple[int, str]
-"""The number of an item in its batch, and its text so far."""
-_UPDATE = 8_000
-"""Samples between two partial results: half a second, the library's own default."""
+_UPDATE_S = 0.5
+"""Seconds between two partial results: the library's own default."""
 _BUNDLED = "tiny-en"
 _FILES = ("encoder_model.ort", "decoder_model_merged.ort", "tokenizer.bin")
 _ARCHS = ("tiny", "base")
@@ -42,10 +42,11 @@ class MoonshineSubject:
             help="architecture of the model; default: taken from the directory's name",
         ),
         Option(
-            name="streaming",
-            kind=bool,
-            default=False,
-            help="true: streaming, with partial results every 0.5 s of audio",
+            name="update",
+            kind=float,
+            default=_UPDATE_S,
+            above=0,
+            help="live: seconds of audio between two partial results",
         ),
     )
     runs_code = False
@@ -74,19 +75,23 @@ class MoonshineSubject:
             return None
         return f"moonshine-voice runs on 1 thread or on all {here} cores of the machine, not on {threads}"
 
+    def not_live(self, case: Case) -> str | None:
+        """Always live, by the engine's own streams."""
+        return None
+
     def prepare(self, case: Case, device: str) -> Prepared:
         """Load encoder, decoder and tokenizer."""
         from moonshine_voice import ModelArch
         from moonshine_voice.errors import MoonshineError
         from moonshine_voice.transcriber import Transcriber
 
-        notes = ["8-bit weights whatever `dtype` is; cut at pauses by the engine's own voice detector; "
-                 "items one after another"]  # fmt: skip
+        notes = ["weights are 8-bit whatever `dtype` is; the engine's voice detector cuts the audio at pauses; "
+                 "items run one after another"]  # fmt: skip
         if case.axes.threads == 1:
             os.environ[_ONE_THREAD] = "1"
         else:
             os.environ.pop(_ONE_THREAD, None)
-            notes.append("threads: as many as the engine takes, one for each physical core")
+            notes.append("threads: chosen by the engine, one for each physical core")
         directory, arch = _directory(case.subject), ModelArch[_arch(case.subject).upper()]
         try:
             # without this option every result carries the sound back as a list of Python numbers
@@ -97,29 +102,15 @@ class MoonshineSubject:
             ) from error
 
         def transcribe(batch: Batch) -> list[str]:
-            return [text for wave in waves(batch) for text in _texts(transcriber, wave, len(wave))]
+            return [_text(transcriber, wave) for wave in waves(batch)]
 
-        def stream(batch: Batch) -> Iterator[Partial]:
-            for item, wave in enumerate(waves(batch)):
-                shown = None
-                for text in _texts(transcriber, wave, _UPDATE):
-                    if text != (shown or ""):
-                        shown = text
-                        yield item, text
-                if shown is None:
-                    yield item, ""
-
-        def final(partials: Iterable[Partial]) -> list[str]:
-            return list(dict(partials).values())  # the last text of each item
-
-        stages: tuple[Stage, ...] = (Stage(name="model", fn=transcribe),)
-        if case.subject.options.get("streaming", False):
-            notes.append(
-                "streaming: audio is fed in pieces of 0.5 s without waiting; a partial result is given when the text "
-                "changes"
-            )
-            stages = (Stage(name="model", fn=stream), Stage(name="final", fn=final, clocked=False))
-        return Prepared(stages=stages, close=transcriber.close, notes=tuple(notes), data_dependent=True)
+        update_s = float(case.subject.options.get("update", _UPDATE_S))
+        hear = hearing(lambda: _Engine(transcriber, update_s))
+        live = Live(converse=lambda clock: Hearing(clock, hear), endpoints=True)
+        if case.live is not None:
+            notes.append(f"live: a partial result every {update_s:g} s of audio; streams share the model")
+        stages = (Stage(name="model", fn=transcribe),)
+        return Prepared(stages=stages, live=live, close=transcriber.close, notes=tuple(notes), data_dependent=True)
 
 
 def _directory(spec: Spec) -> Path:
@@ -133,7 +124,7 @@ def _directory(spec: Spec) -> Path:
 
 def _way_out(spec: Spec) -> str:
     if spec.source:
-        return f"use a directory with {', '.join(_FILES)}, or write moonshine-voice alone"
+        return f"use a directory with {', '.join(_FILES)}, or write only moonshine-voice"
     return "install moonshine-voice 0.0.73, which contains this model, or name a directory: moonshine-voice:DIRECTORY"
 
 
@@ -148,16 +139,68 @@ def _arch(spec: Spec) -> str:
     return str(given or named)
 
 
-def _texts(transcriber: Transcriber, wave: Any, step: int) -> Iterator[str]:
-    """The text so far after every `step` samples.
+def _text(transcriber: Transcriber, wave: Any) -> str:
+    """The text of a whole recording.
 
     Each recording has a stream of its own. The library's call for whole recordings costs the same, but starts with what
     its voice detector kept of the recording before: words appear that were not said.
     """
     with transcriber.create_stream(update_interval=inf) as stream:
         stream.start()
-        for start in range(0, len(wave), step):
-            stream.add_audio(wave[start : start + step].tolist(), RATE)
-            transcript = stream.update_transcription(transcriber.MOONSHINE_FLAG_FORCE_UPDATE)
-            yield " ".join(line.text.strip() for line in transcript.lines if line.text.strip())
+        stream.add_audio(wave.tolist(), RATE)
+        transcript = stream.update_transcription(transcriber.MOONSHINE_FLAG_FORCE_UPDATE)
+        text = " ".join(line.text.strip() for line in transcript.lines if line.text.strip())
         stream.stop()
+    return text
+
+
+class _Engine:
+    """One of the engine's streams: a line of text for each stretch between pauses, which its voice detector finds."""
+
+    def __init__(self, transcriber: Transcriber, update_s: float) -> None:
+        self._stream = transcriber.create_stream(update_interval=update_s)
+        self._said: list[Heard] = []
+        self._segments: dict[int, int] = {}
+        self._error: Exception | None = None
+        self._finished = False
+        self._stream.add_listener(self._listen)
+        self._stream.start()
+
+    def feed(self, samples: Any) -> list[Heard]:
+        """Lines that changed or ended. The engine decodes inside this call, every `update` seconds of audio."""
+        self._stream.add_audio(samples.tolist(), RATE)
+        return self._taken()
+
+    def finish(self) -> list[Heard]:
+        """The end of the last line."""
+        self._finished = True
+        self._stream.stop()
+        return self._taken()
+
+    def close(self) -> None:
+        """Free the stream."""
+        self._stream.close()
+
+    def _listen(self, event: Any) -> None:
+        line, kind = event.line, type(event).__name__
+        if kind == "Error":
+            self._error = event.error
+            return
+        if kind not in ("LineTextChanged", "LineCompleted"):
+            return
+        segment = self._segments.setdefault(line.line_id, len(self._segments))
+        start_s, end_s = float(line.start_time), float(line.start_time + line.duration)
+        text, at_s = line.text.strip(), perf_counter()
+        span = {"text": text, "segment": segment, "start_s": start_s, "end_s": end_s, "at_s": at_s}
+        if kind == "LineTextChanged":
+            self._said.append(Heard(kind="partial", **span))
+        else:
+            if not self._finished:  # at the end of input the engine decides nothing
+                self._said.append(Heard(kind="endpoint", segment=segment, start_s=start_s, end_s=end_s, at_s=at_s))
+            self._said.append(Heard(kind="final", **span))
+
+    def _taken(self) -> list[Heard]:
+        if self._error is not None:  # the library swallows what a listener raises
+            raise RuntimeError(f"moonshine-voice failed: {self._error}")
+        said, self._said = self._said, []
+        return said

@@ -21,7 +21,7 @@ from speechmeter.subjects.common import installed
 from speechmeter.subjects.mel import BANDS, array_log_mel, frames_in
 
 LAYOUTS = ("frames-bands", "bands-frames", "channel-samples")
-"""What the last two dimensions of an input of rank 3 can be."""
+"""What order of the last two dimensions of a three-dimensional input can be."""
 _CUDA = "CUDAExecutionProvider"
 _OF_CUDA = ("CUDA", "Tensorrt", "NvTensorRT")
 _FLOATS = {"tensor(float)": "float32", "tensor(float16)": "float16"}
@@ -38,8 +38,18 @@ class OnnxSubject:
     summary = "an ONNX graph under onnxruntime: onnx:path/model.onnx"
     axes: tuple[Axis, ...] = ()
     options = (
-        Option(name="layout", kind=str, choices=LAYOUTS, help="the last two dimensions of an input of rank 3"),
-        Option(name="providers", kind=list, default=[], help="onnxruntime's names, for example [CPUExecutionProvider]"),
+        Option(
+            name="layout",
+            kind=str,
+            choices=LAYOUTS,
+            help="order of the last two dimensions of a three-dimensional input",
+        ),
+        Option(
+            name="providers",
+            kind=list,
+            default=[],
+            help="execution providers of onnxruntime, for example [CPUExecutionProvider]",
+        ),
     )
     runs_code = False
     takes = (SOUND,)
@@ -89,7 +99,7 @@ class OnnxSubject:
         takes, asked = _FLOATS[inputs.sound.type], case.axes.dtype
         if takes != asked:
             raise SubjectError(
-                f"the graph's input is {takes}, but the case uses {asked}",
+                f"the input of the graph is {takes}, but `dtype` is {asked}",
                 fix=f"use `dtype: {takes}` or export the graph in {asked}",
             )
         modules = {"model": weights}
@@ -102,7 +112,7 @@ class OnnxSubject:
             modules=modules,
             notes=(
                 f"onnxruntime {onnxruntime.__version__}, {session.get_providers()[0]}",
-                *([f"fed our log-mel of {BANDS} bands"] if inputs.is_features else []),
+                *([f"input: built-in log-mel features with {BANDS} bands"] if inputs.is_features else []),
             ),
         )
 
@@ -189,7 +199,8 @@ def _layout(sound: Any, asked: str | None) -> str:
     if len(sound.shape) == 2:
         if asked:
             raise SubjectError(
-                f"{_described([sound])} takes samples, so `layout` does not apply", fix="remove `layout`"
+                f"{_described([sound])} takes samples and no features, so `layout` does not apply",
+                fix="remove `layout`",
             )
         return ""
     middle, last = sound.shape[1:]
@@ -200,7 +211,7 @@ def _layout(sound: Any, asked: str | None) -> str:
     either = " or ".join(f"`layout: {name}`" for name in LAYOUTS)
     if isinstance(middle, int) or isinstance(last, int):
         raise SubjectError(
-            f"{_described([sound])} does not fit our log-mel of {BANDS} bands",
+            f"{_described([sound])} does not fit the built-in log-mel features with {BANDS} bands",
             fix=f"export the graph for {BANDS} bands, or use {either}",
         )
     raise SubjectError(f"{_described([sound])} does not show which dimension is bands", fix=f"use {either}")

@@ -59,15 +59,15 @@ class OpenAIWhisperSubject:
         if source not in SIZES and not Path(source).is_file():
             looks_like_file = "/" in source or source.endswith(".pt")
             fix = "use a checkpoint file that exists" if looks_like_file else nearest(source, [*SIZES])
-            raise SubjectError(f"openai-whisper: {source!r} is neither a size nor a file", fix=fix)
+            raise SubjectError(f"openai-whisper: {source!r} is neither a model size, such as tiny, nor a file", fix=fix)
 
     def unavailable(self, case: Case) -> str | None:
         """The library has two number formats and cannot be compiled."""
         dtype, on_cuda = case.axes.dtype, case.device.is_cuda
         if dtype != "float32" and not (dtype == "float16" and on_cuda):
-            return f"openai-whisper runs in float32, and on CUDA also in float16; it has no {dtype} on {case.device}"
+            return f"openai-whisper runs in float32, and on CUDA also in float16, but not in {dtype} on {case.device}"
         if case.axes.compile:
-            return "openai-whisper keeps its cache with hooks that it sets in every call: torch.compile does not work"
+            return "torch.compile does not work with openai-whisper, because it sets hooks in every call"
         if (case.axes.get("max_new_tokens") or 1) > MOST_TOKENS:
             return f"Whisper generates at most {MOST_TOKENS} tokens in one window"
         return None

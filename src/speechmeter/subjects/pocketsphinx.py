@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from speechmeter.core.axes import Axis, Option
+from speechmeter.core.axes import OFFLINE, Axis, Option
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.live import Live
 from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Stage
 from speechmeter.subjects.common import check_no_source, cpu_engine, installed, waves
+from speechmeter.subjects.live.hearing import Heard, Hearing
+from speechmeter.subjects.live.worker import Workers
 
 if TYPE_CHECKING:
     from pocketsphinx import Decoder
@@ -44,8 +47,20 @@ class PocketsphinxSubject:
         """It runs on the CPU in its own number format."""
         return cpu_engine(case, "pocketsphinx")
 
+    def not_live(self, case: Case) -> str | None:
+        """Always live: a new hypothesis after each chunk."""
+        return None
+
     def prepare(self, case: Case, device: str) -> Prepared:
-        """Load acoustic model, dictionary and language model."""
+        """Load acoustic model, dictionary and language model; for a live case in a process that decodes."""
+        if case.live is not None and case.axes.pace != OFFLINE:
+            workers = Workers(_decoding, _settings(case))
+            return Prepared(
+                live=Live(converse=lambda clock: Hearing(clock, workers.hear)),
+                close=workers.close,
+                notes=("each stream is decoded in a process of its own, because the library holds Python's lock",),
+                data_dependent=True,
+            )
         from pocketsphinx import Decoder
 
         decoder = Decoder(loglevel="ERROR", **_settings(case))
@@ -85,3 +100,41 @@ def heard(decoder: Decoder, wave: Any) -> str:
     decoder.end_utt()
     found = decoder.hyp()
     return str(found.hypstr) if found else ""
+
+
+def _decoding(settings: dict[str, float]) -> Callable[[], _Engine]:
+    """Load the models once; each conversation starts anew."""
+    from pocketsphinx import Decoder
+
+    decoder = Decoder(loglevel="FATAL", **settings)
+    return lambda: _Engine(decoder)
+
+
+class _Engine:
+    """The hypothesis after each chunk, and the final one."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder, self._text = decoder, ""
+        decoder.reinit_feat()
+        decoder.start_utt()
+
+    def feed(self, samples: Any) -> Iterator[Heard]:
+        """A partial where the hypothesis changed."""
+        pcm = (samples.clip(-1, 1) * _FULL_SCALE).astype("int16").tobytes()
+        self._decoder.process_raw(pcm, no_search=False, full_utt=False)
+        text = self._hypothesis()
+        if text != self._text:
+            self._text = text
+            yield Heard(kind="partial", text=text)
+
+    def finish(self) -> Iterator[Heard]:
+        """The best path over the whole utterance."""
+        self._decoder.end_utt()
+        yield Heard(kind="final", text=self._hypothesis())
+
+    def close(self) -> None:
+        """Nothing to free: the decoder serves the next conversation, and one that broke off ends with its process."""
+
+    def _hypothesis(self) -> str:
+        found = self._decoder.hyp()
+        return str(found.hypstr) if found else ""

@@ -1,26 +1,30 @@
 """A user's own model: `python:package.module:factory` or `python:path/file.py:factory`.
 
 The factory takes no argument and returns something that takes a float32 tensor (batch, samples) at 16 kHz: a module or
-any callable. It may also return a `Prepared` chain of stages, which is then measured as it is.
+any callable. It may also return a `Prepared` chain of stages, which is then measured as it is. For a live case it
+returns a generator function that takes an iterator of chunks (float32 at 16 kHz) and yields texts, or a `Live`.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from speechmeter.core.axes import Axis, Option
+from speechmeter.core.axes import OFFLINE, Axis, Option
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.live import Live
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import BASELINE, VARIANT, Batch, Case, Stage
+from speechmeter.subjects.live.hearing import Heard, Hearing
 
 _FORM = "write python:package.module:factory or python:path/file.py:factory"
 
@@ -46,15 +50,57 @@ class PythonSubject:
         """Unknown before it runs."""
         return None
 
+    def not_live(self, case: Case) -> str | None:
+        """Unknown before it runs."""
+        return None
+
     def prepare(self, case: Case, device: str) -> Prepared:
         """Import the module, call the factory, wrap what it returns."""
         made = load_factory(case)()
         if isinstance(made, Prepared):
             return made
+        if case.live is not None and case.axes.pace != OFFLINE:
+            return _live(made, case)
         if not callable(made):
             factory = case.subject.source.rpartition(":")[2]
             raise TypeError(f"{factory}() returned {type(made).__name__}, which cannot be called")
         return prepare_callable(made, case, device)
+
+
+def _live(made: Any, case: Case) -> Prepared:
+    """A system that is spoken to: a `Live`, a function that makes a conversation, or a generator of texts."""
+    if isinstance(made, Live):
+        return Prepared(live=made)
+    if inspect.isgeneratorfunction(made) or inspect.isgeneratorfunction(vars(type(made)).get("__call__")):
+        return Prepared(live=Live(converse=lambda clock: Hearing(clock, lambda chunks: _hear(made(chunks)))))
+    if callable(made) and "clock" in _parameters(made):
+        return Prepared(live=Live(converse=made))
+    factory = case.subject.source.rpartition(":")[2]
+    raise TypeError(
+        f"{factory}() returned {type(made).__name__}, which cannot be measured live; return a generator function that "
+        "takes an iterator of chunks and yields texts, a function converse(clock), or speechmeter.core.live.Live"
+    )
+
+
+def _parameters(made: Callable[..., Any]) -> Sequence[str]:
+    try:
+        return list(inspect.signature(made).parameters)
+    except (TypeError, ValueError):  # of a builtin
+        return ()
+
+
+def _hear(said: Iterator[Any]) -> Iterator[Heard]:
+    """A text is a partial result, (text, True) a final one that ends its segment. The last text is final."""
+    segment, text = 0, ""
+    for found in said:
+        text, is_final = found if isinstance(found, tuple) else (found, False)
+        if not isinstance(text, str):
+            raise TypeError(f"a live model yields texts or (text, final), not {type(found).__name__}")
+        yield Heard(kind="final" if is_final else "partial", text=text, segment=segment)
+        if is_final:
+            segment, text = segment + 1, ""
+    if text or not segment:
+        yield Heard(kind="final", text=text, segment=segment)
 
 
 def check_source(source: str) -> None:

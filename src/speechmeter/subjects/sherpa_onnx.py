@@ -1,11 +1,12 @@
-"""Recognisers of sherpa-onnx: `sherpa-onnx:DIR` with one CTC model and its tokens.txt.
+"""Recognisers of sherpa-onnx: `sherpa-onnx:DIR` with one CTC model, or the two graphs of Moonshine, and tokens.txt.
 
-The model's own metadata says of which kind it is. A directory does not say whether its weights were trained: the
+The metadata of a CTC model says of which kind it is. A directory does not say whether its weights were trained: the
 option `weights: random` says that they were not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,15 @@ _NEEDED = {
     "wenet_ctc": ("vocab_size", "subsampling_factor"),
 }
 """What the metadata of each model_type must contain: sherpa-onnx ends the process where it does not."""
+_MOONSHINE = {"encoder": "encoder_model.onnx", "decoder": "decoder_model_merged.onnx"}
+"""The graphs of a Moonshine model by what they are."""
+_MOONSHINE_KIND = "moonshine"
 
 
 class SherpaOnnxSubject:
     """`sherpa-onnx:DIR`: features → model → decode."""
 
-    summary = "offline CTC recognisers of sherpa-onnx: sherpa-onnx:DIR with a .onnx file and tokens.txt"
+    summary = "offline recognisers of sherpa-onnx, CTC and Moonshine: sherpa-onnx:DIR with .onnx files and tokens.txt"
     axes: tuple[Axis, ...] = ()
     options = (Option(name="model", kind=str, help="a .onnx file of the directory, if it has several"), WEIGHTS)
     runs_code = False
@@ -46,16 +50,16 @@ class SherpaOnnxSubject:
             raise SubjectError(
                 f"sherpa-onnx: there is no directory {case.subject.source!r}", fix="use the directory of a model"
             )
-        _model_file(case)
+        _graphs(case)
         if not (folder / "tokens.txt").is_file():
-            raise SubjectError(f"{str(folder)!r} contains no tokens.txt", fix="put it beside the model")
+            raise SubjectError(f"{str(folder)!r} contains no tokens.txt", fix="copy it to this directory")
 
     def unavailable(self, case: Case) -> str | None:
         """Its wheels are for the CPU, and the graph decides the number format."""
         if not case.device.is_cpu:
             return "sherpa-onnx runs on the CPU only: its wheels have no CUDA provider"
         if case.axes.dtype != "float32":
-            return "sherpa-onnx computes as its graph says and takes float32: name a graph in that format instead"
+            return "the .onnx file decides the number format: keep `dtype: float32`, and choose the file with `model`"
         if case.axes.compile:
             return "onnxruntime optimises graphs itself: torch.compile does not apply to them"
         return None
@@ -64,10 +68,10 @@ class SherpaOnnxSubject:
         """Load the recogniser."""
         import sherpa_onnx
 
-        path = _model_file(case)
-        weights = weights_only(path)
-        kind = _kind(path, weights)
-        recogniser = _recogniser(kind, path, case.axes.threads)
+        graphs = _graphs(case)
+        weights = {name: weights_only(path) for name, path in graphs.items()}
+        kind = _MOONSHINE_KIND if graphs.keys() == _MOONSHINE.keys() else _kind(graphs["model"], weights["model"])
+        recogniser = _recogniser(kind, graphs, case.axes.threads)
 
         def features(batch: Batch) -> list[Any]:
             streams = []
@@ -81,22 +85,31 @@ class SherpaOnnxSubject:
             recogniser.decode_streams(streams)
             return streams
 
-        modules = {"model": weights}
         return Prepared(
             stages=(
                 Stage(name="features", fn=features),
-                Stage(name="model", fn=model, modules=modules),
-                Stage(name="decode", fn=lambda streams: [stream.result.text for stream in streams]),
+                Stage(name="model", fn=model, modules=weights),
+                Stage(name="decode", fn=lambda streams: [stream.result.text.strip() for stream in streams]),
             ),
-            modules=modules,
+            modules=weights,
             notes=(
                 f"sherpa-onnx {sherpa_onnx.__version__}, {kind}, greedy search",
                 *([SYNTHETIC] if case.subject.options.get("weights") == "random" else []),
             ),
+            data_dependent=kind == _MOONSHINE_KIND,
         )
 
 
-def _model_file(case: Case) -> Path:
+def _graphs(case: Case) -> dict[str, Path]:
+    """The files of the model by what they are: the two of Moonshine, else a CTC model alone."""
+    folder = Path(case.subject.source)
+    pair = {name: folder / file for name, file in _MOONSHINE.items()}
+    if case.subject.options.get("model") is None and all(path.is_file() for path in pair.values()):
+        return pair
+    return {"model": _ctc_file(case)}
+
+
+def _ctc_file(case: Case) -> Path:
     """The model that is asked for, else the only one of the directory. SubjectError when it has none or several."""
     folder, asked = Path(case.subject.source), case.subject.options.get("model")
     found = sorted(file.name for file in folder.glob("*.onnx"))
@@ -109,7 +122,7 @@ def _model_file(case: Case) -> Path:
             f"{str(folder)!r} contains {len(found)} models", fix=" or ".join(f"use `model: {name}`" for name in found)
         )
     if not found:
-        raise SubjectError(f"{str(folder)!r} contains no .onnx file", fix="use the directory of a model")
+        raise SubjectError(f"{str(folder)!r} contains no .onnx file", fix="use a directory with a sherpa-onnx model")
     return folder / str(asked or found[0])
 
 
@@ -126,14 +139,17 @@ def _kind(path: Path, model: Any) -> str:
     return kind
 
 
-def _recogniser(kind: str, path: Path, threads: int) -> Any:
+def _recogniser(kind: str, graphs: Mapping[str, Path], threads: int) -> Any:
     import sherpa_onnx
 
-    make = {"zipformer2_ctc": "from_zipformer_ctc", "wenet_ctc": "from_wenet_ctc"}.get(kind, "from_nemo_ctc")
-    tokens = path.with_name("tokens.txt")
+    make = {"zipformer2_ctc": "from_zipformer_ctc", "wenet_ctc": "from_wenet_ctc", _MOONSHINE_KIND: "from_moonshine_v2"}
+    files = {name: str(path) for name, path in graphs.items()}
+    folder = next(iter(graphs.values())).parent
     try:
-        return getattr(sherpa_onnx.OfflineRecognizer, make)(model=str(path), tokens=str(tokens), num_threads=threads)
+        return getattr(sherpa_onnx.OfflineRecognizer, make.get(kind, "from_nemo_ctc"))(
+            **files, tokens=str(folder / "tokens.txt"), num_threads=threads
+        )
     except Exception as error:  # what its bindings raise has no base of its own
         raise SubjectError(
-            f"sherpa-onnx cannot load {str(path)!r}: {error}", fix="export it for sherpa-onnx"
+            f"sherpa-onnx cannot load {str(folder)!r}: {error}", fix="export it for sherpa-onnx"
         ) from error

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from speechmeter.core.axes import Axis, Option
+from speechmeter.core.live import Live
 from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Segments, Stage
 from speechmeter.subjects.common import RATE, check_no_source, installed
+from speechmeter.subjects.live.hearing import Heard, Hearing, hearing
 
 if TYPE_CHECKING:
     import torch
@@ -41,9 +44,13 @@ class SileroVadSubject:
         if not case.device.is_cpu:
             return f"silero-vad is supported on the CPU only, not on {case.device}"
         if case.axes.dtype != "float32":
-            return f"silero-vad is TorchScript in float32; it cannot run in dtype {case.axes.dtype}"
+            return f"silero-vad runs in float32 only, not in {case.axes.dtype}"
         if case.axes.compile:
             return "silero-vad is TorchScript, which torch.compile does not accept"
+        return None
+
+    def not_live(self, case: Case) -> str | None:
+        """Live it says when speech ends, and nothing else."""
         return None
 
     def prepare(self, case: Case, device: str) -> Prepared:
@@ -60,7 +67,10 @@ class SileroVadSubject:
             samples, lengths = windows
             return model.audio_forward(samples, RATE), lengths
 
+        idle = [silero_vad.load_silero_vad()] if case.live is not None else []  # each stream has a state of its own
+        hear = hearing(lambda: _Endpointer(idle.pop() if idle else silero_vad.load_silero_vad(), idle.append))
         return Prepared(
+            live=Live(converse=lambda clock: Hearing(clock, hear), endpoints=True, texts=False),
             stages=(
                 Stage(name="copy", fn=_copy),
                 Stage(name="model", fn=runtime.inference(probabilities), modules=at_16_khz),
@@ -90,3 +100,38 @@ def _segments(windows: Windows) -> list[Segments]:
         )
         found.append(Segments((speech["start"] / RATE, speech["end"] / RATE) for speech in speeches))
     return found
+
+
+class _Endpointer:
+    """The library's own iterator over windows: the end of speech after 0.1 s of silence, as it is by default."""
+
+    def __init__(self, model: Any, release: Callable[[Any], None]) -> None:
+        import numpy as np
+        from silero_vad import VADIterator
+
+        self._model, self._release = model, release
+        self._windows = VADIterator(model, sampling_rate=RATE)
+        self._rest: Any = np.zeros(0, dtype=np.float32)
+        self._segment = 0
+
+    def feed(self, samples: Any) -> Iterator[Heard]:
+        """An endpoint where speech ended."""
+        import numpy as np
+        import torch
+
+        waiting = np.concatenate([self._rest, samples])
+        whole = len(waiting) // _WINDOW * _WINDOW
+        self._rest = waiting[whole:]
+        for start in range(0, whole, _WINDOW):
+            found = self._windows(torch.from_numpy(waiting[start : start + _WINDOW])) or {}
+            if "end" in found:
+                yield Heard(kind="endpoint", segment=self._segment, end_s=found["end"] / RATE)
+                self._segment += 1
+
+    def finish(self) -> Iterator[Heard]:
+        """Nothing: less than a window is left."""
+        return iter(())
+
+    def close(self) -> None:
+        """Leave the model to the next conversation, which resets its state."""
+        self._release(self._model)

@@ -18,7 +18,7 @@ from typing import Any
 
 from speechmeter.core.errors import SubjectError
 
-NOTE = "torchaudio is absent: a stand-in covers its import"
+NOTE = "torchaudio is not installed: an empty module replaces it for the import"
 _NAME = "torchaudio"
 _LAZY_OF_SPEECHBRAIN = "speechbrain.utils.importutils"
 _LIKE = "2.9.0+stand.in"

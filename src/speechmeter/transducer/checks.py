@@ -116,7 +116,7 @@ def check_reduction(reduction: str) -> None:
 def next_labels(targets: torch.Tensor, sizes: Sizes) -> torch.Tensor:
     """Return the label that follows each prefix, int64 of shape (B, U + 1); -1 where the utterance is complete.
 
-    Whatever stands in the padding of the targets is ignored.
+    The values in the padding of the targets are ignored.
     """
     device = sizes.labels_there.device
     real = torch.arange(sizes.padded_labels, device=device) < sizes.labels_there.unsqueeze(1)

@@ -28,14 +28,14 @@ LOG2_E = np.float32(1.4426950408889634)
 # ln 2 in two parts: the first has few enough bits that its product with a small integer is exact.
 LN2_HIGH = np.float32(0.693359375)
 LN2_LOW = np.float32(0.6931471805599453 - 0.693359375)
-# Added and taken off again, it rounds a float32 to an integer, which then stands in the lowest bits.
+# Added and taken off again, it rounds a float32 to an integer, which is then in the lowest bits.
 ROUNDER = np.float32(1.5 * 2**23)
 LEAST = np.float32(-87.0)
 C2, C3, C4, C5, C6, C7 = (np.float32(1 / k) for k in (2, 6, 24, 120, 720, 5040))
 ONE, NONE = np.float32(1), np.float32(0)
 
 
-def _jit(**options: Any) -> Callable[[Function], Function]:
+def jit(**options: Any) -> Callable[[Function], Function]:
     """Compile on first use and keep the result on disk, where numba may write."""
 
     def compiled(function: Function) -> Function:
@@ -47,7 +47,7 @@ def _jit(**options: Any) -> Callable[[Function], Function]:
     return compiled
 
 
-@_jit(error_model="numpy")
+@jit(error_model="numpy")
 def _exp(x: Any) -> Any:
     """Return exp(x) of a float32 x <= 0 within 2 units in the last place; 0 below -87.
 
@@ -62,13 +62,13 @@ def _exp(x: Any) -> Any:
     return NONE if x < LEAST else series * power
 
 
-@_jit()
+@jit()
 def _ordered(bits: Any) -> Any:
     """Return the bits of a float32 as an int32 that is ordered as the numbers are, NaN above all; and back again."""
     return np.int32(bits ^ ((bits >> 31) & 0x7FFFFFFF))
 
 
-@_jit()
+@jit()
 def _largest(row: Array) -> Any:
     """Return the largest of a row. By integers for float32, because only those the compiler vectorises here."""
     if row.itemsize == 4:
@@ -83,7 +83,7 @@ def _largest(row: Array) -> Any:
     return largest
 
 
-@_jit(fastmath={"reassoc"})
+@jit(fastmath={"reassoc"})
 def _sum(row: Array) -> Any:
     total = row[0]
     for i in range(1, len(row)):
@@ -91,7 +91,7 @@ def _sum(row: Array) -> Any:
     return total
 
 
-@_jit(error_model="numpy")
+@jit(error_model="numpy")
 def _exp_row(row: Array, largest: Any, out: Array) -> None:
     """Write exp(row - largest); float64 by the library's exp, float32 by ours."""
     if row.itemsize == 4:
@@ -102,7 +102,7 @@ def _exp_row(row: Array, largest: Any, out: Array) -> None:
             out[i] = np.exp(row[i] - largest)
 
 
-@_jit(error_model="numpy")
+@jit(error_model="numpy")
 def score_frames(
     logits: Array, labels: Array, states: int, blank: int, normalise: bool, by_blank: Array, by_label: Array
 ) -> None:
@@ -121,7 +121,7 @@ def score_frames(
                 by_label[t, s] = np.float64(row[labels[t, s]]) - scale
 
 
-@_jit(error_model="numpy")
+@jit(error_model="numpy")
 def gradient_frames(
     logits: Array,
     labels: Array,
@@ -153,14 +153,14 @@ def gradient_frames(
         out[t, states:] = 0
 
 
-@_jit()
+@jit()
 def _multiply(row: Array, factor: Any) -> None:
     for i in range(len(row)):
         row[i] *= factor
 
 
-@_jit(error_model="numpy")
-def _add_logs(a: Any, b: Any) -> Any:
+@jit(error_model="numpy")
+def add_logs(a: Any, b: Any) -> Any:
     """Return log(exp(a) + exp(b)) of two float64; -inf where both are."""
     if a < b:
         a, b = b, a
@@ -169,7 +169,7 @@ def _add_logs(a: Any, b: Any) -> Any:
     return a + np.log1p(np.exp(b - a))
 
 
-@_jit(error_model="numpy")
+@jit(error_model="numpy")
 def fill_alpha(by_blank: Array, by_label: Array, alpha: Array) -> Any:
     """Write log α of one utterance, all of shape (T, U + 1), and return its log-likelihood."""
     frames, states = alpha.shape
@@ -177,11 +177,11 @@ def fill_alpha(by_blank: Array, by_label: Array, alpha: Array) -> Any:
         for u in range(states):
             from_blank = alpha[t - 1, u] + by_blank[t - 1, u] if t else -np.inf
             from_label = alpha[t, u - 1] + by_label[t, u - 1] if u else -np.inf
-            alpha[t, u] = _add_logs(from_blank, from_label) if t or u else 0.0
+            alpha[t, u] = add_logs(from_blank, from_label) if t or u else 0.0
     return alpha[frames - 1, states - 1] + by_blank[frames - 1, states - 1]
 
 
-@_jit(error_model="numpy")
+@jit(error_model="numpy")
 def fill_posteriors(
     by_blank: Array, by_label: Array, alpha: Array, likelihood: float, uses: tuple[Array, Array]
 ) -> None:
@@ -197,7 +197,7 @@ def fill_posteriors(
             start = alpha[t, u] - likelihood
             blank_use[t, u] = np.exp(start + leave_by_blank)
             label_use[t, u] = np.exp(start + leave_by_label)
-            beta[u] = _add_logs(leave_by_blank, leave_by_label)
+            beta[u] = add_logs(leave_by_blank, leave_by_label)
 
 
 def takes(logits: torch.Tensor) -> bool:
@@ -216,7 +216,7 @@ def cell_scores(logits: torch.Tensor, rows: Rows) -> Cells:
         options = rows.states[b], rows.blank, rows.normalise
         score_frames(inputs[at], labels[at], *options, by_blank[at], by_label[at])
 
-    _share(score, _pieces(rows.frames))
+    share(score, _pieces(rows.frames))
     return blank, emit
 
 
@@ -238,7 +238,7 @@ def gradient(
         if clamp > 0:
             out[at] *= weight_of[b]
 
-    _share(differentiate, _pieces(rows.frames))
+    share(differentiate, _pieces(rows.frames))
     for utterance, frames in enumerate(rows.frames):
         result[utterance, frames:] = 0
     return result
@@ -253,7 +253,7 @@ def log_likelihood(blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes) -> tor
         cells = b, slice(sizes.frames[b]), slice(sizes.labels[b] + 1)
         out[b] = fill_alpha(by_blank[cells], by_label[cells], torch.empty_like(blank[cells]).numpy())
 
-    _share(add_up, ((b,) for b in range(sizes.batch)))
+    share(add_up, ((b,) for b in range(sizes.batch)))
     return result
 
 
@@ -274,7 +274,7 @@ def posteriors(
             uses = by_blank_use[cells], by_label_use[cells]
             fill_posteriors(by_blank[cells], by_label[cells], alpha, total, uses)
 
-    _share(attribute, ((b,) for b in range(sizes.batch)))
+    share(attribute, ((b,) for b in range(sizes.batch)))
     return likelihood, blank_use, label_use
 
 
@@ -284,7 +284,7 @@ def _pieces(frames: tuple[int, ...]) -> Iterable[tuple[int, slice]]:
             yield utterance, slice(start, min(start + FRAMES_AT_ONCE, count))
 
 
-def _share(task: Callable[..., None], arguments: Iterable[tuple[Any, ...]]) -> None:
+def share(task: Callable[..., None], arguments: Iterable[tuple[Any, ...]]) -> None:
     """Call `task` with each of `arguments`, in torch's number of threads; raise what a call raised."""
     threads = torch.get_num_threads()
     if threads == 1:

@@ -1,6 +1,6 @@
 """Which implementation computes: fused on a GPU with triton, compiled on the CPU with numba, plain torch otherwise.
 
-An engine answers for itself whether it can take the logits, and offers the four functions of `Engine`.
+An engine answers for itself whether it can take the logits, and offers the functions of `Engine`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from functools import cache
 
 import torch
 
-from speechmeter.transducer import lattice, rows
+from speechmeter.transducer import arcs, lattice, rows
+from speechmeter.transducer.arcs import Durations
 from speechmeter.transducer.checks import Sizes
 from speechmeter.transducer.rows import Cells, Rows
 
@@ -29,6 +30,10 @@ class Engine:
     log_likelihood: Callable[[torch.Tensor, torch.Tensor, Sizes], torch.Tensor]
     posteriors: Callable[[torch.Tensor, torch.Tensor, Sizes], tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
     gradient: Callable[[torch.Tensor, Rows, Cells, torch.Tensor, float, bool], torch.Tensor]
+    arc_posteriors: Callable[
+        [torch.Tensor, torch.Tensor, Sizes, Durations], tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+    ] = arcs.posteriors
+    """Of a lattice whose arcs may skip frames; there are no kernels of it, so that torch computes it on a GPU."""
 
 
 TORCH = Engine(
@@ -91,7 +96,7 @@ def fused() -> Engine | None:
 @cache
 def _compiled() -> Engine | None:
     try:
-        from speechmeter.transducer import compiled
+        from speechmeter.transducer import compiled, compiled_arcs
     except ImportError:
         return None
     return Engine(
@@ -102,4 +107,5 @@ def _compiled() -> Engine | None:
         log_likelihood=compiled.log_likelihood,
         posteriors=compiled.posteriors,
         gradient=compiled.gradient,
+        arc_posteriors=compiled_arcs.posteriors,
     )

@@ -1,4 +1,6 @@
-"""What the losses refuse, each a `ValueError`. This package stands alone, so its tree is apart from the one in `core`.
+"""What the losses refuse, each a `ValueError`.
+
+This package imports nothing else of Speechmeter, so its tree is separate from the one in `core`.
 
 TransducerInputError (ValueError)
 ├── ShapeError      a tensor with the wrong number or size of dimensions

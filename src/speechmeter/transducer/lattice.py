@@ -12,7 +12,7 @@ import torch
 from speechmeter.transducer.checks import Sizes
 
 
-class _Diagonals:
+class Diagonals:
     """Cells laid out by n = t + u, so that one step of the recursion is one row of this."""
 
     def __init__(self, cells: torch.Tensor) -> None:
@@ -30,7 +30,7 @@ class _Diagonals:
 
 def log_likelihood(blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes) -> torch.Tensor:
     """Return the log-probability of each utterance's labels, float64 of shape (B,); -inf where none fits."""
-    alpha = _alpha(_Diagonals(blank).rows, _Diagonals(emit).rows)
+    alpha = _alpha(Diagonals(blank).rows, Diagonals(emit).rows)
     return _at_end(alpha, sizes)
 
 
@@ -41,7 +41,7 @@ def posteriors(
 
     Both posteriors have the shape of the cells; they are 0 outside the utterance, and where no alignment is possible.
     """
-    by_blank, by_label = _Diagonals(blank).rows, _Diagonals(emit).rows
+    by_blank, by_label = Diagonals(blank).rows, Diagonals(emit).rows
     alpha = _alpha(by_blank, by_label)
     likelihood = _at_end(alpha, sizes)
     start = alpha - torch.where(likelihood.isinf(), 0.0, likelihood).view(-1, 1, 1)
@@ -52,7 +52,7 @@ def posteriors(
     label_use = by_label.add_(start)
     label_use[:, :-1, :-1] += beta[:, 1:, 1:]
     frames = blank.shape[1]
-    used = [_Diagonals.as_cells(use, frames).exp() for use in (blank_use, label_use)]
+    used = [Diagonals.as_cells(use, frames).exp() for use in (blank_use, label_use)]
     return likelihood, used[0], used[1]
 
 

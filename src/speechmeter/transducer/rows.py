@@ -31,8 +31,8 @@ Cells = tuple[torch.Tensor, torch.Tensor]
 class Rows:
     """Which rows are real, what each can emit, and how they are read.
 
-    `width` is the rows of a frame, padding included. `state_of` (B, T, width) says which state of the lattice a row
-    stands for; None where row s stands for state s. `packed` rows are the real ones alone, one after another, (N, V).
+    `width` is the rows of a frame, padding included. `state_of` (B, T, width) says the state of the lattice of each
+    row; None where row s is state s. `packed` rows are the real ones alone, one after another, (N, V).
     """
 
     targets: torch.Tensor

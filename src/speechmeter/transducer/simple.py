@@ -133,7 +133,7 @@ def _check_pair(encoder: torch.Tensor, predictor: torch.Tensor) -> None:
     if encoder.shape[0] != predictor.shape[0] or encoder.shape[2] != predictor.shape[2]:
         raise ShapeError(
             f"encoder has shape {tuple(encoder.shape)} and predictor {tuple(predictor.shape)}; "
-            "both must have the same batch (first) and the same vocabulary (last)"
+            "both must have the same first dimension (batch) and the same last one (vocabulary)"
         )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from speechmeter.core.axes import Axis, Option
 from speechmeter.core.batches import Batches, MadeBatches
 from speechmeter.core.errors import InputError
 from speechmeter.core.finding import check_enough
+from speechmeter.core.live import Anchors, Word
 from speechmeter.core.protocols import SOUND, Fed
 from speechmeter.core.types import Batch, Case
 from speechmeter.workloads import sound
@@ -26,7 +28,7 @@ from speechmeter.workloads.sound import RATE, Taste, UnusableError
 
 MOST_REPEATS = 3
 """Sound that is repeated more often than this to fill the asked seconds gets a warning."""
-_WHOLE = Taste(longest_s=inf)
+_WHOLE = Taste(longest_s=math.inf)
 """A file that is cut to size may last as long as memory allows."""
 _NOISE_LEVEL = 0.1
 _SAMPLE = "harbour"
@@ -43,12 +45,17 @@ class AudioWorkload:
 
     axes = (
         Axis(name="seconds", kind=float, default=5.0, help="seconds of audio in each item", above=0),
-        Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
+        Axis(name="batch", kind=int, default=1, help="batch size: utterances (or other inputs) in a call", minimum=1),
     )
     options = (
-        Option(name="count", kind=int, minimum=1, help="number of items that are cut at random places"),
-        Option(name="shortest", kind=float, above=0, help="seconds of the shortest cut"),
-        Option(name="longest", kind=float, above=0, help="seconds of the longest cut"),
+        Option(
+            name="count",
+            kind=int,
+            minimum=1,
+            help="number of excerpts to take from the recording at random positions, instead of the whole recording",
+        ),
+        Option(name="shortest", kind=float, above=0, help="length of the shortest excerpt in seconds"),
+        Option(name="longest", kind=float, above=0, help="length of the longest excerpt in seconds"),
     )
 
     def check(self, case: Case) -> None:
@@ -64,7 +71,7 @@ class AudioWorkload:
                 raise InputError("`shortest` must be at most `longest`", key="workload", fix=_CUTS_FIX)
             if path.is_dir():
                 raise InputError(
-                    "files of a folder are used whole, so they cannot be cut",
+                    "each file of a folder is used as a whole, so no excerpts can be taken",
                     key="workload",
                     fix=f"leave out {', '.join(_CUTS)}",
                 )
@@ -130,6 +137,7 @@ def _equal_items(case: Case, voice: Voice | None) -> Batch:
     items = int(case.axes["batch"])
     samples = max(1, round(float(case.axes["seconds"]) * RATE))
     references: tuple[str, ...] = ()
+    anchors: tuple[Anchors, ...] = ()
     if voice is None:
         data = _noise(np.random.default_rng(case.protocol.seed), (items, samples))
     else:
@@ -137,6 +145,8 @@ def _equal_items(case: Case, voice: Voice | None) -> Batch:
         # the transcript is that of the whole, not of a cut; copies in a batch are not utterances of their own
         if case.workload.source == "sample" and samples == len(voice.data) and items == 1:
             references = (sample_transcript(),)
+        if case.workload.source == "sample":
+            anchors = (sample_anchors(samples / RATE, len(voice.data) / RATE),) * items
     return Batch(
         data=data,
         items=items,
@@ -145,6 +155,7 @@ def _equal_items(case: Case, voice: Voice | None) -> Batch:
         audio_s=items * samples / RATE,
         padded_s=items * samples / RATE,
         references=references,
+        anchors=anchors,
     )
 
 
@@ -195,6 +206,24 @@ def read_sample() -> tuple[Any, str]:
 def sample_transcript() -> str:
     """The transcript of the speech that ships with the package."""
     return (files("speechmeter.workloads") / "assets" / f"{_SAMPLE}.txt").read_text().strip()
+
+
+def sample_anchors(length_s: float, whole_s: float) -> Anchors:
+    """Where speech is in the sample, cut or repeated to a length; `whole_s` is its own."""
+    text = (files("speechmeter.workloads") / "assets" / f"{_SAMPLE}.json").read_text()
+    once = Anchors.from_json(json.loads(text))
+    assert once.speech_start_s is not None and once.speech_end_s is not None
+    words: list[Word] = []
+    end_s = None
+    for copy in range(math.ceil(length_s / whole_s)):
+        ahead_s = round(copy * whole_s, 9)
+        said = [replace(word, start_s=word.start_s + ahead_s, end_s=word.end_s + ahead_s) for word in once.words]
+        begun = [word for word in said if word.start_s < length_s]
+        words += [word for word in begun if word.end_s <= length_s]
+        end_s = min(begun[-1].end_s, length_s) if begun else end_s
+        end_s = once.speech_end_s + ahead_s if once.speech_end_s + ahead_s <= length_s else end_s
+    start_s = once.speech_start_s if once.speech_start_s < length_s else None
+    return replace(once, speech_start_s=start_s, speech_end_s=end_s, words=tuple(words))
 
 
 def _all_of(folder: Path) -> Choice:

@@ -31,12 +31,12 @@ class DatasetWorkload:
         Axis(name="batch_seconds", kind=float, default=None, above=0,
              help="maximum seconds of audio in a batch, padding included; use it instead of batch"),
         Axis(name="sort", kind=str, default=NONE, help="order of the items by length, before batching", choices=SORTS),
-        Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
+        Axis(name="batch", kind=int, default=1, help="batch size: utterances (or other inputs) in a call", minimum=1),
     )  # fmt: skip
     options = (
         Option(name="manifest", kind=Path, help="a list of utterances, or a folder of sound files"),
         Option(name="format", kind=str, default=AUTO, choices=(AUTO, *FORMATS), help="format of the list"),
-        Option(name="root", kind=Path, help="the folder where relative paths of the list start"),
+        Option(name="root", kind=Path, help="the folder that relative paths in the list start from"),
         Option(name="count", kind=int, minimum=1, help="number of items (default: all)"),
         Option(name="pick", kind=str, default=FIRST, choices=PICKS, help="how `count` chooses the items"),
         Option(
@@ -44,9 +44,15 @@ class DatasetWorkload:
             kind=float,
             default=LONGEST_S,
             above=0,
-            help="maximum length of an item in seconds; longer ones are left out",
+            help="maximum length of an item in seconds; longer items are left out",
         ),
-        Option(name="channel", kind=(int, str), default=MIX, minimum=0, help="channel number (the first is 0), or mix"),
+        Option(
+            name="channel",
+            kind=(int, str),
+            default=MIX,
+            minimum=0,
+            help="channel to read (the first is 0), or mix: the mean of all",
+        ),
     )
 
     def check(self, case: Case) -> None:
@@ -169,4 +175,6 @@ class _ReadBatches(Batches):
             references=[item.utterance.text for item in group],
             speakers=[item.utterance.speaker for item in group],
         )
+        anchors = tuple(item.utterance.anchors for item in group)
+        batch = replace(batch, anchors=anchors if any(one.source for one in anchors) else ())
         return replace(batch, audio_s=None, padded_s=None) if group[0].features else batch

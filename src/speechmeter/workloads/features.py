@@ -19,7 +19,9 @@ _FRAMES = (100, 1000)
 class FeatureWorkload:
     """`count` items of `frames: [least, most]` frames × `bands`, `batch` of them at a time, padded with zeros."""
 
-    axes = (Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),)
+    axes = (
+        Axis(name="batch", kind=int, default=1, help=("batch size: utterances (or other inputs) in a call"), minimum=1),
+    )
     options = (
         Option(
             name="frames",

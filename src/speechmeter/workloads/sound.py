@@ -178,13 +178,15 @@ def _bounds(utterance: Utterance, file: Any, taste: Taste) -> tuple[int, int]:
     if stated_s is not None and not (utterance.part and stated_s <= there / rate):  # a part may end before its file
         there_s = there / rate
         if abs(stated_s - there_s) > _SLACK_SHARE * there_s + _SLACK_S:
-            what = "from its start on, the file has" if utterance.part else "the file has"
+            what = "but the file goes on for" if utterance.part else "the file has"
             raise UnusableError(f"the list says {stated_s:.2f} s, {what} {there_s:.2f} s")
     frames = min(round(stated_s * rate), there) if stated_s is not None and utterance.part else there
     if frames / rate > taste.longest_s:
         raise _too_long(frames / rate, taste)
     if (decoded_bytes := frames * _SAMPLE_BYTES) > _MOST_DECODED:
-        raise UnusableError(f"decodes to {decoded_bytes / 2**30:.1f} GiB, more than {_MOST_DECODED >> 30} GiB; cut it")
+        raise UnusableError(
+            f"decodes to {decoded_bytes / 2**30:.1f} GiB, more than {_MOST_DECODED >> 30} GiB; shorten it"
+        )
     if not frames:
         raise UnusableError(f"begins at {start / rate:.2f} s, but the file has {file.frames / rate:.2f} s")
     return start, frames
@@ -200,4 +202,6 @@ def _channel(utterance: Utterance, channels: int, taste: Taste) -> int | str:
 
 
 def _too_long(found_s: float, taste: Taste) -> UnusableError:
-    return UnusableError(f"lasts {round(found_s, 2):g} s, more than {taste.longest_s:g} s; cut it, or raise `longest`")
+    return UnusableError(
+        f"lasts {round(found_s, 2):g} s, more than {taste.longest_s:g} s; shorten it, or raise `longest`"
+    )

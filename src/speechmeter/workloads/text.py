@@ -35,7 +35,7 @@ class TextWorkload:
             help="length of each item in words or ids (default: unchanged)",
             minimum=1,
         ),
-        Axis(name="batch", kind=int, default=1, help="items in a call", minimum=1),
+        Axis(name="batch", kind=int, default=1, help="batch size: utterances (or other inputs) in a call", minimum=1),
     )
     options = (
         Option(name="lines", kind=Path, help="a text file with one item per line"),

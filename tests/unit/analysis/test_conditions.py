@@ -17,7 +17,7 @@ from speechmeter.core.types import BATCHES, Measurement
 def test_code_that_is_compared_with_itself_is_noticed():
     code = {"digest": "a", "versions": {"torch": "2"}, "modules": {"mine": "working folder", "other": "elsewhere"}}
     facts = {"python": "3.11", "code": code}
-    assert same_code(facts, facts) == "both load mine from the working folder"
+    assert same_code(facts, facts) == "both import mine from the current directory"
     for changed in (
         {"python": "3.12"},
         {"code": {**code, "digest": "b"}},

@@ -135,7 +135,7 @@ def test_a_search_that_met_no_failure_knows_a_lower_bound_and_no_safe_value():
     edge = only([trial(1), trial(512)])
     assert figure(edge.fits) == "≥ 512"
     assert edge.fails is None and edge.safe is None
-    assert "nothing ran out of memory" in edge.stop
+    assert "no tested size ran out of memory" in edge.stop
 
 
 def test_where_nothing_fits_the_reason_is_told():
@@ -148,7 +148,7 @@ def test_where_nothing_fits_the_reason_is_told():
 def test_another_failure_is_named_and_is_no_edge(status):
     edge = only([trial(8), trial(16, status=status, reason="why")])
     assert edge.fails is None and edge.safe is None
-    assert edge.stop == f"batch 16 ended otherwise: {status}: why"
+    assert edge.stop == f"batch 16 failed for another reason than memory: {status}: why"
 
 
 def test_a_round_that_ran_out_of_memory_counts_more_than_one_that_did_not():
@@ -160,7 +160,7 @@ def test_a_round_that_ran_out_of_memory_counts_more_than_one_that_did_not():
 def test_what_speaks_against_the_assumption_is_said():
     edge = only([trial(4), trial(8, **OOM), trial(16)])
     assert edge.fits.value == 4
-    assert edge.doubt == "batch 16 fitted, and 8 did not"
+    assert edge.doubt == "batch 16 fitted, but the smaller 8 did not"
 
 
 def test_each_length_of_a_grid_has_its_own_edge_and_skipped_cells_have_none():
@@ -187,7 +187,7 @@ def test_a_run_of_a_search_shows_its_frontier_and_its_limit_first():
     (table,) = tables(records, None)
     assert table.title == "largest batch that fits"
     assert [cell.text() for cell in table.rows[0].cells[:3]] == ["6", "7", "5"]
-    assert "a limit of 2 GiB; safety margin 5 % of what fits." in table.notes
+    assert "limit: 2 GiB of memory. The safe size is 5 % below the largest that fits." in table.notes
 
 
 def test_lines_that_cannot_be_had_are_named_below_the_table():
@@ -207,7 +207,7 @@ def test_large_sizes_are_written_out():
     (table,) = tables([*trial(1_200_000, **axis), *trial(2_400_000, **axis, **OOM)], None)
     assert "all: no max_frames between 1,200,000 and 2,400,000 was tested." in table.notes
     edge = only([trial(1_200_000, **axis), trial(2_400_000, **axis, status="crashed", reason="why")])
-    assert edge.stop == "max_frames 2,400,000 ended otherwise: crashed: why"
+    assert edge.stop == "max_frames 2,400,000 failed for another reason than memory: crashed: why"
 
 
 def test_lines_under_several_limits_are_told_apart():
@@ -219,7 +219,7 @@ def test_lines_under_several_limits_are_told_apart():
     ]
     (table,) = tables(records, None)
     names = [(row.labels[0].rpartition(" · ")[2], row.cells[0].text()) for row in table.rows]
-    assert names == [("a limit of 1 GiB", "8"), ("a limit of 2 GiB", "16")]
+    assert names == [("1 GiB of memory", "8"), ("2 GiB of memory", "16")]
 
 
 FRAGMENTED = (

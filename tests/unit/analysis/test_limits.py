@@ -40,11 +40,11 @@ def test_a_name_means_a_metric_and_a_unit(key, given, name, value, is_most):
         ("max_latency_mib", 5, "max_latency_ms"),
         ("max_latencyy_ms", 5, "did you mean 'latency'"),
         ("max_rtf_ms", 5, "write max_rtf"),
-        ("max_rtf", "5", "takes a number"),
-        ("max_rtf", True, "takes a number"),
-        ("max_memory_mib", float("nan"), "max_memory_mib takes a number from 0 on, not nan"),
-        ("min_rtfx", float("inf"), "min_rtfx takes a number from 0 on, not inf"),
-        ("max_latency_ms", -1, "max_latency_ms takes a number from 0 on, not -1; such as max_latency_ms=50"),
+        ("max_rtf", "5", "must be a number"),
+        ("max_rtf", True, "must be a number"),
+        ("max_memory_mib", float("nan"), "max_memory_mib must be a number of at least 0, not nan"),
+        ("min_rtfx", float("inf"), "min_rtfx must be a number of at least 0, not inf"),
+        ("max_latency_ms", -1, "max_latency_ms must be a number of at least 0, not -1; for example max_latency_ms=50"),
     ],
 )
 def test_what_means_nothing_is_refused_with_the_way_out(key, given, words):

@@ -76,7 +76,7 @@ def test_a_single_utterance_has_no_interval():
     sides = [scored(name, [wrong], [10]) for name, wrong in (("a", 0), ("b", 9))]
     found = paired_difference(*sides, metrics.WER)
     assert (found.order, found.estimate.low) == ("not resolvable", None)
-    assert found.reason == "an interval needs at least 2 utterances in common, but there are 1"
+    assert found.reason == "an interval needs at least 2 shared utterances, but there are 1"
 
 
 def test_equal_counts_are_the_same():
@@ -86,9 +86,9 @@ def test_equal_counts_are_the_same():
 @pytest.mark.parametrize(
     ("second", "reason"),
     [
-        (scored("b", [1, 1], [9, 9], ["p", "q"]), "no utterance in common"),
-        (scored("b", [1, 1], [9, 8], ["u0", "u1"]), "references differ"),
-        ([make_record(make_case("b"))], "one side has no"),
+        (scored("b", [1, 1], [9, 9], ["p", "q"]), "not measured on the same utterances"),
+        (scored("b", [1, 1], [9, 8], ["u0", "u1"]), "different reference texts"),
+        ([make_record(make_case("b"))], "was not measured for both systems"),
         ([make_record(make_case("b"), Measurement.of(metrics.WER, [5.0], source="imported"))], "imported"),
     ],
 )
@@ -202,13 +202,13 @@ def judged(base, new):
 def test_the_same_counts_are_the_same_however_few(errors):
     found = judged(errors, errors)
     assert (found.word, found.regression) == ("SAME", False)
-    assert found.reason == f"{len(errors)} utterances of both"
+    assert found.reason == f"{len(errors)} utterances in both"
 
 
 def test_few_utterances_cannot_tell_and_say_how_few_they_are():
     found = judged([1, 2, 0], [1, 1, 0])
-    assert (found.word, found.reason) == ("CANNOT TELL", "3 utterances of both; more utterances are needed to decide")
-    assert judged([2], [1]).reason == "an interval needs at least 2 utterances in common, but there are 1"
+    assert (found.word, found.reason) == ("CANNOT TELL", "3 utterances in both; measure more utterances to decide")
+    assert judged([2], [1]).reason == "an interval needs at least 2 shared utterances, but there are 1"
 
 
 def test_any_error_counts_against_a_base_without_one():
@@ -218,7 +218,7 @@ def test_any_error_counts_against_a_base_without_one():
 
 def test_utterances_that_one_side_lacks_are_counted_in_the_reason():
     found = judged([1] * 20, [1] * 10)
-    assert found.reason == "10 utterances of both, of 20 in BASE and 10 in NEW"
+    assert found.reason == "10 utterances in both (BASE has 20, NEW 10)"
 
 
 def test_the_ratio_of_scores_has_no_end_below_zero():

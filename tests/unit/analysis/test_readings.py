@@ -128,7 +128,10 @@ def test_a_memory_pass_that_never_ended_says_nothing_of_the_weights():
     weighed = replace(
         timed, measurements=(*timed.measurements, of(metrics.MEMORY_WEIGHTS, 9.0, scope="stage:mt.model"))
     )
-    assert why_absent(weighed, metrics.MEMORY_NEEDED) == "asr names no torch module, so its weights are not known"
+    assert (
+        why_absent(weighed, metrics.MEMORY_NEEDED)
+        == "asr exposes no torch module, so the size of its weights is unknown"
+    )
 
 
 def test_a_synthesiser_is_held_against_the_sound_it_made_and_the_rest_against_what_was_fed():

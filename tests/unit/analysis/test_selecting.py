@@ -16,18 +16,19 @@ RECORDS = [
 @pytest.mark.parametrize(
     ("filters", "words"),
     [
-        ("seconds=99", "no record has seconds 99; there are 0.5, 1, 8, 10"),
-        ("batch=2", "no record has batch 2; there is only 1"),
-        ("model=gamma", "no record has model gamma; there are alpha, beta"),
-        ("host=desk", "no record has host desk; there are orin, pi, unknown"),
-        ("compile=yes please", "no record has compile yes please; there are False, True"),
-        ("batch=[1", "no record has batch [1; there is only 1"),
+        ("seconds=99", "no record has seconds 99; the run has only 0.5, 1, 8, 10"),
+        ("batch=2", "no record has batch 2; the run has only 1"),
+        ("model=gamma", "no record has model gamma; the run has only alpha, beta"),
+        ("host=desk", "no record has host desk; the run has only orin, pi, unknown"),
+        ("compile=yes please", "no record has compile yes please; the run has only False, True"),
+        ("batch=[1", "no record has batch [1; the run has only 1"),
         ("second=1", "there is no key 'second'; did you mean 'seconds'?"),
         ("batch=2,second=1", "there is no key 'second'; did you mean 'seconds'?"),
-        ("model=beta,batch=1,seconds=8", "no record of model beta and batch 1 has seconds 8; there is only 1"),
+        ("model=beta,batch=1,seconds=8", "no record of model beta and batch 1 has seconds 8; the run has only 1"),
         (
             "model=alpha,max_frames=7",
-            "no record of model alpha has max_frames 7; leave max_frames out: they do not have it",
+            "no record of model alpha has max_frames 7; remove max_frames from the selection: these records do not "
+            "have it",
         ),
     ],
 )

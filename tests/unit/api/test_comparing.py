@@ -273,5 +273,5 @@ def test_code_is_not_compared_with_itself(tmp_path):
             )
             store.append(record, environment)
     base, new = (select(f"{tmp_path}/run@variant={variant}") for variant in ("baseline", "this"))
-    with pytest.raises(InputError, match="the same code: both load net from the working folder"):
+    with pytest.raises(InputError, match="the same code: both import net from the current directory"):
         compare(base, new, {"latency": 0.05})

@@ -156,7 +156,7 @@ def test_a_history_says_it_in_its_notes(damaged):
 def test_the_page_says_it(damaged):
     with pytest.warns(SkippedLinesWarning):
         data = page_data(read_sources([str(damaged)]), "0")
-    assert "line 2" in data["runs"][0]["notes"][0]
+    assert "line 2" in data["studies"][0]["notes"][0]
 
 
 def test_merge_keeps_the_sound_lines_and_says_what_it_left(damaged, tmp_path):

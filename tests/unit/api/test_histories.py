@@ -128,7 +128,7 @@ def test_hidden_folders_and_what_is_inside_a_run_are_not_looked_into(tmp_path):
         ("runs", "flops", "no run here has flops"),
         ("runs", "latencies", "there is no metric"),
         ("runs", "modules", "modules is a table of several metrics, not one metric"),
-        ("runs@model=x", "latency", "no record has model x; there is only model"),
+        ("runs@model=x", "latency", "no record has model x; the run has only model"),
     ],
 )
 def test_what_is_no_history_is_refused(tmp_path, place, metric, words):

@@ -1,5 +1,6 @@
 """`measure`, `run` and `load`, as the README shows them."""
 
+from pathlib import Path
 from time import sleep
 
 import pytest
@@ -10,7 +11,8 @@ from speechmeter import Profile, Result, Run
 from speechmeter.api.profiling.options import PLAIN
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
-from speechmeter.core.types import Measurement
+from speechmeter.core.types import Batch, Environment, Measurement
+from speechmeter.store.run_dir import RunDir, RunWriter
 
 
 def test_every_public_name_is_there():
@@ -102,9 +104,9 @@ def test_estimates_of_some_axes(tmp_path):
     [
         ({"second": 2}, "there is no key 'second'; did you mean 'seconds'?"),
         ({"modell": "small"}, "there is no key 'modell'; did you mean 'model'?"),
-        ({"seconds": 2}, "no record has seconds 2; there are 1, 2.5"),
-        ({"model": "smal"}, "no record has model smal; there are large, small"),
-        ({"model": "small", "device": "cuda"}, "no record of model small has device cuda; there is only cpu"),
+        ({"seconds": 2}, "no record has seconds 2; the run has only 1, 2.5"),
+        ({"model": "smal"}, "no record has model smal; the run has only large, small"),
+        ({"model": "small", "device": "cuda"}, "no record of model small has device cuda; the run has only cpu"),
     ],
 )
 def test_an_axis_or_a_value_that_no_case_has_is_refused(tmp_path, axes, said):
@@ -190,3 +192,115 @@ def test_every_table_refuses_an_unknown_format_in_the_same_words(tmp_path):
     for made in (Run(path=tmp_path, records=(record,)), Result(record=record), profiled):
         with pytest.raises(InputError, match=r"^`format`: there is no format 'xml'; choose from: table, markdown"):
             made.table(format="xml")
+
+
+def values_to_show(tmp_path):
+    """A value of each type that the interface returns or takes, most of them with many readings."""
+    records = [
+        make_record(make_case(), Measurement.of(metrics.LATENCY, [0.5 + n / 100] * 1000), round=n) for n in range(6)
+    ]
+    for name in ("old", "new"):
+        with RunWriter(tmp_path / name) as store:
+            for record in records:
+                store.append(record)
+    stage = speechmeter.Stage(name="model", fn=len)
+    run = speechmeter.load(tmp_path / "old")
+    comparison = speechmeter.compare(run, str(tmp_path / "new"))
+    return [
+        run, Result(record=records[0]), Profile("step", PLAIN), comparison, comparison.family,
+        comparison.verdicts[0], run.estimates()[0][1], records[0], records[0].case, records[0].measurements[0], stage,
+        speechmeter.Prepared(stages=(stage,)), Measurement.absent(metrics.LATENCY, "no\nclock"),
+        Batch(data=[[0.0] * 16_000], items=1), Environment(facts={"packages": {"a": "1"}}),
+    ]  # fmt: skip
+
+
+def test_every_value_is_one_short_line(tmp_path):
+    for value in values_to_show(tmp_path):
+        assert "\n" not in repr(value)
+        assert len(repr(value)) < 200
+        assert type(value).__name__ in repr(value)
+
+
+def test_compare_takes_runs_and_paths_and_shows_itself(tmp_path):
+    run, *_ = values_to_show(tmp_path)
+    found = speechmeter.compare(run, tmp_path / "new", ["latency"], min_effect="10%")
+    assert [verdict.word for verdict in found.verdicts] == ["SAME"]
+    assert found.exit_code == 0
+    assert repr(found) == "Comparison(no regression: 1 verdict)"
+    assert "smallest change that counts: 10%" in found.table()
+    assert "SAME" in found._repr_html_()
+    assert speechmeter.compare(run, run, {"latency": 0.01}).verdicts[0].min_effect == 0.01
+    with pytest.raises(InputError, match="there is no format 'xml'"):
+        found.table("xml")
+
+
+def test_a_comparison_names_the_arguments_of_python(tmp_path):
+    values_to_show(tmp_path)
+    with RunWriter(tmp_path / "more") as store:
+        for seconds in (1.0, 2.0):
+            store.append(make_record(make_case(seconds=seconds), Measurement.of(metrics.LATENCY, [0.5])))
+    table = speechmeter.compare(tmp_path / "more", tmp_path / "old").table()
+    assert (
+        "no value in NEW (see MISSING in the table); measure again, or use \\`allow_missing\\` to accept that"
+    ) in table
+
+
+def test_a_result_in_a_notebook_begins_with_a_row_of_figures():
+    record = make_record(
+        make_case("mine"), Measurement.of(metrics.LATENCY, [3.0]), Measurement.of(metrics.PARAMETERS, [7])
+    )
+    html = Result(record=record)._repr_html_()
+    assert html.index("summary") < html.index("3.00 s") < html.index("<details>")
+
+
+def test_run_takes_a_callable_and_says_where_it_was_measured(tmp_path):
+    def double(heard):
+        return heard * 2
+
+    plan = {"models": [double, {"name": "again", "load": double}], "seconds": 1, "rounds": 2, "samples": 2}
+    run = speechmeter.run({**plan, "meters": "latency"}, output=tmp_path / "run")
+    assert [record.status for record in run.records] == ["ok"] * 4
+    assert {axes["model"] for axes, _ in run.estimates()} == {"double", "again"}
+    assert "measured in the calling program: its rounds share one process" in run.table("latency")
+    facts = RunDir(run.path).environments()[run.records[0].environment]["facts"]
+    assert facts["launcher"] == "inline"
+
+
+def test_run_leaves_a_module_as_it_was(tmp_path):
+    torch = pytest.importorskip("torch", reason="measures a torch module")
+    module = torch.nn.Identity().train()
+    plan = {"models": module, "seconds": 1, "rounds": 1, "samples": 2, "meters": "latency", "dtype": "float16"}
+    run = speechmeter.run(plan, output=tmp_path / "run")
+    assert run.records[0].status == "ok", run.records[0].reason
+    assert run.records[0].case.subject.name == "Identity"
+    assert module.training
+
+
+def test_an_object_cannot_be_measured_in_other_processes_or_twice_under_one_name(tmp_path):
+    with pytest.raises(InputError, match='`launcher="subprocess"` starts other processes, and the model'):
+        speechmeter.run({"models": len}, output=tmp_path / "run", launcher="subprocess")
+    with pytest.raises(InputError, match="two models are called 'len'"):
+        speechmeter.run({"models": [len, len]}, output=tmp_path / "run")
+    with pytest.raises(InputError, match="'len' was an object of a Python program"):
+        speechmeter.run({"models": "object:len"}, output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_module_that_cannot_be_copied_is_an_error_with_the_way_out(tmp_path):
+    torch = pytest.importorskip("torch", reason="measures a torch module")
+    module = torch.nn.Identity()
+    module.held = torch.ones(1, requires_grad=True) * 2
+    run = speechmeter.run({"models": module, "seconds": 1, "rounds": 1, "meters": "latency"}, output=tmp_path / "run")
+    assert run.records[0].status == "error"
+    assert "cannot be copied" in run.records[0].reason
+    assert "give a function that calls it" in run.records[0].reason
+
+
+def test_plot_draws_a_part_of_a_run_and_refuses_what_it_does_not_have():
+    pytest.importorskip("altair", reason="altair is not installed: pip install 'speechmeter[report]'")
+    run = speechmeter.load(Path(__file__).parents[3] / "examples/runs/cpu-grid")
+    assert "log-mel" in str(run.plot("grid", "rtf", model="log-mel").to_dict()["title"])
+    with pytest.raises(InputError, match="no record has model tera; the run has only log-mel, wav2vec2-base"):
+        run.plot("grid", model="tera")
+    with pytest.raises(InputError, match="there is no kind of chart 'gird'; did you mean 'grid'"):
+        run.plot("gird")

@@ -21,11 +21,14 @@ class Stopping:
         self._stop = stop
         self._left = 2
 
-    def measure(self, case, report, extent="all"):
+    def measure(self, case, report, extent="all", round_=0):
         self._left -= 1
         if self._left < 0:
             raise self._stop
         return Outcome(status="ok", measurements=(Measurement(metric="latency.v1", unit="s", values=(0.1,)),))
+
+    def close(self):
+        pass
 
 
 @pytest.fixture
@@ -38,8 +41,11 @@ def here(workshop, monkeypatch):
 def test_an_interrupted_run_names_its_folder_and_the_command_that_continues_it(command, here, monkeypatch):
     done = command(*RUN, "--set", "name=my study", "-o", "my run")
     assert done.code == 130
-    *_, said, way_out = done.err.splitlines()
+    *_, said, see, way_out = done.err.splitlines()
     assert said == "speechmeter: interrupted; 2 of 4 measured and saved in my run"
+    assert see == "to see what was measured: speechmeter show 'my run'"
+    shown = command(*shlex.split(see.removeprefix("to see what was measured: speechmeter ")))
+    assert shown.code == 0 and "2 of 2 cases have fewer than 2 rounds" in shown.err and "100 ms" in shown.out
     words = "speechmeter run --model python:fakes.py:nothing --seconds 0.1,0.2 --rounds 2 --meters latency"
     assert way_out == f"to continue: {words} --set 'name=my study' --resume -o 'my run'"
     monkeypatch.setattr(runs, "SubprocessExecutor", lambda *args: Stopping(*args))
@@ -59,16 +65,18 @@ def test_a_run_that_cannot_go_on_says_the_same(command, here, monkeypatch):
     monkeypatch.setattr(runs, "InlineExecutor", lambda *args: Stopping(stop=stop))
     done = command(*RUN, "--launcher", "inline", "--force", "-o", "out")
     assert done.code == 1
-    *_, said, way_out = done.err.splitlines()
+    *_, said, see, way_out = done.err.splitlines()
     assert said == "speechmeter: the device is lost; 2 of 4 measured and saved in out"
+    assert see == "to see what was measured: speechmeter show out"
     assert way_out.endswith("--meters latency --launcher subprocess --resume -o out")
 
 
 def test_a_search_that_is_interrupted_says_the_same(command, here):
     done = command(*RUN[:4], "0.1", "--meters", "latency", "--find", "max-batch", "-o", "out")
     assert done.code == 130
-    *_, said, way_out = done.err.splitlines()
+    *_, said, see, way_out = done.err.splitlines()
     assert said == "speechmeter: interrupted; 2 trials measured and saved in out"
+    assert see.endswith(" show out")
     assert way_out.endswith("--find max-batch --resume -o out")
 
 
@@ -88,9 +96,12 @@ def test_an_interrupted_repetition_names_its_folder_and_no_command(command, here
     case_id = next(iter(runs.load("first").records)).case.id
     monkeypatch.setattr(rerunning, "SubprocessExecutor", Stopping)
     done = command("rerun", "first", case_id, "--rounds", "3", "--trust", "-o", "again")
-    assert (done.code, done.err.splitlines()[-1]) == (
+    assert (done.code, done.err.splitlines()[-2:]) == (
         130,
-        "speechmeter: interrupted; 2 of 3 measured and saved in again",
+        [
+            "speechmeter: interrupted; 2 of 3 measured and saved in again",
+            "to see what was measured: speechmeter show again",
+        ],
     )
 
 

@@ -42,7 +42,7 @@ def test_folders_of_steps_are_compared_by_step(command, folders, asked, names):
     (table,) = json.loads(done.out)
     assert [row["labels"][0] for row in table["rows"]] == names
     assert table["notes"][0].startswith(
-        "figures are per step, of 2 steps and 3 steps; a step took 1.00 ms in A and 1.00 ms in B"
+        "values are for one step: means over 2 steps of A and 3 steps of B. A step took 1.00 ms in A and 1.00 ms in B."
     )
     calls = {row["labels"][0]: [cell["text"] for cell in row["cells"]][:2] for row in table["rows"]}
     assert calls.items() <= {"mine": ["0", "1"], "aten::mm": ["1", "2"], "aten::erf": ["1", "1"]}.items()

@@ -127,7 +127,7 @@ def test_many_bad_lines_are_counted_and_a_long_one_is_passed_over(tmp_path):
 def test_more_utterances_than_are_held_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(utterances, "MOST_UTTERANCES", 2)
     (tmp_path / "x.jsonl").write_bytes(b"".join(line(name) for name in "abc"))
-    with pytest.raises(InputError, match="over 2 utterances"):
+    with pytest.raises(InputError, match="more than 2 utterances"):
         utterances.read_utterances(tmp_path / "x.jsonl")
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from speechmeter.core.protocol import (
+    LiveProtocol,
     OtherProtocol,
     RepeatsProtocol,
     ScheduleProtocol,
@@ -20,6 +21,10 @@ STEADY = {**SHARED, "mode": "steady", "warmup": 30, "samples": 5, "min_samples":
 REPEATS = {**SHARED, "mode": "repeats", "discard": 1, "samples": 2}
 SCHEDULE = {**SHARED, "mode": "schedule", "wait": 10, "warmup": 10, "active": 20, "repeat": 2}
 SEARCH = {**REPEATS, "readings": 1, "find": "max-batch", "margin": 0.05, "memory_gib": None}
+LIVE = {
+    **SHARED, "mode": "live", "turn_end": "oracle", "turn_delay_s": 0.2, "turn_vad": "", "silence_s": 2.0,
+    "quiet_s": 3.0, "timeout_s": 30.0, "phase": "random", "turns": None, "duration_s": 60.0, "warmup_turns": 1,
+}  # fmt: skip
 SCORED = {"quality": {"normaliser": "english.v1", "scores": ["wer", "cer"]}}
 IMPORTED = {"quality": {"import": "scores.csv", "sha256": "0123456789abcdef"}}
 WRITTEN = [
@@ -27,6 +32,7 @@ WRITTEN = [
     (REPEATS, RepeatsProtocol),
     (SCHEDULE, ScheduleProtocol),
     (SEARCH, SearchProtocol),
+    (LIVE, LiveProtocol),
     ({**REPEATS, **SCORED}, RepeatsProtocol),
     ({**STEADY, **IMPORTED}, SteadyProtocol),
     ({**SHARED, "power_log": "log.csv", "filter": ["encoder.*"], **REPEATS}, RepeatsProtocol),

@@ -50,7 +50,7 @@ def test_the_row_that_names_most_axes_is_taken(scores):
         ("model,speed\na,5\n", "no column with a score"),
         ("model,wer\n", "has no rows"),
         ("model,wer\na,five\n", "scores.csv:2: wer takes a number from 0 on, not 'five'"),
-        ("model,wer\na,5%\n", "without a % sign"),
+        ("model,wer\na,5%\n", "write the number without a % sign"),
         ("model,wer\na,-5\n", "from 0 on"),
         (
             "model,wer_fraction\na,16.3\n",

@@ -17,6 +17,7 @@ from conftest import make_case
 from speechmeter.core.outputs import Output, SpeechFiles
 from speechmeter.core.protocols import Prepared
 from speechmeter.core.types import Batch, Speech, Stage
+from speechmeter.engine import doubts
 from speechmeter.engine.measure import measure
 from speechmeter.engine.outputs import unfinished, write_outputs
 from speechmeter.meters.latency import LatencyMeter
@@ -211,6 +212,25 @@ def test_a_few_new_inputs_that_are_slow_by_chance_are_no_cache(slow):
                 time.sleep(0.02)
 
     assert "cache" not in warnings_of(slow_by_chance)
+
+
+def test_threads_that_fall_asleep_between_calls_are_no_cache(monkeypatch):
+    """As on a busy machine: the first call after other work is slow, whatever it is fed."""
+    asleep = [True]
+
+    def other_content(data, turn):
+        asleep.append(True)
+        return made(data, turn)
+
+    made = doubts.other_content
+    monkeypatch.setattr(doubts, "other_content", other_content)
+
+    def slow_after_a_pause(batch):
+        if asleep:
+            asleep.clear()
+            time.sleep(0.02)
+
+    assert "cache" not in warnings_of(slow_after_a_pause)
 
 
 def test_an_input_that_costs_more_is_no_cache():

@@ -94,7 +94,7 @@ def test_the_classic_schedule_over_80_batches_keeps_steps_20_to_39_and_60_to_79(
     assert fed == list(range(1, 80))  # step 0 was the first call
     kept = [batch for batch, keep in zip(fed, found.kept, strict=True) if keep]
     assert kept == [*range(20, 40), *range(60, 80)]
-    assert found.places == ()  # each batch once, in turn
+    assert found.indices == ()  # each batch once, in turn
 
 
 def test_steps_that_wait_use_up_batches_and_samples_say_which_batch_they_are_of():
@@ -102,7 +102,7 @@ def test_steps_that_wait_use_up_batches_and_samples_say_which_batch_they_are_of(
     assert fed == [1, 2, 0, 1, 2, 0, 1, 2, 0]  # steps 1 to 9
     kept = [batch for batch, keep in zip(fed, found.kept, strict=True) if keep]
     assert kept == [2, 0, 1, 1, 2, 0]
-    assert found.places == (0, 1, 2, 2, 0, 1)  # among the measured ones: 2, 0, 1
+    assert found.indices == (0, 1, 2, 2, 0, 1)  # among the measured ones: 2, 0, 1
 
 
 def test_a_schedule_that_keeps_every_step_counts_no_first_call():

@@ -71,8 +71,8 @@ def test_of_a_test_that_is_run_again_the_last_measurement_is_kept(measure, setti
     ("given", "words"),
     [
         ({"name": 3}, "argument 'name': the name must be a string, not 3; such as name='encoder'"),
-        ({"models": ["log-mel"]}, "argument 'models': the first argument is the model; leave it out"),
-        ({"find": "max-batch"}, "argument 'find': a test cannot search for the largest input; leave it out"),
+        ({"models": ["log-mel"]}, "argument 'models': the first argument is the model; remove it"),
+        ({"find": "max-batch"}, "argument 'find': a test cannot search for the largest input; remove this argument"),
         ({"find_most": 4}, "argument 'find_most': a test cannot search for the largest input"),
     ],
 )

@@ -37,7 +37,7 @@ def contradicting(settings):
 
 def test_a_session_that_is_kept_ends_as_its_tests_did(settings):
     write_run(settings.parts / "a", 1, [1.0])
-    assert ended(settings) == (OK, f"speechmeter\nall figures: speechmeter show {settings.run}")
+    assert ended(settings) == (OK, f"speechmeter\nall results: speechmeter show {settings.run}")
 
 
 def test_a_session_that_cannot_be_put_together_fails_and_says_where_its_parts_are(settings):
@@ -59,7 +59,7 @@ def test_a_baseline_that_cannot_be_updated_fails_the_session_and_its_run_is_kept
     (tmp_path / "baseline").write_text("a file")
     code, printed = ended(replace(settings, baseline=tmp_path / "baseline", update_baseline=True))
     assert code == BROKEN
-    assert f"all figures: speechmeter show {settings.run}\nthe baseline was not updated: " in printed
+    assert f"all results: speechmeter show {settings.run}\nthe baseline was not updated: " in printed
     assert (settings.run / "records.jsonl").is_file()
 
 
@@ -74,7 +74,7 @@ def test_parts_that_cannot_be_removed_do_no_harm(settings, monkeypatch):
             raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(shutil, "rmtree", rmtree)
-    assert ended(settings) == (OK, f"speechmeter\nall figures: speechmeter show {settings.run}")
+    assert ended(settings) == (OK, f"speechmeter\nall results: speechmeter show {settings.run}")
 
 
 def test_parts_that_cannot_be_read_fail_the_session(settings, monkeypatch):

@@ -56,7 +56,7 @@ def test_a_regression_fails_and_what_cannot_be_told_is_undecided(settings, tmp_p
         ({"cpu": "a faster abacus"}, "cpu: 'a faster abacus' in BASE, 'abacus' in NEW"),
         ({"cpu": "a faster abacus"}, "or add a new baseline with --speechmeter-update-baseline"),
         ({"case": make_case("model", protocol={"samples": 99})}, "samples: 99 in BASE, 3 in NEW"),
-        ({"case": make_case("model", seconds=9.0)}, "no cell in common"),
+        ({"case": make_case("model", seconds=9.0)}, "no case in common"),
     ],
 )
 def test_no_verdict_without_a_baseline_that_was_measured_alike(settings, tmp_path, base, words):
@@ -93,7 +93,7 @@ def test_limits_alone_need_no_baseline(settings, tmp_path):
     assert judged(alone, max_latency_ms=110)[:2] == ("passed", ["WITHIN"])
     assert judged(alone, max_latency_ms=90)[:2] == ("failed", ["BEYOND"])
     assert judged(alone, max_latency_ms=100)[:2] == ("undecided", ["CANNOT TELL"])
-    assert judged(alone, max_memory_mib=1)[:2] == ("undecided", ["NO FIGURE"])
+    assert judged(alone, max_memory_mib=1)[:2] == ("undecided", ["NO VALUE"])
     assert judged(alone)[:2] == ("undecided", ["NOT COMPARED"])
 
 
@@ -112,7 +112,7 @@ def test_a_limit_without_a_figure_says_why(meters, limit, reason):
     record = make_record(make_case(meters=meters), *([absent] if "flops" in meters else []))
     asked = limit_named(limit, 1, where="")
     finding = of_limit([record], asked, metrics.find(asked.name))
-    assert (finding.word, finding.outcome, finding.reason) == ("NO FIGURE", "undecided", reason)
+    assert (finding.word, finding.outcome, finding.reason) == ("NO VALUE", "undecided", reason)
 
 
 def test_a_limit_that_holds_does_not_hide_a_regression(settings, tmp_path):

@@ -24,13 +24,13 @@ def reach(how):
 
 @pytest.mark.parametrize("how", ["connect", "connect_ex", "sendto", "sendmsg"])
 def test_no_socket_reaches_another_machine(how):
-    with offline(True), pytest.raises(OfflineError, match="this run is offline: no connection to"):
+    with offline(True), pytest.raises(OfflineError, match=r"this run is offline, so .* cannot be reached; run without"):
         reach(how)
 
 
 def test_no_name_is_looked_up():
     with offline(True):
-        with pytest.raises(OfflineError, match="not looked up"):
+        with pytest.raises(OfflineError, match="cannot be reached"):
             socket.create_connection(("huggingface.co", 443), timeout=1)
         assert socket.getaddrinfo("localhost", 80)
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from conftest import make_case
 
+from speechmeter.core import guard
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import Limits, Spec
 from speechmeter.engine.measure import Outcome
-from speechmeter.launch import guard
 from speechmeter.launch.child import Job
 from speechmeter.launch.executors import SubprocessExecutor
 from speechmeter.launch.process import CHILD, MeasuringProcess

@@ -25,7 +25,7 @@ class Roomy:
         self._interrupt_after = interrupt_after
         self.asked = []
 
-    def measure(self, case, report, extent="all"):
+    def measure(self, case, report, extent="all", round_=0):
         if len(self.asked) == self._interrupt_after:
             raise KeyboardInterrupt
         batch = case.axes["batch"]

@@ -1,17 +1,19 @@
 """The memory meter on chains: stages apart, weights apart, and what it tells when a better way is missing."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import make_case
 from fresh_memory import fresh_pages
 
+from speechmeter.core import metrics
 from speechmeter.core.protocol import SearchProtocol
 from speechmeter.core.protocols import Prepared
-from speechmeter.core.types import Batch, Stage
+from speechmeter.core.types import Batch, Measurement, Stage
 from speechmeter.engine.measure import measure
 from speechmeter.meters import memory
-from speechmeter.meters.memory import MemoryMeter
+from speechmeter.meters.memory import MemoryMeter, batches_to_read
 from speechmeter.meters.resident import HighWaterMark, MaxResident, Sampling
 
 MIB = 2**20
@@ -88,6 +90,15 @@ def test_each_stage_is_read_over_what_was_there_before_it():
 
 
 @real_mark
+def test_the_total_and_the_stages_are_read_in_the_same_calls():
+    calls = []
+    found = readings(Stage(name="features", fn=calls.append), Stage(name="model", fn=lambda state: None))
+    assert len(calls) == 1 + 3  # the first call, and those that are read
+    assert len(found["memory_cpu_peak.v1", "stage:features"].values) == 3
+    assert len(found["memory_cpu_total.v1", "total"].values) == 3
+
+
+@real_mark
 def test_an_iterators_memory_belongs_to_its_stage():
     def stream(state):
         yield block(LARGE_MIB)
@@ -134,7 +145,7 @@ def test_another_allocator_is_named_and_warned_of(monkeypatch):
     monkeypatch.setattr(memory, "allocator_name", lambda: "jemalloc")
     found = readings(Stage(name="model", fn=lambda batch: None))
     told = found["memory_cpu_peak.v1", "total"].notes["notes"]
-    assert any("jemalloc" in note and "thresholds" in note for note in told)
+    assert any("jemalloc" in note and "too low" in note for note in told)
 
 
 @real_mark
@@ -156,3 +167,29 @@ def test_a_trial_of_a_search_is_read_in_one_call_and_in_total_alone():
     assert len(calls) == 2  # the first call, and the one that is read
     assert [scope for metric, scope in found if metric == "memory_cpu_peak.v1"] == ["total"]
     assert len(found["memory_cpu_peak.v1", "total"].values) == 1
+
+
+def shapes(*cells):
+    """Batches that say how many cells they fill."""
+    return [Batch(data=None, items=1, facts=(Measurement.of(metrics.CELLS_PADDED, [float(n)]),)) for n in cells]
+
+
+def filled(batches):
+    return [batch.facts[0].values[0] for batch in batches]
+
+
+def test_of_many_batches_of_shapes_a_few_are_read_the_smallest_and_the_largest_among_them():
+    session = SimpleNamespace(case=make_case(), batches=shapes(5, 9, 1, 7, 3, 8, 2, 6, 4, 10))
+    chosen, notes = batches_to_read(session, 3)
+    assert filled(chosen) == [1, 4, 7, 10]
+    assert notes["batches"] == 4
+    assert notes["notes"] == ["read: 4 of 10 batches, evenly spaced from the fewest cells to the most"]
+
+
+def test_a_few_batches_and_those_of_unknown_size_are_all_read():
+    few = SimpleNamespace(case=make_case(), batches=shapes(3, 1, 2))
+    assert filled(batches_to_read(few, 3)[0]) == [3, 1, 2]
+    unknown = SimpleNamespace(case=make_case(), batches=[*shapes(1, 2, 3, 4, 5), Batch(data=None, items=1)])
+    assert batches_to_read(unknown, 3) == (unknown.batches, {"batches": 6})
+    one = SimpleNamespace(case=make_case(), batches=shapes(3))
+    assert filled(batches_to_read(one, 3)[0]) == [3, 3, 3]

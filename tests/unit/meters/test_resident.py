@@ -8,7 +8,15 @@ import pytest
 from fresh_memory import fresh_pages
 
 from speechmeter.core.machine import resident_bytes
-from speechmeter.meters.resident import HighWaterMark, MaxResident, Sampling, max_resident_bytes, probes
+from speechmeter.meters.resident import (
+    HighWaterMark,
+    MaxResident,
+    Reading,
+    Sampling,
+    joined,
+    max_resident_bytes,
+    probes,
+)
 
 MIB = 2**20
 NOWHERE = Path("/nonexistent/clear_refs")
@@ -100,3 +108,15 @@ def test_without_the_mark_the_next_best_is_chosen(peak, resident, names):
 @real_mark
 def test_the_mark_comes_first_where_it_works():
     assert next(iter(probes())).source == "VmHWM"
+
+
+def test_the_reading_of_a_call_spans_from_before_its_first_stage_to_the_highest_peak_of_any():
+    first = Reading(before_bytes=100, growth_bytes=30, peak_bytes=130)
+    second = Reading(before_bytes=120, growth_bytes=40, peak_bytes=160)
+    third = Reading(before_bytes=90, growth_bytes=5, peak_bytes=95)
+    assert joined([first, second, third]) == Reading(before_bytes=100, growth_bytes=60, peak_bytes=160)
+
+
+def test_a_caveat_of_one_stage_is_one_of_the_call_and_an_unknown_peak_stays_unknown():
+    parts = [Reading(before_bytes=10, growth_bytes=1, peak_bytes=11), Reading(growth_bytes=2, caveat="lower bound")]
+    assert joined(parts) == Reading(before_bytes=10, growth_bytes=1, caveat="lower bound")

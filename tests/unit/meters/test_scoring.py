@@ -7,8 +7,8 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from speechmeter.analysis.estimate import estimate
 from speechmeter.core import metrics
+from speechmeter.core.normalise import normaliser
 from speechmeter.meters import quality
-from speechmeter.meters.normalise import normaliser
 from speechmeter.meters.quality import Answer, missing, score
 
 REFERENCES = [

@@ -92,7 +92,10 @@ def printed(shown, format):
 @each_run
 @each_format
 def test_times_of_modules_and_their_shares_agree(run, format):
-    for table, rows in printed(tables(run, "modules"), format):
+    shown = tables(run, "modules")
+    assert {table.title.partition(" ")[0] for table in shown} >= {"modules", "rows"}
+    for table, rows in printed(shown, format):
+        assert rows
         if table.title.startswith("rows"):
             continue
         ways = [way for way in WAYS if way in table.columns]
@@ -124,6 +127,7 @@ def test_the_rows_of_a_plan_add_up_in_each_direction(run, format):
 @each_format
 def test_the_rows_of_a_plan_and_what_is_outside_of_them_are_the_call(run, format):
     shown = [table for table in tables(run, "modules") if table.title.startswith("rows")]
+    assert shown
     for table, rows in printed(shown, format):
         assert rows[-1][0] == ["call"]
         assert_sum([number(cells["share of call"]) for _, cells in rows[:-1]], Printed("100"), table.title)
@@ -133,7 +137,10 @@ def test_the_rows_of_a_plan_and_what_is_outside_of_them_are_the_call(run, format
 @each_format
 @pytest.mark.parametrize("word", ["split", "coverage", "operators", "stages"])
 def test_other_tables_add_up_too(run, format, word):
-    for table, rows in printed(tables(run, word), format):
+    shown = tables(run, word)
+    assert shown
+    for table, rows in printed(shown, format):
+        assert rows
         for _, cells in rows:
             if word == "split":
                 kinds = {kind: number(cells[kind]) for kind in ("kernel", "copies", "runtime", "CPU", "idle")}
@@ -158,6 +165,7 @@ def test_compared_modules_print_the_times_that_show_prints(run):
         ways = [shown.columns.index(way) for way in WAYS if way in shown.columns]
         cells = {row.labels[0].strip(): row.cells for row in shown.rows}
         lines = [line for line in tree(group) if line.depth == 0 and line.pattern]
+        assert lines
         judged = [verdict(group, group, metrics.TIME_GPU, 0.05, together=False, scope=line.scope) for line in lines]
         for line, row in zip(lines, comparison_table(alone(judged), (), "5%").rows, strict=True):
             base, new, ratio = (cell.text() for cell in row.cells[1:4])
@@ -175,7 +183,9 @@ def test_blocks_of_the_chart_lie_inside_the_block_above_and_fill_the_call(run, t
 
     path = EXAMPLE if run == "h200" else write(tmp_path / "run", RUNS[run], CPU)
     (source,) = read_sources([str(path)])
-    for figure in figures(source):
+    drawn = figures(source)
+    assert drawn
+    for figure in drawn:
         tops = [row for row in figure.rows if row["depth"] == 0]
         assert sum(row["end"] - row["start"] for row in tops) == pytest.approx(100, rel=1e-4)
         for row in figure.rows:

@@ -11,7 +11,7 @@ from speechmeter.core.types import Case, Spec
 from speechmeter.plan.schema import Plan
 from speechmeter.plan.source import Override, from_flag, from_models, from_set
 from speechmeter.plan.study import study_from_file, study_from_flags, study_from_python, tour
-from speechmeter.report.again import _STEADY, command
+from speechmeter.report.again import _LIVE, _STEADY, command
 
 PLANS = Path(__file__).parents[3] / "plans"
 
@@ -57,6 +57,21 @@ def test_every_cell_of_a_shipped_plan_is_made_again(name):
         {"schedule": {"wait": 1, "warmup": 2, "active": 3, "repeat": 2}},
         {"repeats": 4, "discard": 2, "seed": 7},
         {"samples": 20, "budget_s": 0.00001},
+        {
+            "models": ["known:live"],
+            "pace": "fast",
+            "chunk": "20ms",
+            "streams": 2,
+            "turn_end": "client-vad:energy:0.4s",
+            "silence": "1s",
+            "quiet": 2,
+            "answer_timeout": "20s",
+            "phase": "aligned",
+            "turns": 3,
+            "warmup_turns": 0,
+            "meters": [],
+        },
+        {"models": ["known:live"], "pace": ["realtime"], "duration": "60s", "quality": {"normaliser": "english"}},
         {"threads": [1], "compile": [True], "boundary": "model", "seconds": [0.125]},
         {"models": [{"name": "it's; rm -rf $HOME, 中文", "load": "log-mel"}]},
         {"text": {"vocabulary": 100}, "models": ["transformers:marian"]},
@@ -77,6 +92,7 @@ def test_a_plain_case_reads_like_what_a_user_types():
 
 def test_what_is_left_out_is_the_plans_own_default():
     assert {key: Plan.model_fields[key].default for key in _STEADY} == _STEADY
+    assert {key: Plan.model_fields[key].default for key in _LIVE} == _LIVE
 
 
 def test_a_case_that_was_never_measured_is_asked_for_once():

@@ -103,8 +103,10 @@ def test_a_plot_says_below_its_title_what_the_page_says_in_its_caption(tmp_path,
         ("several", SEVERAL, []),
     ):
         run: Path = report_runs.write(tmp_path / name, records, report_runs.CPU)
-        for figure in chart_figures(CHARTS[kind], read_sources([str(run)]), page=True):
-            subtitle = specification(figure, 6.0)["title"].get("subtitle", [])
+        figures = chart_figures(CHARTS[kind], read_sources([str(run)]), page=True)
+        assert figures
+        for figure in figures:
+            subtitle = specification(figure, 150)["title"].get("subtitle", [])
             assert " ".join(subtitle) == " ".join(said)
 
 

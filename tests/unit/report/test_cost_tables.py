@@ -192,7 +192,11 @@ def test_what_follows_from_a_missing_reading_is_missing_for_the_same_reason():
 
 
 def test_cells_that_the_plan_left_out_are_in_no_overview():
-    skipped = make_record(make_case("a", seconds=32.0), status="skipped", reason="excluded by triangle")
+    skipped = make_record(
+        make_case("a", seconds=32.0),
+        status="skipped",
+        reason="excluded by `triangle`, which skips long audio with a large batch",
+    )
     (table,) = choose.tables([*MODELS, skipped], "summary")
     assert len(table.rows) == len(MODELS)
     (table,) = choose.tables([*MODELS, skipped], "relations")
@@ -248,8 +252,8 @@ def test_features_of_a_case_that_failed_later_are_still_no_audio():
 def test_a_summary_of_another_statistic_says_which():
     (table,) = choose.tables(MODELS, "summary", "mean-sd")
     assert (
-        "latency and real-time factor: mean ± standard deviation of all samples; this choice does not affect the other "
-        "figures." in table.notes
+        "latency and real-time factor: mean ± standard deviation of all samples; this choice does "
+        "not affect the other columns." in table.notes
     )
     (usual,) = choose.tables(MODELS, "summary")
     assert not any("standard deviation" in note for note in usual.notes)

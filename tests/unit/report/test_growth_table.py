@@ -63,14 +63,14 @@ def test_one_size_under_two_protocols_is_no_line():
     failed = make_record(make_case(seconds=5.0), status="crashed")
     one = {"seconds": (1.0,), "batches": (1,)}
     (table,) = tables([*grid(**one), *grid(**one, protocol={"samples": 99}), failed], "growth")
-    assert table.notes == ("growth needs a figure at two or more sizes: measure several lengths or batch sizes.",)
+    assert table.notes == ("growth needs values at two or more sizes: measure several lengths or batch sizes.",)
 
 
 def test_a_size_that_was_not_measured_stands_with_its_interval_and_the_word():
     growth = tables(grid(batches=(1,)), "growth", at=[("seconds", 32.0)])[0]
     latency = rows(growth)[0]["at seconds 32"]
     assert latency.endswith("extrapolated") and "[" in latency
-    assert "seconds 32 is 2 times the largest measured." in growth.notes
+    assert "seconds 32 is 2 times the largest measured size." in growth.notes
     inside = tables(grid(batches=(1,)), "growth", at=[("seconds", 3.0)])[0]
     assert rows(inside)[0]["at seconds 3"].endswith("interpolated")
 
@@ -81,21 +81,21 @@ def test_every_size_on_an_axis_has_its_column():
     first, second = (rows(growth)[0][column] for column in growth.columns[-2:])
     assert first != second
     assert [note for note in growth.notes if "the largest measured" in note] == [
-        "seconds 32 is 2 times the largest measured.",
-        "seconds 64 is 4 times the largest measured.",
+        "seconds 32 is 2 times the largest measured size.",
+        "seconds 64 is 4 times the largest measured size.",
     ]
 
 
 def test_a_size_on_an_axis_that_was_not_swept_has_a_reason_and_no_column():
     (growth,) = tables(grid(batches=(1,)), "growth", at=[("batch", 64.0)])
     assert growth.columns[-1] == "curve within"
-    assert "no extrapolation along batch: no figure was measured at two values of batch." in growth.notes
+    assert "no extrapolation along batch: fewer than two sizes were measured of batch." in growth.notes
 
 
 def test_extrapolation_is_explained_only_where_there_is_some():
     inside, beyond = (tables(grid(batches=(1,)), "growth", at=[("seconds", size)])[0] for size in (3.0, 32.0))
-    assert not any(note.startswith("extrapolated by") for note in inside.notes)
-    assert any(note.startswith("extrapolated by") for note in beyond.notes)
+    assert not any(note.startswith("values at unmeasured sizes are extrapolated with") for note in inside.notes)
+    assert any(note.startswith("values at unmeasured sizes are extrapolated with") for note in beyond.notes)
 
 
 def test_one_round_gives_no_extrapolation_and_says_why():
@@ -124,7 +124,7 @@ def test_the_saturating_batch_stands_below_for_each_length():
 
 def test_a_run_of_one_size_says_what_growth_needs():
     (table,) = tables(grid(seconds=(1.0,), batches=(1,)), "growth")
-    assert table.notes == ("growth needs a figure at two or more sizes: measure several lengths or batch sizes.",)
+    assert table.notes == ("growth needs values at two or more sizes: measure several lengths or batch sizes.",)
 
 
 @pytest.mark.parametrize("text", ["second=60", "seconds", "seconds=", "seconds=-1", "batch=nan", "batch=inf"])

@@ -294,7 +294,7 @@ def test_a_history_has_the_same_shape(run, tmp_path):
 def test_the_page_holds_the_words_as_data(of_all):
     text = embedded(page_data(read_sources([str(of_all)]), "0"))
     assert not set("<\x00\x1b") & set(text)
-    labels = [case["label"] for case in json.loads(text)["cases"]]
+    labels = [case["label"] for case in json.loads(text)["studies"][0]["cases"]]
     assert all(any(as_read(word) in label for label in labels) for word in WORDS.values())
 
 

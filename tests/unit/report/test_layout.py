@@ -40,7 +40,7 @@ def drawn(headings, rows, labels, width):
     return re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue())
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     labels=st.integers(1, 3),
     figures=st.integers(0, 8),

@@ -142,9 +142,11 @@ def test_what_was_recorded_beside_modules_is_said():
 
     assert said(one()) == []
     assert said(one("allocations", "shapes")) == [
-        "recorded with allocations, shapes: calls take longer, small operators most."
+        "recorded with allocations, shapes, which makes calls slower, above all small operators."
     ]
-    assert said(one(), one("allocations", number=1))[-1].startswith("the rounds were recorded in different ways")
+    assert said(one(), one("allocations", number=1))[-1].startswith(
+        "the rounds were recorded with different profiler options"
+    )
 
 
 def test_what_is_unavailable_says_why():

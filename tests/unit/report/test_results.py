@@ -4,11 +4,13 @@ import csv
 import datetime
 import io
 import json
+import math
 from pathlib import Path
 
 import pytest
 from golden_files import check_golden
 
+from speechmeter.report.escaping import json_of
 from speechmeter.report.results import FORMATS, result_table
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -58,3 +60,10 @@ def test_in_latex_no_row_begins_with_a_bracket_and_no_character_is_special():
 def test_numbers_that_json_does_not_have_are_null():
     text = FORMATS["json"]("SELECT", ("a", "b"), ((float("nan"), [float("inf"), 1.0]),))
     assert json.loads(text, parse_constant=pytest.fail) == [{"a": None, "b": [None, 1.0]}]
+
+
+def test_json_below_a_depth_is_one_line_for_each_row_and_the_same_data():
+    data = [{"rows": [{"cells": [1.5, None]}, {"cells": []}], "empty": [], "of no number": math.inf}]
+    text = json_of(data, depth=3)
+    assert '      {"cells": [1.5, null]},\n      {"cells": []}\n' in text
+    assert json.loads(text) == [{**data[0], "of no number": None}]

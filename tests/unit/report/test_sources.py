@@ -59,6 +59,27 @@ def test_a_record_without_environment_is_named_by_its_host(tmp_path):
     assert list(by_machine(read_sources([str(run)]))) == ["elsewhere"]
 
 
+def test_what_was_not_measured_is_of_the_machine_that_measured_the_rest(tmp_path):
+    """A record that is `unavailable` has no environment, and its host is no device to filter by."""
+    measured = make_record(make_case(), Measurement.of(metrics.LATENCY, [0.1]), host="vm")
+    run = report_runs.write(tmp_path / "run", [measured], report_runs.CPU)
+    absent = make_record(make_case("absent"), host="vm", status="unavailable", reason="not installed", sequence=1)
+    with (run / "records.jsonl").open("a") as file:
+        file.write(json.dumps(absent.to_json()) + "\n")
+    (source,) = read_sources([str(run)])
+    assert len({source.device(record) for record in source.records}) == 1
+    assert source.device(source.records[0]) != "vm"
+
+
+def test_what_an_unfinished_run_lacks_is_known(tmp_path):
+    run = report_runs.write(tmp_path / "run", report_runs.grid("alpha"), report_runs.CPU)
+    assert read_sources([str(run)])[0].unfinished == ""
+    cases = sorted({record.case.id for record in report_runs.grid("alpha")})
+    (run / "planned.json").write_text(json.dumps({"rounds": 1, "cases": [*cases, "0" * 16]}))
+    (source,) = read_sources([f"{run}@seconds=1"])  # also where a part of it is asked for
+    assert source.unfinished == f"1 of {len(cases) + 1} cases has no record"
+
+
 def test_a_merged_run_compares_its_machines_cell_by_cell(tmp_path):
     pytest.importorskip("altair", reason="altair is not installed: pip install 'speechmeter[report]'")
     desk, cluster, *_ = report_runs.full(tmp_path)

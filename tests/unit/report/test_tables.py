@@ -20,6 +20,7 @@ from speechmeter.analysis.family import alone
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Measurement
+from speechmeter.engine.measure import NOT_COLD
 from speechmeter.report import choose
 from speechmeter.report.comparison import comparison_json, comparison_table, github
 from speechmeter.report.grids import grids
@@ -63,7 +64,7 @@ RECORDS = [
     measured(1.0, 8),
     measured(32.0, 1, samples=2),
     ended(32.0, 4, "oom", "can't allocate memory"),
-    ended(32.0, 8, "skipped", "excluded by triangle"),
+    ended(32.0, 8, "skipped", "excluded by `triangle`, which skips long audio with a large batch"),
     ended(1.0, 4, "timeout", "over the limit of 60 s, in load"),
 ]
 
@@ -110,7 +111,7 @@ def test_statistics_on_request():
     assert "mean ± standard deviation" in rows[0]["table"]
     rows = list(csv.DictReader(io.StringIO(FORMATS["csv"](choose.tables(RECORDS, "latency", "p95")))))
     assert rows[0]["text"] == "too few (n=9)"
-    assert "p95 needs 59 samples; there are 9; add rounds" in rows[0]["reason"]
+    assert "p95 needs 59 samples, but there are 9; measure more rounds" in rows[0]["reason"]
 
 
 def test_compare_shows_the_digits_of_show():
@@ -218,6 +219,21 @@ def test_rows_of_cases_that_differ_in_another_axis_are_told_apart():
         "wav2vec2-base · cpu · boundary model · 1 s × 1",
         "wav2vec2-base · cpu · boundary +features · 1 s × 1",
     ]
+
+
+def test_the_cold_start_lists_the_cases_that_were_started_anew_and_says_so():
+    forked = [Measurement.absent(metric, NOT_COLD) for metric in (metrics.LATENCY_LOAD, metrics.LATENCY_FIRST)]
+    new = [Measurement.of(metrics.LATENCY_LOAD, [2.0]), Measurement.of(metrics.LATENCY_FIRST, [0.1])]
+    steady = Measurement.of(metrics.LATENCY, [0.05])
+    records = [
+        make_record(make_case("alpha", seconds=seconds), *cold, steady)
+        for seconds, cold in ((1.0, new), (2.0, forked), (3.0, forked))
+    ]
+    (table,) = choose.tables(records, "cold-start")
+    assert [row.labels for row in table.rows] == [("alpha · cpu · 1 s × 1",)]
+    assert any("measured in new processes only" in note for note in table.notes)
+    (whole,) = choose.tables(records[1:], "cold-start")  # of nothing but forked processes
+    assert len(whole.rows) == 2
 
 
 def test_no_records_no_tables():

@@ -25,7 +25,7 @@ def test_each_model_of_a_cascade_has_a_row():
         "asr": ["150 ms", "150 ms", "–", "200 ms", "2"],
         "tts": ["250 ms", "250 ms", "–", "300 ms", "2"],
     }
-    assert any("p95 needs 59 utterances; there are 2" in note for note in latency.notes)
+    assert any("p95 needs 59 utterances, but there are 2" in note for note in latency.notes)
     assert [cell.text() for cell in factor.rows[0].cells] == ["0.275", "0.275", "–", "0.300", "2"]
 
 
@@ -39,12 +39,12 @@ BATCHED = make_record(
 def test_a_batched_run_says_what_is_needed():
     (table,) = choose.tables([BATCHED], "utterances")
     assert [cell.text() for cell in table.rows[0].cells] == ["unavailable"]
-    assert any("needs several utterances, one a call" in note for note in table.notes)
+    assert any("needs several utterances, one per call" in note for note in table.notes)
 
 
 def test_cases_without_such_figures_are_named_below_the_others():
     found = choose.tables([CASCADE, BATCHED], "utterances")
     assert len(found) == 2
     assert all(len(table.rows) == len({row.labels for row in table.rows}) for table in found)
-    assert all(any("batched" in note and "one a call" in note for note in table.notes) for table in found)
-    assert not any("one a call" in note for table in choose.tables([CASCADE], "utterances") for note in table.notes)
+    assert all(any("batched" in note and "one per call" in note for note in table.notes) for table in found)
+    assert not any("one per call" in note for table in choose.tables([CASCADE], "utterances") for note in table.notes)

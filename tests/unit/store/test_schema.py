@@ -108,8 +108,8 @@ def test_large_numbers_are_numbers():
     [
         ("measurements.0.values", [0.1, -0.1], "below 0"),
         ("measurements.0.unit", "bytes", "unit is 'bytes', but latency.v1 is in 's'"),
-        ("measurements.0.scope", "", "scope is empty"),
-        ("measurements.0.metric", "", "metric or scope is empty"),
+        ("measurements.0.scope", "", "an empty scope"),
+        ("measurements.0.metric", "", "a measurement has an empty metric or an empty scope"),
         ("case.axes.batch", 10**40, "case.axes"),
     ],
 )

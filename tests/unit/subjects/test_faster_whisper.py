@@ -49,7 +49,7 @@ def test_random_weights_make_exactly_the_tokens_that_are_pinned(converted, beam,
     assert tokens_of(prepared, outputs(prepared, batch)) == 2 * tokens
     assert model_stage(prepared).pinned_tokens == tokens
     assert not prepared.data_dependent
-    assert f"decode length pinned to {tokens} tokens" in prepared.notes
+    assert f"output length fixed at {tokens} tokens" in prepared.notes
 
 
 def test_long_sound_is_cut_into_windows_and_gives_one_text_an_item(converted):
@@ -64,7 +64,7 @@ def test_trained_weights_decide_their_length_themselves(converted):
     prepared = FasterWhisperSubject().prepare(case_of(converted, max_new_tokens=5), "cpu")
     assert prepared.data_dependent
     assert model_stage(prepared).pinned_tokens is None
-    assert not any("synthetic" in note for note in prepared.notes)
+    assert not any("random weights" in note for note in prepared.notes)
     assert tokens_of(prepared, outputs(prepared, Batch(data=SOUND[:1], items=1, lengths=(16_000,)))) <= 5
 
 

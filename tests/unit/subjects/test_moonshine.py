@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import make_case
+from live_talk import heard_live
 from words import share_heard, words
 
 from speechmeter.core.errors import SubjectError
@@ -66,7 +67,7 @@ def test_a_package_without_weights_says_which_one_has_them(monkeypatch):
         ({"threads": ALL_CORES + 1, "cores": ALL_CORES}, f"not on {ALL_CORES + 1}"),
         ({"threads": 2, "cores": 1 if ALL_CORES == 2 else 2}, f"on 1 thread or on all {ALL_CORES} cores"),
         ({"device": "cuda"}, "CPU only"),
-        ({"dtype": "bfloat16"}, "has no dtype bfloat16"),
+        ({"dtype": "bfloat16"}, "not bfloat16"),
         ({"compile": True}, "torch.compile"),
     ],
 )
@@ -127,15 +128,18 @@ def test_recorded_speech_of_the_package_is_read(transcribe):
     assert share_heard(opening, text) >= 0.8
 
 
-def test_streaming_gives_growing_partials_and_ends_with_the_whole_text(transcribe):
+def test_a_stream_gives_growing_partials_and_ends_with_the_whole_text():
+    pytest.importorskip("moonshine_voice", reason="needs moonshine-voice")
     wave = read_sample()[0][: 3 * 16_000]
-    silence = np.zeros(16_000, np.float32)
-    partials, final = transcribe(wave, silence, streaming=True)
-    of_first = [text for item, text in partials if item == 0]
-    assert len(of_first) > 2
-    assert len(words(of_first[0])) < len(words(of_first[-1]))
-    assert final == [of_first[-1], ""]
-    assert share_heard("the was when the first came in", final[0]) >= 0.8
+    prepared = MoonshineSubject().prepare(case_with(axes={"threads": ALL_CORES, "cores": ALL_CORES}), "cpu")
+    heard = heard_live(prepared, np.concatenate([wave, np.zeros(16_000, np.float32)]))
+    prepared.close()
+    texts = [event.text for event in heard if event.kind == "partial"]
+    assert len(texts) > 2
+    assert len(words(texts[0])) < len(words(texts[-1]))
+    *_, last = (event for event in heard if event.kind == "final")
+    assert share_heard("the was when the first came in", last.text) >= 0.8
+    assert 0 <= last.start_s < last.end_s <= 4.2
 
 
 def tasks():

@@ -95,7 +95,11 @@ def test_the_number_of_frames_is_what_the_front_end_makes(samples):
 @pytest.mark.parametrize(
     ("inputs", "options", "words"),
     [
-        ([("mel", FLOAT, ["b", "t", 64])], {}, "'mel' float (b, t, 64) does not fit our log-mel of 80 bands"),
+        (
+            [("mel", FLOAT, ["b", "t", 64])],
+            {},
+            "'mel' float (b, t, 64) does not fit the built-in log-mel features with 80 bands",
+        ),
         (
             [("mel", FLOAT, ["b", "x", "y"])],
             {},
@@ -108,7 +112,7 @@ def test_the_number_of_frames_is_what_the_front_end_makes(samples):
         (
             [("x", HALF, ["b", "t"])],
             {},
-            "the graph's input is float16, but the case uses float32; use `dtype: float16`",
+            "the input of the graph is float16, but `dtype` is float32; use `dtype: float16`",
         ),
     ],
 )

@@ -66,7 +66,7 @@ def test_sizes_have_the_weights_of_the_published_models(size):
     positions = 1500 * width  # a buffer in the one, a parameter in the other
     assert ours == (sum(p.numel() for p in theirs.parameters()) - positions,)
     assert ours[0] == pytest.approx(millions[size] * 1e6, rel=0.06)
-    assert any(note.startswith("synthetic") for note in prepared.notes)
+    assert any(note.startswith("random weights") for note in prepared.notes)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -77,20 +77,22 @@ def test_random_weights_make_exactly_the_tokens_that_are_pinned(checkpoint, beam
     assert tokens_of(prepared, made) == 3 * 5
     assert model_stage(prepared).pinned_tokens == 2 * 5
     assert len(made[-1]) == 2
-    assert "decode length pinned to 5 tokens" in prepared.notes
+    assert "output length fixed at 5 tokens" in prepared.notes
 
 
 def test_a_checkpoint_decides_its_length_itself(checkpoint):
     prepared = OpenAIWhisperSubject().prepare(case_of(checkpoint, max_new_tokens=5), "cpu")
     assert prepared.data_dependent
     assert model_stage(prepared).pinned_tokens is None
-    assert not any("synthetic" in note for note in prepared.notes)
+    assert not any("random weights" in note for note in prepared.notes)
     assert tokens_of(prepared, outputs(prepared, Batch(data=SOUND[:1], items=1, lengths=(16_000,)))) <= 5
 
 
 def test_what_cannot_be_loaded_is_said_in_one_line(tmp_path, checkpoint):
     subject = OpenAIWhisperSubject()
-    with pytest.raises(InputError, match="'tinny' is neither a size nor a file; did you mean 'tiny'"):
+    with pytest.raises(
+        InputError, match="'tinny' is neither a model size, such as tiny, nor a file; did you mean 'tiny'"
+    ):
         subject.check(case_of("tinny"))
     with pytest.raises(InputError, match="use a checkpoint file that exists"):
         subject.check(case_of("absent.pt"))

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import make_case
+from live_talk import AXES, LIVE, heard_live
 from words import share_heard, words
 
 from speechmeter.core.errors import SubjectError
@@ -22,7 +23,7 @@ def case_with(source="", **options):
 @pytest.mark.parametrize(
     ("case", "message"),
     [
-        (case_with("en"), "pocketsphinx takes no source, but 'en' was given; write pocketsphinx alone"),
+        (case_with("en"), "nothing can follow pocketsphinx, but pocketsphinx:en was given; write only pocketsphinx"),
         (case_with(lw="high"), "`lw`: lw takes a number greater than 0, such as 6.5, not 'high'"),
         (case_with(lw=True), "`lw`: lw takes a number greater than 0, such as 6.5, not True"),
         (case_with(beam=2), "`beam`: beam takes a number between 0 and 1, such as 1e-48, not 2"),
@@ -58,6 +59,19 @@ def test_the_first_sentence_of_the_sample_is_heard_to_its_length():
     _, text = recognise(wave[: 6 * 16_000], wave[: 3 * 16_000])
     assert share_heard("the harbour was quiet when the first came in", text) >= 0.7
     assert "passengers" not in words(text)
+
+
+def test_live_it_gives_partials_and_each_conversation_starts_anew():
+    pytest.importorskip("pocketsphinx", reason="needs pocketsphinx")
+    spec = Spec(plugin="pocketsphinx", name="sphinx")
+    prepared = PocketsphinxSubject().prepare(make_case(subject=spec, protocol=LIVE, **AXES), "cpu")
+    wave = read_sample()[0][: 3 * 16_000]
+    first, second = heard_live(prepared, wave), heard_live(prepared, wave)
+    prepared.close()
+    assert [event.kind for event in first if event.kind != "partial"] == ["final"]
+    assert len(first) > 3
+    assert share_heard("the harbour was quiet when the first came in", first[-1].text) >= 0.7
+    assert [event.text for event in second] == [event.text for event in first]
 
 
 def test_nothing_is_carried_over_from_the_recording_before():

@@ -1,12 +1,14 @@
-"""Which of two versions of a package is measured: the working folder's, or the one that is installed."""
+"""Which of two versions of a package is measured, and what of a user is spoken to live."""
 
 import sys
 
+import numpy as np
 import pytest
 from conftest import make_case
+from live_talk import AXES, LIVE, heard_live
 
 from speechmeter.core.types import VARIANT, Spec
-from speechmeter.subjects.python import load_factory
+from speechmeter.subjects.python import PythonSubject, load_factory
 
 
 @pytest.fixture
@@ -28,3 +30,51 @@ def test_the_other_interpreter_measures_what_it_has_installed(checkout, source, 
     axes = {} if variant is None else {VARIANT: variant}
     case = make_case(subject=Spec(plugin="python", name="x", source=source), **axes)
     assert load_factory(case)() == version
+
+
+LIVE_FILE = """
+from speechmeter.core.live import Live
+
+def said(chunks):
+    total = 0
+    for chunk in chunks:
+        total += len(chunk)
+        yield str(total)
+
+def generator():
+    return said
+
+def conversation():
+    return lambda clock: "a conversation"
+
+def whole():
+    return Live(converse=lambda clock: "a conversation")
+
+def offline():
+    return lambda samples: samples
+"""
+
+
+def live_case(tmp_path, factory):
+    (tmp_path / "spoken.py").write_text(LIVE_FILE)
+    spec = Spec(plugin="python", name="mine", source=f"{tmp_path}/spoken.py:{factory}")
+    return make_case(subject=spec, protocol=LIVE, **AXES)
+
+
+def test_a_generator_is_spoken_to(tmp_path):
+    prepared = PythonSubject().prepare(live_case(tmp_path, "generator"), "cpu")
+    heard = heard_live(prepared, np.zeros(4_000, np.float32))
+    assert [(event.kind, event.text) for event in heard] == [
+        ("partial", "1600"), ("partial", "3200"), ("partial", "4000"), ("final", "4000")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("factory", ["conversation", "whole"])
+def test_a_conversation_of_ones_own_is_taken_as_it_is(tmp_path, factory):
+    prepared = PythonSubject().prepare(live_case(tmp_path, factory), "cpu")
+    assert prepared.live.converse(None) == "a conversation"
+
+
+def test_a_model_of_whole_inputs_is_not_live_and_the_message_says_what_is(tmp_path):
+    with pytest.raises(TypeError, match="cannot be measured live; return a generator function"):
+        PythonSubject().prepare(live_case(tmp_path, "offline"), "cpu")

@@ -46,7 +46,7 @@ def test_every_kind_gives_one_text_an_item_and_padding_changes_none(tmp_path, ki
     assert both[1:] == alone
     assert all(both)
     assert kind in prepared.notes[0]
-    assert any(note.startswith("synthetic") for note in prepared.notes)
+    assert any(note.startswith("random weights") for note in prepared.notes)
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,26 @@ def test_what_it_cannot_do_is_unavailable():
     assert subject.unavailable(case_of("d")) is None
     for axes in ({"device": "cuda"}, {"dtype": "float16"}, {"compile": True}):
         assert subject.unavailable(case_of("d", **axes))
+
+
+def test_the_two_graphs_of_moonshine_are_one_model(tmp_path, monkeypatch):
+    import onnx
+    import sherpa_onnx
+    from onnx import helper, numpy_helper
+
+    for file, numbers in (("encoder_model.onnx", 3), ("decoder_model_merged.onnx", 5)):
+        weight = numpy_helper.from_array(np.ones(numbers, np.float32), "weight")
+        graph = helper.make_graph([helper.make_node("Relu", ["weight"], ["y"])], "g", [], [], [weight])
+        onnx.save(helper.make_model(graph), tmp_path / file)
+    (tmp_path / "tokens.txt").write_text("YQ== 0\n")
+    asked = {}
+    monkeypatch.setattr(sherpa_onnx.OfflineRecognizer, "from_moonshine_v2", lambda **given: asked.update(given))
+    SherpaOnnxSubject().check(case_of(tmp_path))
+    prepared = SherpaOnnxSubject().prepare(case_of(tmp_path, threads=1), "cpu")
+    assert {name: (tmp_path / file).samefile(asked[name]) for name, file in (
+        ("encoder", "encoder_model.onnx"), ("decoder", "decoder_model_merged.onnx"), ("tokens", "tokens.txt"),
+    )} == {"encoder": True, "decoder": True, "tokens": True}  # fmt: skip
+    assert set(prepared.modules) == {"encoder", "decoder"}
+    assert "moonshine" in prepared.notes[0]
+    with pytest.raises(InputError, match="contains no model 'absent'"):
+        SherpaOnnxSubject().check(case_of(tmp_path, {"model": "absent"}))

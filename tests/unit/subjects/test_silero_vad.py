@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import make_case
+from live_talk import AXES, LIVE, heard_live
 
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.types import Batch, Spec
@@ -21,7 +22,9 @@ def case_with(source="", **axes):
 
 
 def test_it_takes_no_source():
-    with pytest.raises(SubjectError, match="silero-vad takes no source, but 'v4' was given; write silero-vad alone"):
+    with pytest.raises(
+        SubjectError, match="nothing can follow silero-vad, but silero-vad:v4 was given; write only silero-vad"
+    ):
         SileroVadSubject().check(case_with("v4"))
 
 
@@ -63,6 +66,16 @@ def test_segments_are_those_of_the_library_item_by_item(prepared):
     ]
     assert found == [*theirs, []]
     assert 2.0 < sum(end - start for start, end in found[0]) < 4.0
+
+
+def test_live_it_says_when_speech_ended(prepared):
+    live = SileroVadSubject().prepare(case_with(protocol=LIVE, **AXES), "cpu")
+    wave = np.concatenate([read_sample()[0][: 3 * 16_000], np.zeros(16_000, np.float32)])
+    ((_, end_s),) = detect(prepared, wave)[0][-1:]
+    for _ in range(2):  # the second conversation gets the model of the first, with a new state
+        *_, last = heard_live(live, wave, chunk=1_000)
+        assert last.kind == "endpoint"
+        assert last.end_s == pytest.approx(end_s, abs=0.1)
 
 
 def test_audio_shorter_than_a_window_is_no_speech(prepared):

@@ -15,7 +15,7 @@ utterances = st.tuples(st.integers(1, 9), st.integers(0, 7))
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     sizes=st.lists(utterances, min_size=1, max_size=3),
     vocabulary=st.integers(2, 40),

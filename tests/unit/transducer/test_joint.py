@@ -39,6 +39,24 @@ def test_the_joiner_is_a_linear_layer_of_a_hyperbolic_tangent(sides, targets) ->
     assert all(torch.allclose(a, b, rtol=1e-10) for a, b in zip(found, truth, strict=True))
 
 
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "gelu", "identity"])
+def test_activations_are_those_of_torch_and_a_bias_may_be_left_out(sides, targets, activation: str) -> None:
+    encoder, predictor, weight, _ = sides
+    found = joint_rnnt_loss(encoder, predictor, weight, None, targets, FRAMES, LABELS, blank=0, activation=activation)
+    apply = {
+        "relu": torch.nn.ReLU(),
+        "leaky_relu": torch.nn.LeakyReLU(),
+        "gelu": torch.nn.GELU(),
+        "identity": torch.nn.Identity(),
+    }[activation]
+    logits = apply(encoder[:, :, None] + predictor[:, None]) @ weight.T
+    truth = oracle_loss(logits, targets, FRAMES, LABELS, blank=0)
+    leaves = encoder, predictor, weight
+    pairs = zip(torch.autograd.grad(found, leaves), torch.autograd.grad(truth, leaves), strict=True)
+    assert found.item() == pytest.approx(truth.item(), rel=1e-12)
+    assert all(torch.allclose(a, b, rtol=1e-10) for a, b in pairs)
+
+
 def test_all_states_in_range_make_the_pruned_one_exact(sides, targets) -> None:
     simple = simple_rnnt_loss(*sides[:2], targets, FRAMES, LABELS, blank=0)
     starts = prune_ranges(simple, FRAMES, LABELS, 5)
@@ -56,5 +74,9 @@ def test_what_does_not_fit_together_is_refused(sides, targets) -> None:
         joint_rnnt_loss(encoder, predictor, weight, bias[:6], targets, FRAMES, LABELS)
     with pytest.raises(LengthError, match="the tensors allow 1 to"):
         joint_rnnt_loss(encoder, predictor, weight, bias, targets, FRAMES + 1, LABELS)
+    with pytest.raises(OptionError, match="activation is 'silu'; give one of tanh, relu, leaky_relu, gelu, identity"):
+        joint_rnnt_loss(encoder, predictor, weight, bias, targets, FRAMES, LABELS, activation="silu")
+    with pytest.raises(OptionError, match="memory is 'none'"):
+        joint_rnnt_loss(encoder, predictor, weight, bias, targets, FRAMES, LABELS, memory="none")
     with pytest.raises(OptionError, match="precision is 'tf64'"):
         joint_rnnt_loss(encoder, predictor, weight, bias, targets, FRAMES, LABELS, precision="tf64")

@@ -101,7 +101,7 @@ def test_gradcheck_passes(engine: str) -> None:
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     sizes=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 10)), min_size=1, max_size=3),
     spare=st.integers(0, 4),

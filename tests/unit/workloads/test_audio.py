@@ -6,7 +6,7 @@ from declared_options import check_as_in_a_plan
 
 from speechmeter.core.errors import InputError
 from speechmeter.core.types import Spec
-from speechmeter.workloads.audio import RATE, AudioWorkload, read_audio, read_sample
+from speechmeter.workloads.audio import RATE, AudioWorkload, read_audio, read_sample, sample_anchors, sample_transcript
 from speechmeter.workloads.dataset import DatasetWorkload
 
 
@@ -279,7 +279,7 @@ def test_bad_cuts_are_refused(changes, what):
 def test_bounds_without_a_count_and_cuts_of_a_folder_are_refused(tmp_path):
     with pytest.raises(InputError, match="must be given together"):
         cuts(options={"shortest": 1.0, "longest": 2.0})
-    with pytest.raises(InputError, match="are used whole, so they cannot be cut"):
+    with pytest.raises(InputError, match="is used as a whole, so no excerpts can be taken"):
         cuts(tmp_path)
 
 
@@ -291,6 +291,25 @@ def test_the_whole_sample_comes_with_its_transcript_and_a_part_of_it_without():
     assert batch_of("sample", seconds=whole * 2).references == ()
     assert batch_of("sample", seconds=whole, batch=2).references == ()
     assert batch_of("noise", seconds=whole).references == ()
+
+
+def test_the_sample_says_where_speech_is_at_every_length():
+    whole = sample_anchors(16.47, 16.47)
+    assert (whole.speech_start_s, whole.speech_end_s, len(whole.words)) == (0.256, 16.384, 49)
+    assert [word.text for word in whole.words] == sample_transcript().lower().replace(",", "").replace(".", "").split()
+    inside_a_word = sample_anchors(1.0, 16.47)  # "the harbour was", and the beginning of "quiet"
+    assert ([word.text for word in inside_a_word.words], inside_a_word.speech_end_s) == (["the", "harbour", "was"], 1.0)
+    in_a_pause = sample_anchors(3.0, 16.47)  # between "in" and "seven"
+    assert (in_a_pause.words[-1].text, in_a_pause.speech_end_s) == ("in", 2.83)
+    again = sample_anchors(33.0, 16.47)
+    assert len(again.words) == 98
+    assert again.words[49].start_s == pytest.approx(16.47 + 0.16)
+    assert again.speech_end_s == pytest.approx(16.47 + 16.384)
+    assert sample_anchors(0.1, 16.47).speech_end_s is None
+    assert sample_anchors(0.1, 16.47).speech_start_s is None
+    batch = batch_of("sample", seconds=2.0, batch=3)
+    assert len(batch.anchors) == 3
+    assert all(one.words == sample_anchors(2.0, 16.47).words for one in batch.anchors)
 
 
 def test_sound_that_decodes_to_more_than_fits_is_refused_before_it_is_decoded(tmp_path, monkeypatch):

@@ -187,7 +187,7 @@ def test_numbers_alone_and_lists_of_other_things_are_refused(tmp_path):
         chosen(other)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_pickle_is_read_or_refused_and_raises_nothing_else(data, damaged_bytes):
     raw = bytearray(damaged_bytes)

@@ -8,17 +8,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speechmeter.api.displayed import Displayed
 from speechmeter.core import metrics
 from speechmeter.core.axes import Axes
 from speechmeter.core.device import Device
-from speechmeter.core.errors import InputError, for_python
+from speechmeter.core.errors import InputError
 from speechmeter.core.machine import available_cores
 from speechmeter.core.memory_timeline import FILE, MemoryTimeline, write_timeline
 from speechmeter.core.outputs import TraceOptions
 from speechmeter.core.protocol import protocol_from_json
 from speechmeter.core.traces import FOLDER, SUFFIX, Trace
 from speechmeter.core.types import Case, Measurement, Record, Spec
-from speechmeter.report import choose, text
+from speechmeter.report import choose
+from speechmeter.report.numbers import counted
+from speechmeter.report.tables import Table
 
 if TYPE_CHECKING:
     from speechmeter.api.profiling.options import Export, Options
@@ -33,7 +36,7 @@ _NOT_COUNTED = (
 )
 
 
-class Profile:
+class Profile(Displayed):
     """What was recorded of something that ran. Tables are made of `record`; `failed` is what it raised.
 
     Of a class or an object, `methods` are the profiles of its methods, by name; `table` and `export` are of them all.
@@ -115,19 +118,24 @@ class Profile:
             warnings=(_COLD,) if self.cold else (),
         )
 
-    @for_python
-    def table(self, metric: str | None = None, format: str = "markdown") -> str:
-        """The tables that `speechmeter show` prints, as text: `modules`, `operators`, `split`, `timeline`, …
-
-        Raises InputError for an unknown format.
-        """
+    def tables(self, metric: str | None = None) -> list[Table]:
+        """The tables that `speechmeter show` prints: `modules`, `operators`, `split`, `timeline`, …"""
         records = self.records
         warnings = {f"{record.case.subject.name}: {text}": None for record in records for text in record.warnings}
         first, *others = choose.tables(records, metric)
-        return text.formatted([replace(first, caveats=(*first.caveats, *warnings)), *others], format)
+        return [replace(first, caveats=(*first.caveats, *warnings)), *others]
 
     def __str__(self) -> str:
         return self.table()
+
+    def __repr__(self) -> str:
+        return f"Profile({self.name!r}, {counted(self.steps, 'step')})"
+
+    def _title(self) -> str:
+        return f"{self.name}: {counted(self.steps, 'step')}"
+
+    def _shown_records(self) -> Sequence[Record]:
+        return self.records
 
     @property
     def trace(self) -> Trace:

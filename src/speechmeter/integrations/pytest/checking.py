@@ -24,10 +24,10 @@ from speechmeter.plan.study import study_from_python
 
 _SEARCH = (
     "a test cannot search for the largest input",
-    f"leave it out, and use: {command_line('run', find='max-batch')}",
+    f"remove this argument, and use: {command_line('run', find='max-batch')}",
 )
 _REFUSED = {
-    "models": ("the first argument is the model", "leave it out, and measure each model in a call of its own"),
+    "models": ("the first argument is the model", "remove it, and measure each model in a separate call"),
     **dict.fromkeys(("find", "find_most", "find_within", "find_margin"), _SEARCH),
 }
 """Keys of a plan that a test may not give: what is wrong with them, and what to do instead."""

@@ -87,9 +87,9 @@ def of_limit(records: Sequence[Record], limit: Limit, metric: Metric) -> Finding
     case, found = records[0].case, estimate(records, metric)
     if found is None:
         reason = f"{limit.key}: {_why_none(records, metric)}"
-        return Finding(case=case.label, metric=limit.name, word="NO FIGURE", outcome="undecided", reason=reason)
+        return Finding(case=case.label, metric=limit.name, word="NO VALUE", outcome="undecided", reason=reason)
     judged = limit.judge(found)
-    reason = "" if judged != "undecided" else "its interval crosses the limit" if found.low is not None else _SINGLE
+    reason = "" if judged != "undecided" else "the limit is inside the interval" if found.low is not None else _SINGLE
     return Finding(
         case=case.label,
         metric=found.metric.name,

@@ -23,7 +23,7 @@ def keep(settings: Settings) -> Iterator[str]:
     """
     with _or_else(f"the measurements could not be merged; they are in {settings.parts}"):
         put_together(settings.parts, settings.run)
-    yield f"all figures: speechmeter show {settings.run}"
+    yield f"all results: speechmeter show {settings.run}"
     if settings.update_baseline and settings.baseline is not None:
         with _or_else("the baseline was not updated"):
             count = update_baseline(settings.baseline, settings.run)

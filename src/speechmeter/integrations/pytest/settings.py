@@ -40,7 +40,9 @@ class Settings:
 def add_options(parser: pytest.Parser) -> None:
     """The command line's and the ini file's."""
     group = parser.getgroup("speechmeter", "cost of models: latency, memory and more")
-    group.addoption("--speechmeter-store", metavar="DIR", help="folder for runs (default: runs in the root folder)")
+    group.addoption(
+        "--speechmeter-store", metavar="DIR", help="folder in which runs are written (default: runs in the root folder)"
+    )
     group.addoption("--speechmeter-baseline", metavar="RUN", help="the run to compare with")
     group.addoption(
         "--speechmeter-baseline-python",
@@ -52,7 +54,7 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         help="do not compare; write the new measurements into the baseline instead",
     )
-    parser.addini("speechmeter_store", "folder for runs of the fixture `speechmeter`", default="runs")
+    parser.addini("speechmeter_store", "folder in which the fixture `speechmeter` writes runs", default="runs")
     parser.addini("speechmeter_baseline", "the run that the fixture `speechmeter` compares with", default="")
 
 
@@ -87,7 +89,7 @@ def is_worker(config: pytest.Config) -> bool:
 
 
 def send_to_worker(workerinput: dict[str, str], settings: Settings) -> None:
-    """Tell a worker of pytest-xdist what it cannot know: which run its measurements belong to."""
+    """Send a worker of pytest-xdist the run that its measurements belong to."""
     workerinput[_RUN] = str(settings.run)
 
 

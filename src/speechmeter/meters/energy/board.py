@@ -78,7 +78,7 @@ class _RaplCounter:
         now_uj = self._read_uj()
         if now_uj < self._last_uj:
             if not self._range_uj:
-                raise SensorError(f"{self._file} fell and max_energy_range_uj is not known")
+                raise SensorError(f"{self._file} started again from 0, and its range (max_energy_range_uj) is unknown")
             self._carried_uj += self._range_uj
         self._last_uj = now_uj
         return (self._carried_uj + now_uj) / 1e6

@@ -26,7 +26,7 @@ _ZEUS_DAEMON = ("ZEUSD_SOCK_PATH", "ZEUSD_HOST_PORT")
 def find_nvml(device: Device) -> Found:
     """The energy counter of `cuda:N`, or its power where the GPU has no counter."""
     if not device.is_cuda:
-        return Found(reason=f"NVML measures NVIDIA GPUs, not {device}")
+        return Found(reason=f"NVML measures NVIDIA GPUs only, and this case runs on {device}")
     try:
         nvml = load_nvml()
     except SensorError as error:

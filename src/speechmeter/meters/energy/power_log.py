@@ -70,18 +70,18 @@ class PowerLog:
         if end_s <= start_s:
             raise ValueError("the end of a time window must be after its start")
         if not self.times_s:
-            raise SensorError(f"{self.name} holds no sample")
+            raise SensorError(f"{self.name} contains no reading")
         if self.times_s[0] > start_s or self.times_s[-1] < end_s:
             raise SensorError(
                 f"{self.name} covers {self.times_s[0]:.1f} to {self.times_s[-1]:.1f}, "
                 f"the window is {start_s:.1f} to {end_s:.1f} (Unix time): log during the whole run, "
-                "with both clocks set"
+                "with synchronised clocks"
             )
         first, last = bisect_right(self.times_s, start_s) - 1, bisect_left(self.times_s, end_s) + 1
         hole_s = max((after - before for before, after in pairwise(self.times_s[first:last])), default=0.0)
         if hole_s > end_s - start_s:
             raise SensorError(
-                f"{self.name} has a hole of {hole_s:.1f} s, the window is {end_s - start_s:.1f} s: log more often"
+                f"{self.name} has a gap of {hole_s:.1f} s, but a window lasts {end_s - start_s:.1f} s: log more often"
             )
 
     def _watts_at(self, moment_s: float) -> float:
@@ -171,9 +171,9 @@ def parse_log(text: str, *, name: str) -> PowerLog:
     """A log from its text. A last line without its end is left out: it may be half a number."""
     if "PowerTOP" in text or "P o w e r T O P" in text:
         raise SensorError(
-            f"{name} is a single report of powertop, which says when its measurement began and not when it ended, so "
-            "it cannot be tied to the calls: add --iteration=N to powertop, which then writes a file a measurement "
-            "(NAME-20261115-120047.csv), and keep power_log=NAME.csv"
+            f"{name} is a single report of powertop. It says when its measurement began, but not when it ended, so its "
+            "readings cannot be assigned to calls: run powertop with --iteration=N, which writes one file for each "
+            "measurement, such as NAME-20261115-120047.csv. power_log=NAME.csv reads all of these files"
         )
     whole = text[: text.rfind("\n") + 1].splitlines()
     if not whole or tuple(cell.strip() for cell in whole[0].split(",")) != HEADER:
@@ -191,7 +191,7 @@ def _row(cells: Sequence[str], where: str) -> tuple[float, float]:
     try:
         time_s, watts = map(float, cells)
     except ValueError as error:
-        raise SensorError(f"{where}: two numbers are needed, not {','.join(cells)!r}") from error
+        raise SensorError(f"{where}: a line must hold two numbers, not {','.join(cells)!r}") from error
     if not (isfinite(time_s) and isfinite(watts)):
         raise SensorError(f"{where}: {','.join(cells)!r} is not a finite number")
     return time_s, watts

@@ -29,7 +29,7 @@ def _nothing_to_close() -> None:
 class Sensor:
     """One number that can be read every `period_s`: joules since some moment in the past (`counter`), or watts.
 
-    `ask` returns it, and raises SensorError when it cannot; it never returns a stand-in. `whole` says that it is part
+    `ask` returns it, and raises SensorError when it cannot; it never returns a substitute. `whole` says that it is part
     of its domain's total; a side rail is not, and gets a row of its own. `at_end` says that the number is that of the
     end of the asking, not of its middle. `close` lets go of what it holds.
     """

@@ -98,11 +98,11 @@ class SensorTrack:
         curve = counter_knots(self.readings) if self.sensor.counter else power_knots(self.readings)
         inside = [knot for knot in curve if start_s <= knot[0] <= end_s]
         if len(inside) < 2:
-            what = "the counter did not move" if self.sensor.counter else "too few readings"
+            what = "the energy counter did not change" if self.sensor.counter else "too few readings"
             raise SensorError(f"{self.name}: {what} in {end_s - start_s:.1f} s")
         (first_s, first_j), (last_s, last_j) = inside[0], inside[-1]
         if last_j < first_j:
-            raise SensorError(f"{self.name}: the counter ran backwards")
+            raise SensorError(f"{self.name}: the energy counter decreased")
         return Span(start_s=first_s, end_s=last_s, energy_j=last_j - first_j)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _DEEPEST_MODULE = 5
 """Levels of modules that get a row: `model.wav2vec2.encoder.layers.0` is the fifth."""
 _NOT_TORCH = "torch computed nothing{in_it}: code that runs outside torch, and results from a cache, cannot be counted"
-_UNKNOWN = "there is no formula for this operator"
+_UNKNOWN = "no formula is known for this operator"
 _UNSEEN = (
     "torch operators ran in a thread that cannot be followed ({operators}): start the thread inside the call, or use a "
     "ThreadPoolExecutor"

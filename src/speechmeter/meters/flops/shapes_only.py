@@ -274,7 +274,7 @@ def _watched(mode: ShapesOnly, name: str, *, while_building: bool = True) -> Any
 def _refuse_thread(mode: ShapesOnly) -> AbstractContextManager[None]:
     """The mode holds in the thread that it was entered in, so what others read could not be watched."""
     if not mode.building:
-        mode.refuse("the model computes in threads of its own")
+        mode.refuse("the model starts threads itself and computes in them")
     return nullcontext()
 
 

@@ -47,7 +47,7 @@ _ZEN_FAMILY = 0x17
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One event: each count stands for `lanes` operations."""
+    """One event: each count is worth `lanes` operations."""
 
     name: str
     code: int
@@ -140,7 +140,7 @@ class Sample(NamedTuple):
     def unpacked(cls, data: bytes) -> Sample:
         """From the kernel's bytes. SensorError when there are none: the event lost its counter for good."""
         if len(data) != _SAMPLE.size:
-            raise SensorError("the kernel took the counter away")
+            raise SensorError("the kernel stopped the counter")
         return cls(*_SAMPLE.unpack(data))
 
     def since(self, earlier: Sample) -> Sample:

@@ -44,7 +44,7 @@ class OperatorsMeter(Meter):
     phase = Phase.PROFILE
 
     def unavailable(self, case: Case) -> str | None:
-        """Needs torch, and operators that can be told apart."""
+        """Needs torch, and operators that can be distinguished."""
         if case.axes.compile:
             return torch_missing() or "compiled code runs fused kernels, which cannot be assigned to operators"
         return torch_missing()

@@ -142,7 +142,7 @@ def _columns(recordings: Sequence[Recording], memory: Recording | None) -> Colum
     for recording in recordings:
         for name, use in used_by_operators(recording, lambda node: node.event.name).items():
             total_ns[name] += sum(use.total_ns)
-    found = {"CPU µs with inside": {name: f"{spent * _US:.1f}" for name, spent in total_ns.items()}}
+    found = {"total CPU µs": {name: f"{spent * _US:.1f}" for name, spent in total_ns.items()}}
     if memory is None:
         return found
     for device in ("CPU", "CUDA") if memory.on_cuda else ("CPU",):
@@ -246,4 +246,4 @@ def _lines(
         cells = [side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)]
         lines.append("  ".join(cells).rstrip())
     left = len(sums) - _MOST
-    return "\n".join([*lines, *([f"{left} more with less"] if left > 0 else []), ""])
+    return "\n".join([*lines, *([f"{left} more that took less time"] if left > 0 else []), ""])

@@ -99,7 +99,7 @@ def _scheduled_calls(session: Session, steps: Steps, needs: Needs) -> _Calls:
 
     for number in range(1, steps.lead):  # the first call was step 0
         session.call(session.all_batches[number % steps.batches])
-    asked = list(steps.places if needs.means else steps.places[: max(1, needs.traced)])
+    asked = list(steps.indices if needs.means else steps.indices[: max(1, needs.traced)])
     asked += [number % len(session.batches) for number in range(len(asked), needs.traced)]
     if len(asked) > _MOST_CALLS:
         call = partial(_marked_call, session, session.batches[0], 0)

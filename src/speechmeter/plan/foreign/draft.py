@@ -20,7 +20,7 @@ class Translation:
 
 
 class Draft:
-    """Collects a `Translation`. Values land in `data`; `put` keeps the places of what they were made from."""
+    """Collects a `Translation`. Values land in `data`; `put` keeps the origins of what they were made from."""
 
     def __init__(self, foreign: Source, overrides: Sequence[Override]) -> None:
         self.foreign = foreign
@@ -45,7 +45,7 @@ class Draft:
                 self._origins[below] = where
 
     def note(self, text: str, origin: KeyPath) -> None:
-        """Say a thing that the reader must know, in one line with its place."""
+        """Say a thing that the reader must know, in one line with its origin."""
         where = self.foreign.origin(origin)
         self._notes.append(" ".join((f"{where}: {text}" if where else text).split()))
 

@@ -224,12 +224,14 @@ def _put_workload(draft: Draft, general: Mapping[str, Any], first: StandIn | Non
     if raw and not reads:
         listed = None if file is None else _listed(file, count)
         if listed is None:
-            return _put_synthetic(draft, first, count, f"dataset_path {str(path)!r} lists no file that exists: ")
+            return _put_synthetic(
+                draft, first, count, f"dataset_path {str(path)!r} lists no file that exists. Therefore, "
+            )
         draft.put("data", {"manifest": str(file), "format": "fairseq", "count": listed}, _ORIGIN)
         return listed
     if file is None or raw:
         why = "is a list of audio files, but this model needs text" if raw else "is not here"
-        return _put_synthetic(draft, first, count, f"dataset_path {str(path)!r} {why}: ")
+        return _put_synthetic(draft, first, count, f"dataset_path {str(path)!r} {why}. Therefore, ")
     some = {} if count is None else {"count": count}
     if reads:
         draft.put("text", {"ids": str(file), **some}, _ORIGIN)
@@ -256,7 +258,7 @@ def _put_synthetic(draft: Draft, first: StandIn | None, count: int | None, why: 
         what = "random token ids"
         draft.put("text", {"vocabulary": first.vocabulary, "count": number}, _ORIGIN)
     default = "" if count is not None else ", as many as in fairseq's synthetic set"
-    draft.note(f"{why}{number} synthetic examples{default}: {what}", _ORIGIN if why else ("general",))
+    draft.note(f"{why}{number} synthetic examples are used{default}: {what}", _ORIGIN if why else ("general",))
     return number
 
 
@@ -269,6 +271,6 @@ def _listed(manifest: Path, most: int | None) -> int | None:
     except (OSError, UnicodeDecodeError, ValueError):
         return None
     names = [line.partition("\t")[0].strip() for line in lines if line.strip()][:most]
-    places = (manifest.parent / root.strip(), Path(root.strip()))
-    here = any((place / item).is_file() for item in names for place in places)
+    folders = (manifest.parent / root.strip(), Path(root.strip()))
+    here = any((folder / item).is_file() for item in names for folder in folders)
     return len(names) if here else None

@@ -13,7 +13,7 @@ from speechmeter.plan.source import KeyPath
 Fed = Literal["sound", "features", "text"]
 
 _SPECIAL = 4
-"""Begin, padding, end and unknown stand before the units of a fairseq dictionary."""
+"""Begin, padding, end and unknown come before the units of a fairseq dictionary."""
 _BANDS = 80
 _UNITS = 100
 """Of the published model."""
@@ -87,7 +87,7 @@ _TASKS = {
     "speech_to_speech": _CONVERTER,
 }
 TASKS = tuple(_TASKS)
-"""The tasks that have a stand-in."""
+"""The tasks for which there is a model here."""
 
 
 def stand_in(stage: Mapping[str, Any]) -> StandIn | None:
@@ -126,7 +126,7 @@ _DEFAULT_BEAM, _DEFAULT_POSITIONS = 5, 1024
 
 @dataclass(frozen=True, kw_only=True)
 class ForeignStage:
-    """A stage of the file with what `general` adds to it, and the model that stands in for it."""
+    """A stage of the file with what `general` adds to it, and the model that replaces it."""
 
     key: str
     own: Mapping[str, Any]
@@ -153,7 +153,7 @@ class ForeignStage:
 
 
 def put_models(draft: Draft, stages: Sequence[ForeignStage], name: str) -> None:
-    """Put the model or the cascade, with a note for each stage on what stands in for it."""
+    """Put the model or the cascade, with a note for each stage on the model that replaces it."""
     for stage in stages:
         files = ", ".join(f"{key} {name}" for key, name in stage.files.items())
         draft.note(
@@ -173,8 +173,8 @@ def put_models(draft: Draft, stages: Sequence[ForeignStage], name: str) -> None:
                 draft.overrule(key, stage.origin(key))
         return
     entries = []
-    for place, stage in enumerate(stages):
-        path: KeyPath = ("models", 0, "stages", place)
+    for index, stage in enumerate(stages):
+        path: KeyPath = ("models", 0, "stages", index)
         draft.trace(path, (stage.key,))
         entry = {"name": stage.model.role, "load": stage.model.load, **stage.options()}
         for key, value in _generation(draft, stage).items():

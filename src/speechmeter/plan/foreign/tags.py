@@ -14,7 +14,7 @@ from speechmeter.plan.source import KeyPath, Source
 _REFERENCE = re.compile(r"<([^<>\[\]]+)((?:\[[^<>\[\]]+\])*)>")
 _MOST_STEPS = 10_000
 """References to lists of references to lists grow without bound; no real file needs as many."""
-_FIX = "replace it with the value"
+_FIX = "replace it with the value that it refers to"
 
 
 @dataclass(frozen=True, kw_only=True)

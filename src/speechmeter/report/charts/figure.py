@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,14 @@ SHAPES = ("circle", "square", "triangle-up", "cross", "diamond", "triangle-down"
 """Of marks. Seven, beside eight colours: the first pair comes again after 56 lines."""
 _SPACED = "replace(format(datum.value, '.3~s'), regexp('([^0-9]?)$'), ' $1') + '{suffix}'"
 """An axis label with a space before its unit: `100 ms`."""
+_PLAIN = "format(datum.value / {divisor}, ',~g')"
+_PREFIXES = (
+    (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"),
+)  # fmt: skip
+_SHORT, _LONG = 1e-3, 1e4
+"""Labels below or from here on would have too many digits."""
 _LOG_FROM = 8.0
+_SCALE_PADDING = 8
 _TICKS = 5
 _INTERVAL, _SPREAD = "interval", "spread"
 
@@ -68,6 +75,7 @@ def drawn(chart: alt.Chart | alt.LayerChart, rows: Rows, height: int) -> dict[st
     spec: dict[str, Any] = chart.to_dict(validate=False)  # the golden tests do that once for all
     spec.pop("config", None)
     spec.pop("$schema", None)  # it changes with the installed Altair
+    spec.pop("datasets", None)  # an empty one
     for layer in spec.get("layer", ()):
         layer.pop("data", None)  # an empty one, which would hide the rows
     return {**_in_lines(spec), "height": height, "data": {"values": _in_lines(rows)}}
@@ -168,27 +176,78 @@ class Unit:
 
 
 def unit_of(metric: Metric, values: Sequence[float], title: str = "") -> Unit:
-    """The unit in which these values of a metric are read most easily."""
+    """The unit in which these values of a metric are read most easily.
+
+    One unit for the whole axis, behind its title. Where values are too far apart for that, each label has its own.
+    """
     heading = title or metric.title
+    largest = max(map(abs, values), default=0.0)
     if metric.unit == "bytes":
-        largest = max(map(abs, values), default=0.0)
         factor, name = next((step for step in _MEMORY if largest >= step[0]), _MEMORY[-1])
-        return Unit(factor=float(factor), heading=f"{heading} [{name}]", labels="'' + datum.value")
+        return Unit(factor=float(factor), heading=f"{heading} [{name}]", labels=_PLAIN.format(divisor=1))
     if metric.unit in _SUFFIX:
-        return Unit(factor=1.0, heading=heading, labels=_SPACED.format(suffix=_SUFFIX[metric.unit]))
+        return _prefixed(heading, _SUFFIX[metric.unit], values, largest)
     unit = "" if metric.unit == "1" else f" [{metric.unit}]"
-    large = max(map(abs, values), default=0.0) >= 1e4
-    labels = "format(datum.value, '.3~s')" if large else "'' + datum.value"
+    labels = "format(datum.value, '.3~s')" if largest >= _LONG else _PLAIN.format(divisor=1)
     return Unit(factor=1.0, heading=heading + unit, labels=labels)
 
 
-def scale_of(values: Sequence[float], **changes: Any) -> Any:
+def _prefixed(heading: str, suffix: str, values: Sequence[float], largest: float) -> Unit:
+    """An axis in `ms` or `GFLOP`; the values themselves stay in the unit without a prefix.
+
+    Where they are not known yet, or too far apart, each label has its own.
+    """
+    if not values:
+        return Unit(factor=1.0, heading=heading, labels=_SPACED.format(suffix=suffix))
+    divisor, prefix = next((step for step in _PREFIXES if largest >= step[0]), _PREFIXES[-1])
+    if suffix == "s" and divisor > 1:
+        divisor, prefix = 1.0, ""
+    least = min((value for value in values if value > 0), default=divisor)
+    if least / divisor < _SHORT or largest / divisor >= _LONG:
+        return Unit(factor=1.0, heading=heading, labels=_SPACED.format(suffix=suffix))
+    return Unit(factor=1.0, heading=f"{heading} [{prefix}{suffix}]", labels=_PLAIN.format(divisor=f"{divisor:g}"))
+
+
+def scale_of(values: Sequence[float], *, linear: bool = False, **changes: Any) -> Any:
     """A logarithmic scale where values are far apart, else a linear one from 0."""
     import altair as alt
 
-    if far_apart(values):
-        return alt.Scale(type="log", nice=False, padding=8, **changes)
+    if far_apart(values) and not linear:
+        return alt.Scale(type="log", nice=False, padding=_SCALE_PADDING, **changes)
+    if values and min(values) >= 0 and max(values) > 0:
+        return alt.Scale(domain=[0, six(_nice(max(values)))], nice=False, **changes)
     return alt.Scale(zero=True, **changes)
+
+
+def pixel(value: float, values: Sequence[float], length_px: float, *, linear: bool = False) -> float:
+    """Where a value is on an axis of this length, from its beginning, by the rules of `scale_of`."""
+    low, high, log = _ends(values, length_px, linear)
+    at = math.log(value) if log else value
+    return (at - low) / (high - low) * length_px if high > low else length_px / 2
+
+
+def at_pixel(pixel: float, values: Sequence[float], length_px: float) -> float:
+    """The value at this distance in pixels from the low end."""
+    low, high, log = _ends(values, length_px, linear=False)
+    at = low + pixel / length_px * (high - low) if high > low else low
+    return math.exp(at) if log else at
+
+
+def _ends(values: Sequence[float], length_px: float, linear: bool) -> tuple[float, float, bool]:
+    if linear or not far_apart(values):
+        return 0.0, _nice(max(values)), False
+    low, high = math.log(min(values)), math.log(max(values))
+    beyond = (high - low) * _SCALE_PADDING / max(1.0, length_px - 2 * _SCALE_PADDING)
+    return low - beyond, high + beyond, True
+
+
+def _nice(most: float) -> float:
+    """Where a linear axis from 0 ends: at a round number from the largest value on."""
+    if most <= 0:
+        return 1.0
+    step = 10.0 ** math.floor(math.log10(most / 2))
+    step = next(step * part for part in (1, 2, 5, 10) if most / (step * part) <= _TICKS * 2)
+    return math.ceil(most / step - 1e-9) * step
 
 
 def with_zero(values: Sequence[float]) -> float | None:
@@ -222,12 +281,17 @@ def caveats_of(records: Sequence[Record], *, sampled: bool = True) -> tuple[str,
     return (*rounds, *study_notes(records, _MOST_NOTES)[:_MOST_NOTES])
 
 
+def log_words(values: Sequence[float]) -> str:
+    """What a caption says where `scale_of` makes the axis of these values logarithmic; else empty."""
+    return "the axis is logarithmic" if far_apart(values) else ""
+
+
 def interval_words(rows: Rows, words: str, low: str = "low") -> str:
     """What a caption says of intervals where some are drawn: `words`, and which figures have none. Else empty."""
     shown = [row.get(low) in (None, "") for row in rows if row.get("value") is not None]
     if not shown or all(shown):
         return ""
-    return f"{words}; a figure without one is of a single round" if any(shown) else words
+    return f"{words}; a value without an interval is from a single round" if any(shown) else words
 
 
 def sentence(*parts: str) -> str:
@@ -243,6 +307,12 @@ def shortened(labels: Mapping[str, str]) -> dict[str, str]:
     return {
         key: " · ".join(part for part in parts if part not in shared) or labels[key] for key, parts in split.items()
     }
+
+
+def names_of(titles: Iterable[str]) -> dict[str, str]:
+    """Titles of groups without what all of them have; of a single one the name of its model."""
+    labels = {title: title for title in titles}
+    return shortened(labels) if len(labels) > 1 else {title: title.partition(" · ")[0] for title in labels}
 
 
 def arrows(rows: Rows, layer: alt.Chart, towards: str, **shift: float) -> list[alt.Chart]:

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 from speechmeter.analysis.compare import Verdict
 from speechmeter.analysis.conditions import SharedCell, shared_cells
-from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.leading import lead
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
+from speechmeter.core.types import Record
 from speechmeter.report.charts import against_latency
-from speechmeter.report.charts.figure import Figure, Rows, bounds, interval_words, reading, sentence, shortened, unit_of
+from speechmeter.report.charts.colours import models_of
+from speechmeter.report.charts.figure import (
+    Figure,
+    Rows,
+    bounds,
+    interval_words,
+    log_words,
+    reading,
+    sentence,
+    shortened,
+    unit_of,
+)
+from speechmeter.report.charts.findings import best_words, headline, in_all, named
 from speechmeter.report.charts.marks import SERIES, cut, dots
 from speechmeter.report.labels import cell_names
 from speechmeter.report.losses import Ranking, rankings
+from speechmeter.report.numbers import number
 from speechmeter.report.sources import Source, by_machine
-from speechmeter.report.tables import cell_of
+from speechmeter.report.tables import Cell, cell_of
 
 _PHASES = {"load": metrics.LATENCY_LOAD, "first call": metrics.LATENCY_FIRST, "steady call": metrics.LATENCY}
 _DOMAINS = {
@@ -23,32 +39,58 @@ _DOMAINS = {
     "processor": (metrics.ENERGY_CPU, metrics.ENERGY_CPU_NET),
     "system": (metrics.ENERGY_SYSTEM, metrics.ENERGY_SYSTEM_NET),
 }
+_IN_WORDS = {"load": "Loading", "first call": "The first call", "steady call": "A steady call"}
+_MANY = 12
+"""With more cases than this, one of each model is drawn."""
 _GROSS, _NET = "idle included", "net of idle"
+_OF_CALL = {metrics.FLOPS: "FLOPs of one call"}
 _OF_LOSSES = (metrics.LATENCY, metrics.FLOOR_RATIO, metrics.MEMORY_CUDA_GROWTH, metrics.MEMORY_CPU_PEAK)
 _OVER_ROUNDS = "with 95 % intervals over rounds"
 
 
 def cold_start(source: Source) -> list[Figure]:
     """One figure with a line a case: load, first call, steady call, where load or first call were timed."""
-    labels = shortened(source.labels)
+    chosen = _one_of_each_model(source) if len(source.cases) > _MANY else source.cases
+    labels = shortened({key: source.labels[key] for key in chosen})
     rows, left_out = cut(
-        {"label": labels[key], SERIES: phase, **reading(found)}
-        for key, group in source.cases.items()
+        {"label": labels[key], "model": group[0].case.subject.name, SERIES: phase, **reading(found)}
+        for key, group in chosen.items()
         for phase, metric in _PHASES.items()
         if (found := estimate(group, metric)) is not None
     )
     if all(row[SERIES] == "steady call" for row in rows):
         return []
-    caption = sentence("loading, the first call and a steady call of each case", interval_words(rows, _OVER_ROUNDS))
+    shown = [phase for phase in _PHASES if any(row[SERIES] == phase for row in rows)]
+    fewer = "for each model, the first case that was measured" if chosen is not source.cases else ""
+    unit = unit_of(metrics.LATENCY, bounds(rows), "time")
     return [
         Figure(
-            title="cold start",
-            caption=caption + left_out,
-            spec=dots(rows, unit_of(metrics.LATENCY, bounds(rows), "time"), series="phase", ordered=tuple(_PHASES)),
+            title=headline(_slowest_phase(chosen), f"cold start: {named(shown)}"),
+            caption=sentence(fewer, interval_words(rows, _OVER_ROUNDS)) + left_out,
+            spec=dots(rows, unit, series="phase", ordered=tuple(_PHASES), models=models_of(source.records)),
             columns=(("label", "case"), (SERIES, "phase"), ("text", "time")),
             definitions=tuple(_PHASES.values()),
         )
     ]
+
+
+def _one_of_each_model(source: Source) -> dict[str, list[Record]]:
+    """The first case of each model in each setting that was measured: loading does not depend on the input."""
+    found: dict[str, tuple[str, list[Record]]] = {}
+    for key, group in source.cases.items():
+        if estimate(group, metrics.LATENCY_LOAD) or estimate(group, metrics.LATENCY_FIRST):
+            found.setdefault(group[0].case.subject.name, (key, group))
+    return dict(found.values())
+
+
+def _slowest_phase(cases: Mapping[str, Sequence[Record]]) -> str:
+    """Which phase takes longest, where it is the same one in all cases that have several."""
+    times = [
+        {phase: found for phase, metric in _PHASES.items() if (found := estimate(group, metric))}
+        for group in cases.values()
+    ]
+    slowest, limit = in_all([lead(own, largest=True) for own in times if len(own) > 1])
+    return f"{_IN_WORDS[slowest]} takes longest{limit}" if slowest else ""
 
 
 def arithmetic(source: Source) -> list[Figure]:
@@ -58,29 +100,34 @@ def arithmetic(source: Source) -> list[Figure]:
     for group in source.cases.values():
         name, found = group[0].case.subject.name, estimate(group, metrics.PARAMETERS)
         if found is not None and name not in models:
-            models[name] = [{"label": name, **reading(found)}]
+            models[name] = [{"label": name, "model": name, **reading(found)}]
     rows, left_out = cut(row for own in models.values() for row in own)
+    every = models_of(source.records)
     if any(row["value"] for row in rows):
-        made.append(_counted_figure("parameters", metrics.PARAMETERS, rows, "model", left_out))
+        made.append(_counted_figure(metrics.PARAMETERS, rows, "model", left_out, every))
     labels = shortened(source.labels)
     rows, left_out = cut(
-        {"label": labels[key], **reading(found)}
+        {"label": labels[key], "model": group[0].case.subject.name, **reading(found)}
         for key, group in source.cases.items()
         if (found := estimate(group, metrics.FLOPS)) is not None
     )
     if rows:
-        made.append(_counted_figure("FLOPs of one call", metrics.FLOPS, rows, "case", left_out))
+        made.append(_counted_figure(metrics.FLOPS, rows, "case", left_out, every))
     return [*made, *against_latency.figures(source)]
 
 
-def _counted_figure(title: str, metric: Metric, rows: Rows, heading: str, left_out: str) -> Figure:
+def _counted_figure(metric: Metric, rows: Rows, heading: str, left_out: str, models: Sequence[str]) -> Figure:
+    ordered = sorted(rows, key=lambda row: float(row["value"]))
+    ends = list(dict.fromkeys(row["text"] for row in (ordered[0], ordered[-1])))
+    one = f": {ordered[0]['label']}" if len({row["label"] for row in rows}) == 1 else f" of each {heading}"
     return Figure(
-        title=title,
+        title=headline("", f"{_OF_CALL.get(metric, metric.title)}{one}, {' to '.join(ends)}"),
         caption=f"Counted, not sampled: there is no interval.{left_out}",
         sampled=False,
-        spec=dots(rows, unit_of(metric, bounds(rows))),
+        spec=dots(rows, unit_of(metric, bounds(rows)), models=models),
         columns=(("label", heading), ("text", metric.title)),
         definitions=(metric,),
+        trivial=len(rows) == 1,
     )
 
 
@@ -95,16 +142,20 @@ def energy(source: Source) -> list[Figure]:
         per_hour = tuple(metrics.ENERGY_PER_AUDIO_HOUR[metric] for metric in of_call)
         for title, pair in (("energy per audio hour", per_hour), ("energy of a call", of_call)):
             rows, left_out = cut(
-                {"label": labels[key], SERIES: name, **reading(found)}
+                {"label": labels[key], "model": group[0].case.subject.name, SERIES: name, **reading(found)}
                 for key, group in source.cases.items()
                 for name, metric in zip((_GROSS, _NET), pair, strict=True)
                 if (found := estimate(group, metric)) is not None
             )
             if rows:
+                found_ones = {
+                    labels[key]: one for key, group in source.cases.items() if (one := estimate(group, pair[0]))
+                }
+                unit, every = unit_of(pair[0], bounds(rows)), models_of(source.records)
                 figure = Figure(
-                    title=f"{title}, {domain}",
+                    title=headline(best_words(found_ones), f"{title}, {domain}"),
                     caption=sentence("read by sensors", interval_words(rows, _OVER_ROUNDS)) + left_out,
-                    spec=dots(rows, unit_of(pair[0], bounds(rows)), series="energy", ordered=(_GROSS, _NET)),
+                    spec=dots(rows, unit, series="energy", ordered=(_GROSS, _NET), models=every),
                     columns=(("label", "case"), (SERIES, "energy"), ("text", "figure")),
                     definitions=pair,
                 )
@@ -115,35 +166,49 @@ def energy(source: Source) -> list[Figure]:
 
 def losses(source: Source) -> list[Figure]:
     """For the loss alone and for the whole step: a figure of each cost; losses without a figure are named as well."""
-    found = [_loss_figure(ranking, metric) for ranking in rankings(source.records) for metric in _OF_LOSSES]
+    models = models_of(source.records)
+    found = [_loss_figure(ranking, metric, models) for ranking in rankings(source.records) for metric in _OF_LOSSES]
     return [figure for figure in found if figure is not None]
 
 
-def _loss_figure(ranking: Ranking, metric: Metric) -> Figure | None:
+def _loss_figure(ranking: Ranking, metric: Metric, models: Sequence[str]) -> Figure | None:
     cells = [(group[0].case.subject.name, cell_of(group, metric)) for group in [*ranking.ranked, *ranking.others]]
+    cells.sort(key=lambda one: math.inf if one[1].estimate is None else one[1].estimate.value)
     values = [cell.estimate.value for _, cell in cells if cell.estimate is not None]
     unit = unit_of(metric, values)
     rows = [
-        {"label": name, **reading(cell.estimate, unit.factor)}
+        {"label": name, "model": name, **reading(cell.estimate, unit.factor), "short": _short(cell)}
         if cell.estimate is not None
-        else {"label": name, "word": cell.word, "text": cell.word}
+        else {"label": name, "model": name, "word": cell.word, "text": cell.word}
         for name, cell in cells
     ]
     if not values:
         return None
     kept, left_out = cut(rows)
+    figures = {name: cell.estimate for name, cell in cells if isinstance(cell.estimate, Estimate)}
     caption = sentence(
-        "fastest first",
+        "fastest first" if metric == metrics.LATENCY else "lowest first",
         interval_words(kept, _OVER_ROUNDS),
-        "losses without a figure are last" if any(row.get("word") for row in kept) else "",
+        log_words(bounds(kept)),
+        "losses without a value are last" if any(row.get("word") for row in kept) else "",
     )
     return Figure(
-        title=f"{ranking.title}: {metric.title}",
+        title=headline(best_words(figures), f"{ranking.title}{_unless_said(metric, figures)}"),
         caption=caption + left_out,
-        spec=dots(kept, unit),
+        spec=dots(kept, unit, models=models),
         columns=(("label", "loss"), ("text", metric.title)),
         definitions=(metric,),
     )
+
+
+def _unless_said(metric: Metric, figures: Mapping[str, Estimate]) -> str:
+    """The metric, where the finding does not name it."""
+    return "" if metric.title in best_words(figures) else f": {metric.title}"
+
+
+def _short(cell: Cell) -> str:
+    """The figure without its interval, which is drawn."""
+    return "" if cell.estimate is None else number(cell.estimate.value, cell.estimate.metric.unit)
 
 
 def machines(sources: Sequence[Source]) -> list[Figure]:
@@ -160,10 +225,12 @@ def machines(sources: Sequence[Source]) -> list[Figure]:
         kept, left_out = cut(rows)
         seen = tuple(machine for machine in names if any(row[SERIES] == machine for row in kept))
         caption = sentence(
-            "cells that machines share", interval_words(kept, _OVER_ROUNDS), f"the table has ratios to {seen[0]}"
+            "cases that were measured on several machines",
+            interval_words(kept, _OVER_ROUNDS),
+            f"the table has ratios to {seen[0]}",
         )
         figure = Figure(
-            title=f"{model}: latency by machine",
+            title=headline(_fastest_machine(own), f"latency by machine: {model}"),
             caption=caption + left_out,
             spec=dots(kept, unit_of(metrics.LATENCY, bounds(kept)), series="machine", ordered=seen),
             columns=(("label", "cell"), (SERIES, "machine"), ("text", "latency"), ("ratio", f"ratio to {seen[0]}")),
@@ -171,6 +238,20 @@ def machines(sources: Sequence[Source]) -> list[Figure]:
         )
         made.append(figure)
     return made
+
+
+def _fastest_machine(cells: Sequence[SharedCell]) -> str:
+    """The machine that is fastest in all cells, as far as the intervals show; empty where none is."""
+    leads = [
+        lead(
+            {machine: found for machine, rounds in cell.rounds.items() if (found := estimate(rounds, metrics.LATENCY))}
+        )
+        for cell in cells
+    ]
+    known = [one for one in leads if one is not None]
+    best, limit = in_all(known)
+    where = "" if len(known) == 1 else f" in all {len(known)} cells"
+    return f"{best} is fastest{where}{limit}" if best else ""
 
 
 def _machine_rows(cell: SharedCell, label: str) -> Rows:

@@ -54,10 +54,10 @@ def _line(label: str, timeline: MemoryTimeline, unit: Unit) -> Figure:
         for time, size in zip(timeline.time_s, sizes, strict=False)
     ]
     grown = "" if timeline.start_bytes else " above the start"
-    peak = f"{number(timeline.peak_bytes, 'bytes')}{grown} at {number(timeline.peak_s, 's')}"
+    peak = f"{number(timeline.peak_bytes, 'bytes')}{grown}, {number(timeline.peak_s, 's')} into the step"
     return Figure(
-        title=f"{label}: memory over the step, {timeline.device}",
-        caption=f"One step, measured with a profiler. The peak is {peak}.",
+        title=f"Memory peaks at {peak}. {label}: memory over the step, {timeline.device}",
+        caption="One step, measured with a profiler.",
         sampled=False,
         spec=drawn(_chart(rows, unit), rows, _HEIGHT),
         columns=(("time", "time [s]"), ("kind", "memory"), ("text", "size")),
@@ -69,7 +69,7 @@ def _chart(rows: Rows, unit: Unit) -> Any:
 
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     legend = {"legend": None} if len(kinds) == 1 else {}
-    time = unit_of(metrics.LATENCY, [], "time in the step").axis([], grid=False)
+    time = unit_of(metrics.LATENCY, [row["time"] for row in rows], "time in the step").axis([], grid=False)
     colour = alt.Color("kind:N", title=None, sort=kinds, scale=alt.Scale(domain=kinds), **legend)
     base = alt.Chart().encode(
         x=alt.X("time:Q", axis=time, scale=alt.Scale(nice=False)),
@@ -86,6 +86,7 @@ def _chart(rows: Rows, unit: Unit) -> Any:
 def _held(label: str, timeline: MemoryTimeline) -> Figure:
     held = timeline.held[:_MOST_HELD]
     unit = unit_of(metrics.MEMORY_CPU_PEAK, [one.bytes for one in held], "held at the peak")
+    most = f"{held[0].operator} in {_end(held[0].module)} holds {number(held[0].bytes, 'bytes')}"
     rows: Rows = [
         {
             "label": f"{one.operator} · {_end(one.module)}",
@@ -97,7 +98,7 @@ def _held(label: str, timeline: MemoryTimeline) -> Figure:
         for one in held
     ]
     return Figure(
-        title=f"{label}: what holds the peak",
+        title=f"{most}. {label}: what is in memory at the peak",
         caption="Memory allocated in the step and still held at its peak, by operator and module, largest first.",
         sampled=False,
         spec=dots(rows, unit),

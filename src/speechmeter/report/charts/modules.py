@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.analysis.leading import lead
 from speechmeter.analysis.module_tree import Line, tree
 from speechmeter.core import metrics
 from speechmeter.core.scope import DIRECTIONS, EVERYTHING, Scope
 from speechmeter.core.types import Record
-from speechmeter.report.charts.figure import Figure, Rows, caveats_of, drawn, sentence, six, tooltips
-from speechmeter.report.charts.style import TINTS
+from speechmeter.report.charts.figure import Figure, Rows, caveats_of, drawn, sentence, shortened, six, tooltips
+from speechmeter.report.charts.findings import headline, named
+from speechmeter.report.charts.letters import cut
+from speechmeter.report.charts.style import TINT_LINE, TINTS
 from speechmeter.report.numbers import figure
 from speechmeter.report.sources import Source
 from speechmeter.report.tables import measured
@@ -21,13 +24,17 @@ _ROW_HEIGHT = 26
 _LEAST_SHARE = 0.3
 """Per cent of the call: a narrower block is not drawn."""
 _NARROWEST_PX = 240
-_LETTER_PX = 6.6
+_HALF_PERCENT = 50.0
+_EDGES_PX = 4
+_LEAST_LETTERS = 5
+"""A shorter beginning of a name says nothing."""
 _MOST_CLASSES = len(TINTS) - 1
 _OTHER, _WAY = "other", "direction"
 
 
 def figures(source: Source) -> Iterator[Figure]:
     """One figure for each case whose modules were timed, forward and backward side by side."""
+    names = shortened(source.labels)
     for key, group in source.cases.items() if measured(source.records, metrics.TIME_MODULE) else ():
         lines = [line for line in tree(group) if not line.is_label]
         rows = [row for way in _blocks(group, lines) for row in way]
@@ -40,13 +47,40 @@ def figures(source: Source) -> Iterator[Figure]:
         rows = [{**row, "colour": row["kind"] if row["kind"] in kept else _OTHER} for row in rows]
         if rows:
             yield Figure(
-                title=f"{source.labels[key]}: shares of the call",
+                title=headline(_largest(group, lines), f"share of modules in the time of a call: {names[key]}"),
                 caption=_caption(rows),
                 caveats=caveats_of(group),
                 spec=drawn(_chart(rows), rows, _ROW_HEIGHT * (max(row["depth"] for row in rows) + 1)),
                 columns=(("name", "module"), ("way", "direction"), ("kind", "class"), ("text", "share of the call")),
                 definitions=(metrics.MODULE_SHARE,),
             )
+
+
+def _largest(group: Sequence[Record], lines: Sequence[Line]) -> str:
+    """The module that takes most, inside of those that take more than half of the call."""
+    shares = [
+        (found, line) for line in lines if (found := estimate(group, metrics.MODULE_SHARE, line.scope)) is not None
+    ]
+    inside: Line | None = None
+    while shares:
+        share, line = max(shares, key=lambda one: one[0].value)
+        below = _inside(line, shares) if share.value > _HALF_PERCENT else []
+        if not below:
+            where = f" inside {inside.pattern or inside.name}" if inside is not None else ""
+            best = lead({one.pattern or one.name: value for value, one in shares}, largest=True)
+            if best is not None and best.close:
+                return f"{named([best.best, *best.close])} take most{where}"
+            return f"{line.name} takes most{where}: {figure(share)} of the call"
+        inside, shares = line, below
+    return ""
+
+
+def _inside(line: Line, shares: Sequence[tuple[Estimate, Line]]) -> list[tuple[Estimate, Line]]:
+    """The lines inside of a line, at any depth."""
+    lines = [one for _, one in shares]
+    first = lines.index(line) + 1
+    end = next((at for at in range(first, len(lines)) if lines[at].depth <= line.depth), len(lines))
+    return list(shares[first:end])
 
 
 def _caption(rows: Rows) -> str:
@@ -78,11 +112,9 @@ def _blocks(group: Sequence[Record], lines: Sequence[Line]) -> Iterator[Rows]:
 
 
 def _block(line: Line, way: str, start: float, depth: int, share: Estimate) -> dict[str, Any]:
-    letters = int(share.value / 100 * _NARROWEST_PX / _LETTER_PX)
-    label = line.name if len(line.name) <= letters else f"{line.name[: letters - 1]}…" if letters >= 4 else ""
     return {
         "name": line.pattern or line.name,
-        "label": label,
+        "label": cut(line.name, share.value / 100 * _NARROWEST_PX - _EDGES_PX, least=_LEAST_LETTERS),
         "way": way,
         "kind": line.kind or _OTHER,
         "depth": depth,
@@ -98,12 +130,12 @@ def _chart(rows: Rows) -> Any:
 
     kinds = list(dict.fromkeys(row["colour"] for row in rows))
     fields = {"name": "module", "kind": "class", "way": "direction", "text": "share"}
-    axis = alt.Axis(title="share of the call", labelExpr="datum.value + ' %'", grid=False)
+    axis = alt.Axis(title="share of the call [%]", grid=False, tickCount=5)
     y = alt.Y("depth:O", title=None, axis=None, scale=alt.Scale(padding=0.04))
     edge = max(row["end"] for row in rows)
     x = alt.X("start:Q", axis=axis, scale=alt.Scale(domain=[0, max(100.0, edge)], nice=False))
     colour = alt.Color("colour:N", title="class", sort=kinds, scale=alt.Scale(domain=kinds, range=TINTS[: len(kinds)]))
-    blocks = alt.Chart().mark_rect(stroke="#59636e", strokeWidth=0.5)
+    blocks = alt.Chart().mark_rect(stroke=TINT_LINE, strokeWidth=0.5)
     names = alt.Chart().transform_filter("datum.label != ''").mark_text(color="#000000", fontSize=11, tooltip=None)
     return alt.layer(
         blocks.encode(x=x, x2="end:Q", y=y, color=colour, tooltip=tooltips(fields)),

@@ -10,33 +10,38 @@ from dataclasses import replace
 from typing import Any
 
 from speechmeter.analysis.estimate import estimate
-from speechmeter.analysis.metric_names import find_metric, metric_names
+from speechmeter.analysis.growth import exponent, line_of
+from speechmeter.analysis.leading import lead
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
-from speechmeter.core.plugins import nearest
 from speechmeter.core.types import FAILED, Record
 from speechmeter.report.charts import figure as fig
+from speechmeter.report.charts.colours import models_of
+from speechmeter.report.charts.findings import headline, in_all, superlative
 from speechmeter.report.charts.marks import curves, side_by_side
 from speechmeter.report.labels import grid_groups
 from speechmeter.report.sources import Source
 
 _HEIGHT = 260
 _PLOT_HEIGHT = 210
+_LEAST_SIZES = 3
 _MOST_LINES = 8
 _MOST_PLOTTED = 16
 """More lines than this cannot be followed."""
-_AXES = {"seconds": "seconds of audio", "batch": "batch"}
+_AXES = {"seconds": "length of audio [s]", "batch": "batch size"}
+_WORDS = {"seconds": "length of audio", "batch": "batch size"}
 
 
 def figures(source: Source) -> Iterator[fig.Figure]:
-    """Models side by side at their smallest batch first; then each model against seconds and against batch."""
-    groups = grid_groups(source.records)
+    """Models side by side at their smallest batch first; then each model, with a line for each batch or length."""
+    groups, models = grid_groups(source.records), models_of(source.records)
     if 1 < len(groups) <= _MOST_LINES:
-        yield from _side_by_side({title: _points(group) for title, group in groups.items()})
+        yield from _side_by_side({title: _points(group) for title, group in groups.items()}, models)
+    names = fig.names_of(groups)
     for title, group in groups.items():
         caveats = fig.caveats_of([record for rounds in group for record in rounds])
-        yield from (replace(figure, caveats=caveats) for figure in _of_model(title, _points(group)))
+        yield from (replace(figure, caveats=caveats) for figure in _of_model(names[title], _points(group), models))
 
 
 def _points(group: Sequence[Sequence[Record]]) -> fig.Rows:
@@ -45,20 +50,27 @@ def _points(group: Sequence[Sequence[Record]]) -> fig.Rows:
         axes = records[0].case.axes
         found = estimate(records, metrics.LATENCY)
         if found is not None and all(isinstance(axes.get(name), int | float) for name in _AXES):
-            rows.append({name: axes[name] for name in _AXES} | fig.reading(found))
+            named = {"model": records[0].case.subject.name, "records": records}
+            rows.append({name: axes[name] for name in _AXES} | named | fig.reading(found))
     return rows
 
 
-def _of_model(title: str, rows: fig.Rows) -> list[fig.Figure]:
-    """Against each axis that varies; each line is a value of the other one."""
-    return [
-        _figure(f"{title}: latency against {name}", rows, name, other, f"{other} ")
-        for name, other in (("seconds", "batch"), ("batch", "seconds"))
-        if len({row[name] for row in rows}) > 1
-    ]
+def _of_model(title: str, rows: fig.Rows, models: Sequence[str]) -> list[fig.Figure]:
+    """Against the first axis that varies; each line is a value of the other one."""
+    for name, other in (("seconds", "batch"), ("batch", "seconds")):
+        if len({row[name] for row in rows}) > 1:
+            order = sorted(rows, key=lambda row: float(row[other]))
+            made = [{**row, "line": _line_name(other, row[other])} for row in order]
+            what = f"latency against {_WORDS[name]}: {title}"
+            return [_figure(headline(_growth(made, name, metrics.LATENCY), what), made, name, models)]
+    return []
 
 
-def _side_by_side(groups: dict[str, fig.Rows]) -> list[fig.Figure]:
+def _line_name(axis: str, value: float) -> str:
+    return f"{value:g} s" if axis == "seconds" else f"{axis} {value:g}"
+
+
+def _side_by_side(groups: dict[str, fig.Rows], models: Sequence[str]) -> list[fig.Figure]:
     """All models over seconds at the smallest batch that they share, or over batch where seconds do not vary."""
     known = {title: rows for title, rows in groups.items() if rows}
     if len(known) < 2:
@@ -71,65 +83,89 @@ def _side_by_side(groups: dict[str, fig.Rows]) -> list[fig.Figure]:
         least = min(shared)
         rows = [{**row, "line": names[title]} for title, those in known.items() for row in those if row[other] == least]
         if len({row[name] for row in rows}) > 1:
-            return [_figure(f"models side by side: latency against {name}, {other} {least:g}", rows, name, "line", "")]
+            what = f"latency against {_WORDS[name]}, {_line_name(other, least)}"
+            return [_figure(headline(_fastest(rows, name, metrics.LATENCY), what), rows, name, models)]
     return []
 
 
-def _figure(title: str, rows: fig.Rows, name: str, other: str, prefix: str) -> fig.Figure:
-    order = sorted(rows, key=lambda row: row[other]) if prefix else rows
-    made = [{**row, "line": f"{prefix}{row[other]:g}" if prefix else row[other]} for row in order]
+def _fastest(rows: fig.Rows, name: str, metric: Metric) -> str:
+    """Which line is best at every size that all lines have, as far as the intervals show; empty where none is."""
+    sizes = {line: {row[name] for row in rows if row["line"] == line} for line in {row["line"] for row in rows}}
+    leads = []
+    for size in sorted(set.intersection(*sizes.values())) if len(sizes) > 1 else ():
+        found = {
+            row["line"]: estimate(row["records"], metric) for row in rows if row[name] == size and "records" in row
+        }
+        leads.append(lead({line: one for line, one in found.items() if one is not None}))
+    best, limit = in_all(leads)
+    where = "every length" if name == "seconds" else "every batch size"
+    return f"{best} {superlative(metric)} at {where}{limit}" if best else ""
+
+
+def _growth(rows: fig.Rows, name: str, metric: Metric) -> str:
+    """How the first line grows: the exponent with its interval; empty where that does not show it."""
+    first = rows[0]["line"]
+    line = line_of(
+        [(float(row[name]), row["records"]) for row in rows if row["line"] == first and "records" in row], metric
+    )
+    if line is None or len(line.points) < _LEAST_SIZES:
+        return ""
+    found = exponent(line)
+    if found.low is not None and found.low <= 0:
+        return ""  # the interval does not even show that it grows
+    several = f" ({first})" if len({row["line"] for row in rows}) > 1 else ""
+    ends = "" if found.low is None or found.high is None else f" [{found.low:.2f}, {found.high:.2f}]"
+    start = f"{metric.title[:1].upper()}{metric.title[1:]}"
+    return f"{start} grows with {_WORDS[name]} to the power {found.value:.2f}{ends}{several}"
+
+
+def _figure(title: str, rows: fig.Rows, name: str, models: Sequence[str]) -> fig.Figure:
+    made = _drawn(rows)
     unit = fig.unit_of(metrics.LATENCY, fig.bounds(made))
     return fig.Figure(
         title=title,
         caption=fig.sentence(
             fig.interval_words(made, "geometric mean over rounds with its 95 % interval"),
-            "axes are logarithmic where values are far apart",
+            _log_words(made, name),
         ),
-        spec=fig.drawn(curves(made, name, _AXES[name], unit, "latency"), made, _HEIGHT),
+        spec=curves(made, name, _AXES[name], unit, "latency", models, _HEIGHT),
         columns=(("line", "line"), (name, _AXES[name]), ("text", "latency")),
         definitions=(metrics.LATENCY,),
     )
 
 
-def plotted(sources: Sequence[Source], words: Sequence[str]) -> list[fig.Figure]:
+def _drawn(rows: fig.Rows) -> fig.Rows:
+    """The rows without what is not drawn."""
+    return [{key: value for key, value in row.items() if key != "records"} for row in rows]
+
+
+def _log_words(rows: fig.Rows, name: str) -> str:
+    """Which axes are logarithmic, for a caption."""
+    across, up = fig.far_apart([row[name] for row in rows]), fig.far_apart(fig.bounds(rows))
+    return "both axes are logarithmic" if across and up else "one axis is logarithmic" if across or up else ""
+
+
+def plotted(source: Source, axis: str = "", metric: Metric | None = None) -> list[fig.Figure]:
     """One chart for a paper: all models in it, against seconds, or against batch where seconds do not vary.
 
-    `words` may name the axis (`seconds`, `batch`) and a metric; latency otherwise. One model alone has a line for each
-    value of the other axis. Raises InputError for another word, and for more lines than can be followed.
+    Latency where no metric is given. One model alone has a line for each value of the other axis. Raises InputError
+    for more lines than can be followed.
     """
-    records = [record for source in sources for record in source.records]
-    axis, metric = _asked(words, records)
-    groups: dict[str, list[list[Record]]] = {}
-    for source in sources:
-        for title, group in grid_groups(source.records).items():
-            groups[f"{title} · {source.name}" if len(sources) > 1 else title] = group
-    names = fig.shortened({title: title for title in groups})
+    metric = metric or metrics.LATENCY
+    groups = grid_groups(source.records)
+    names = fig.names_of(groups)
     rows = [
-        {"group": names[title], **{name: rounds[0].case.axes.get(name) for name in _AXES}, **found}
+        {"group": names[title], "model": rounds[0].case.subject.name, "records": rounds,
+         **{name: rounds[0].case.axes.get(name) for name in _AXES}, **found}
         for title, group in groups.items()
         for rounds in group
         if (found := fig.spread_reading(rounds, metric) or _failure(rounds)) is not None
-    ]
+    ]  # fmt: skip
     for name in [axis] if axis else _AXES:
         made = _lines(rows, name)
         if len({row[name] for row in made if row["value"] is not None}) > 1:
-            return [_plotted(made, name, metric, records)]
+            return [_plotted(made, name, metric, source)]
     return []
-
-
-def _asked(words: Sequence[str], records: Sequence[Record]) -> tuple[str, Metric]:
-    """(the axis, the metric) that these words name; an empty axis where none does."""
-    axes = [word for word in words if word in _AXES]
-    others = [word for word in words if word not in _AXES]
-    if len(axes) > 1 or len(others) > 1:
-        raise InputError(
-            f"scaling takes one axis and one metric, not {':'.join(words)}", key="kind", fix="scaling:batch:memory"
-        )
-    metric = find_metric(others[0], records) if others else metrics.LATENCY
-    if metric is None:
-        choices = [*_AXES, *metric_names(records)]
-        raise InputError(f"there is no kind scaling:{others[0]}", key="kind", fix=nearest(others[0], choices))
-    return axes[0] if axes else "", metric
 
 
 def _failure(rounds: Sequence[Record]) -> dict[str, Any] | None:
@@ -152,32 +188,34 @@ def _lines(rows: fig.Rows, name: str) -> fig.Rows:
             held.setdefault(row["group"], set()).add(row[other])
     shared = set.intersection(*held.values()) if held else set()
     if len(held) == 1 and len(shared) > 1:
-        made = [{**row, "line": f"{other} {row[other]:g}"} for row in rows if row["group"] in held]
+        made = [{**row, "line": _line_name(other, row[other])} for row in rows if row["group"] in held]
         return sorted(made, key=lambda row: float(row[other]))
     least = min((value for value in shared if value is not None), default=None)
     return [{**row, "line": row["group"]} for row in rows if shared and row["group"] in held and row[other] == least]
 
 
-def _plotted(rows: fig.Rows, name: str, metric: Metric, records: Sequence[Record]) -> fig.Figure:
+def _plotted(rows: fig.Rows, name: str, metric: Metric, source: Source) -> fig.Figure:
     (other,) = (axis for axis in _AXES if axis != name)
     lines, models, at = (dict.fromkeys(row[key] for row in rows) for key in ("line", "group", other))
     if len(lines) > _MOST_PLOTTED:
         raise InputError(
             f"{len(lines)} lines are too many for one chart", key="kind", fix="choose some of them: RUN@model=…"
         )
-    fixed = "".join(f", {other} {value:g}" for value in at if value is not None) if len(at) == 1 else ""
+    fixed = "".join(f", {_line_name(other, value)}" for value in at if value is not None) if len(at) == 1 else ""
+    only = f": {next(iter(models))}" if len(models) == 1 else ""
+    finding = _growth(rows, name, metric) if len(models) == 1 else _fastest(rows, name, metric)
     unit = fig.unit_of(metric, fig.bounds(rows))
     bars, failed = fig.bars_words(rows), [f"{row['line']} at {name} {row[name]:g}: {row['text']}" for row in rows
                                       if row["value"] is None]  # fmt: skip
     missing = f"not drawn: {', '.join(failed)}" if failed else ""
-    made, below = fig.above_zero([_divided(row, unit.factor) for row in side_by_side(rows, name)])
+    made, below = fig.above_zero([_divided(row, unit.factor) for row in side_by_side(_drawn(rows), name)])
     return fig.Figure(
-        title=f"{metric.title} against {_AXES[name]}{fixed}" + (f": {next(iter(models))}" if len(models) == 1 else ""),
-        caption=fig.sentence(bars, below, missing, "axes are logarithmic where values are far apart"),
-        spec=fig.drawn(curves(made, name, _AXES[name], unit, metric.title), made, _PLOT_HEIGHT),
+        title=headline(finding, f"{metric.title} against {_WORDS[name]}{fixed}{only}"),
+        caption=fig.sentence(bars, below, missing, _log_words(made, name)),
+        spec=curves(made, name, _AXES[name], unit, metric.title, models_of(source.records), _PLOT_HEIGHT),
         columns=(("line", "line"), (name, _AXES[name]), ("text", metric.title)),
         definitions=(metric,),
-        caveats=tuple(filter(None, [bars, below, missing, *fig.caveats_of(records, sampled=False)])),
+        caveats=tuple(filter(None, [bars, below, missing, *fig.caveats_of(source.records, sampled=False)])),
     )
 
 

@@ -12,6 +12,8 @@ RAMP_TURN = 0.47
 """Above this value of the ramp black text has more contrast than white; both have 4.6 there."""
 TINTS = ["#c9ced4", "#9ecae1", "#fdc38f", "#a3dcc4", "#e8bcd8", "#f5da8c", "#c3d4f2", "#dccba6", "#e4e6e8"]
 """Light grounds for black text in both themes, in the order of the categories; the first is quiet."""
+TINT_LINE = "#59636e"
+"""Around blocks of a light ground."""
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 BLACK, WHITE = "#000000", "#ffffff"
 
@@ -44,7 +46,7 @@ def theme(ink: str, quiet: str, line: str, ground: str | None, categories: tuple
         "rule": {"color": quiet},
         "range": {"category": list(categories), "heatmap": {"scheme": RAMP}, "ramp": {"scheme": RAMP}},
         "style": {
-            "gap": {"stroke": quiet, "strokeDash": [3, 3]},
+            "gap": {"color": quiet, "fill": quiet, "opacity": 0.13},
             "gap-text": {"fill": ink, "fontSize": 11},
             "quiet-line": {"stroke": quiet},
             "quiet": {"fill": quiet, "stroke": quiet},

@@ -87,10 +87,10 @@ def _source(spec: Spec, groups: Groups, seed: str) -> str:
     if spec.plugin == "audio":
         return {
             "noise": f"Gaussian noise at 16 kHz (seed {seed})",
-            "sample": f"the speech sample that ships with {TOOL}, cut or repeated to length",
+            "sample": f"the speech sample that ships with {TOOL}, shortened or repeated to this length",
         }.get(spec.source) or (
             f"the recordings in {spec.name}" if "files" in spec.options else
-            f"the recording {spec.name}, cut or repeated to length"
+            f"the recording {spec.name}, shortened or repeated to this length"
         )  # fmt: skip
     own = [record for group in groups for record in group if record.case.workload == spec and record.status == "ok"]
     items, audio_s = (_total(own, metric) for metric in (metrics.ITEMS, metrics.AUDIO_SECONDS))

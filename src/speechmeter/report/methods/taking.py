@@ -146,7 +146,7 @@ def failures(groups: Groups, labels: Mapping[str, str]) -> str:
             left_out.append(label)
     of = f"of {counted(len(groups), 'case')}"
     said = [f"{len(failed)} {of} failed: {listed(failed)}."] if failed else []
-    said += [f"Some rounds failed, and the figures are of the others: {listed(partly)}."] if partly else []
+    said += [f"Some rounds failed, and the results are from the other rounds: {listed(partly)}."] if partly else []
     said += [f"{len(absent)} {of} could not be measured: {listed(absent)}."] if absent else []
     said += [f"{len(left_out)} {of} were left out by the plan: {listed(left_out)}."] if left_out else []
     return " ".join(said)

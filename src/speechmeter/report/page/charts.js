@@ -1,9 +1,14 @@
 // Charts: specifications come with the data; colours are the style sheet's, so that a change of theme needs no redrawing.
-const queue = [];
+// What is still to be drawn, by the study it belongs to: a chart without a place on the screen has no width.
+const queues = new Map();
+function later(owner, job) {
+  queues.set(owner, [...(queues.get(owner) || []), job]);
+}
 const NARROW = 520;
 
 function lookFor(width) {
   const config = structuredClone(data.config);
+  config.legend.symbolLimit = 0; // all of them: without it Vega leaves some out and complains
   if (width < NARROW) {
     config.axis.labelLimit = Math.round(width * 0.38);
     config.legend.columns = 1;
@@ -46,12 +51,18 @@ function valuesOf(one) {
   return details;
 }
 
-function figureOf(one) {
-  const said = [one.caption, ...one.caveats.map((caveat) => `${caveat[0].toUpperCase()}${caveat.slice(1)}.`)].filter(Boolean).join(" ");
-  const holder = make("div", { class: "chart", role: "img", "aria-label": `${one.title}. ${said}` });
+// A sentence begins with a capital letter, a name of a model as it is written.
+function started(text) {
+  return /^[^ ]*[-_\d:,]/.test(text) ? text : `${text[0].toUpperCase()}${text.slice(1)}`;
+}
+
+function figureOf(owner, one, id = null) {
+  const caveats = one.caveats.map((caveat) => `${started(caveat)}.`).join(" ");
+  const holder = make("div", { class: "chart", role: "img", "aria-label": `${one.title}. ${one.caption} ${caveats}` });
   const saver = make("button", { type: "button", onclick: () => save(holder, one.title) }, "save as SVG");
-  queue.push(() => draw(holder, one.spec));
-  return make("figure", null, make("h3", { title: one.title }, one.title), holder, make("figcaption", null, said),
+  later(owner, () => draw(holder, one.spec));
+  return make("figure", { id }, make("h4", { title: one.title }, one.title), holder,
+    make("figcaption", null, one.caption, caveats ? make("p", { class: "caveats", tabindex: "0", title: caveats }, caveats) : null),
     make("div", { class: "tools" }, valuesOf(one), saver));
 }
 
@@ -62,6 +73,17 @@ function stripRows(item) {
   return rows.length && item.steady ? [...rows, band(rows.map((row) => row.value), item.steady)] : rows;
 }
 
+// What the line and the band behind the samples are; the band is drawn as far as the samples reach.
+function bandWords(item) {
+  if (!item.steady) return "";
+  const [mean, low, high] = item.steady.map((value) => timeText(value * 1e9, 3));
+  if (low === high) return `The dashed line is the figure, ${mean}. It has no interval.`;
+  const values = stripRows(item).map((row) => row.value).filter((value) => value !== undefined);
+  const wider = item.steady[1] < Math.min(...values) || item.steady[2] > Math.max(...values);
+  const cut = wider ? " It is wider than the samples, and drawn only as far as they reach." : "";
+  return `The dashed line is the figure, ${mean}. The band is its 95 % interval, ${low} to ${high}.${cut}`;
+}
+
 // The interval behind the samples, as far as they reach: a wide one would press them into a line.
 function band(values, [mean, low, high]) {
   const [least, most] = [Math.min(...values), Math.max(...values)];
@@ -69,9 +91,9 @@ function band(values, [mean, low, high]) {
   return { mean: inside(mean), low: inside(low), high: inside(high) };
 }
 
-function timeText(nanoseconds) {
+function timeText(nanoseconds, digits = 6) {
   for (const [factor, name] of [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]]) {
-    if (nanoseconds >= factor) return `${Number((nanoseconds / factor).toPrecision(6))} ${name}`;
+    if (nanoseconds >= factor) return `${Number((nanoseconds / factor).toPrecision(digits))} ${name}`;
   }
   return `${nanoseconds} ns`;
 }
@@ -80,10 +102,14 @@ function strip(holder, item) {
   return draw(holder, { ...data.strip, data: { values: stripRows(item) } });
 }
 
-async function drawAll() {
-  for (const job of queue) {
-    await job();
-    await new Promise((done) => setTimeout(done));
+async function drawShown() {
+  document.body.dataset.ready = "no";
+  for (const [owner, jobs] of queues) {
+    if (document.getElementById(owner)?.hidden) continue;
+    while (jobs.length) {
+      await jobs.shift()();
+      await new Promise((done) => setTimeout(done));
+    }
   }
   document.body.dataset.ready = "yes";
 }

@@ -1,8 +1,8 @@
 // What stands behind one figure.
-function showDetail(place, column) {
-  const item = data.cases[place];
-  const metric = data.table.columns[column];
-  const cell = data.table.rows[place][1][column];
+function showDetail(study, place, column) {
+  const item = study.cases[place];
+  const metric = column === null ? { title: "outcome", raw: [] } : study.table.columns[column];
+  const cell = column === null ? outcomeOf(item) : study.table.rows[place][1][column];
   const dialog = document.getElementById("detail");
   const close = make("button", { type: "button", onclick: () => dialog.close(), autofocus: "" }, "close");
   const holder = make("div", { class: "chart", role: "img", "aria-label": "Latency samples by round" });
@@ -10,15 +10,26 @@ function showDetail(place, column) {
   dialog.replaceChildren(
     make("div", { class: "top" }, make("h2", { id: "detail-title" }, `${item.label}: ${metric.title}`), close),
     make("p", { class: "value" }, cell[0]), make("p", { class: "quiet" }, meaning(cell)),
-    ...warningLines(item), ...noteLines(item), ...commandOf(item),
+    ...warningLines(item), ...noteLines(item), ...(study.table.columns.length ? [make("h3", null, "All figures of this case"), figuresOf(study, place)] : []), ...commandOf(item),
     make("h3", null, "Protocol"), facts(shared(item.protocol)),
     make("h3", null, "Axes"), facts(shared(item.axes)),
     make("h3", null, "Model and input"), facts(specWords("model", shared(item.subject))), facts(specWords("input", shared(item.workload))),
-    ...environmentOf(item), make("h3", null, "Raw samples"), ...(timed ? [holder] : []), ...metric.raw.map((id) => samplesOf(item, id)),
+    ...environmentOf(item), ...(metric.raw.length ? [make("h3", null, "Raw samples")] : []), ...(timed ? [holder] : []), ...metric.raw.map((id) => samplesOf(item, id)),
   );
   dialog.showModal();
   dialog.scrollTop = 0;
   if (timed) strip(holder, item);
+}
+
+// How the last round of a case ended, as a cell without a figure.
+function outcomeOf(item) {
+  const [word, ...reason] = shared(item.rounds.at(-1)[4]).split(": ");
+  return [word, null, reason.join(": ")];
+}
+
+function figuresOf(study, place) {
+  const cells = study.table.rows[place][1];
+  return facts(Object.fromEntries(study.table.columns.map((column, at) => [column.title, cells[at][1] === null ? `${cells[at][0]}${cells[at][2] ? `: ${cells[at][2]}` : ""}` : cells[at][0]])));
 }
 
 function meaning(cell) {

@@ -12,6 +12,11 @@ function make(tag, attributes, ...children) {
   return element;
 }
 
+// Text in which what stands between backticks is to be typed.
+function inCode(text) {
+  return text.split("`").map((part, place) => (place % 2 ? make("code", null, part) : part));
+}
+
 function plain(value) {
   if (value === null || value === undefined) return "–";
   if (Array.isArray(value)) return value.map(plain).join(", ") || "none";
@@ -31,9 +36,23 @@ function simpleTable(headings, rows) {
   return make("div", { class: "scroll", tabindex: "0" }, make("table", null, make("thead", null, head), make("tbody", null, ...lines)));
 }
 
-function section(id, title, ...children) {
-  document.getElementById("contents").append(make("a", { href: `#${id}` }, title));
-  const made = make("section", { id, "aria-labelledby": `${id}-title` }, make("h2", { id: `${id}-title` }, title), ...children);
-  document.getElementById("main").append(made);
+// A section of the page or of a study: `parent` gets it, and the contents a link to it.
+function section(parent, id, title, ...children) {
+  const made = make("section", { id, "aria-labelledby": `${id}--title` }, make("h3", { id: `${id}--title` }, title), ...children);
+  parent.append(made);
   return made;
+}
+
+
+function themes() {
+  const button = document.getElementById("theme");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const apply = (name) => {
+    document.documentElement.dataset.theme = name;
+    button.textContent = name === "dark" ? "light" : "dark";
+    button.setAttribute("aria-label", `Switch to ${button.textContent} colours`);
+  };
+  apply(dark.matches ? "dark" : "light");
+  dark.addEventListener("change", () => apply(dark.matches ? "dark" : "light"));
+  button.addEventListener("click", () => apply(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
 }

@@ -1,100 +1,63 @@
-// The page from top to bottom.
-function runsLine() {
-  for (const run of data.runs) {
-    const counts = Object.entries(run.counts).map(([status, count]) => `${count} ${status}`).join(", ") || "no records";
-    const text = [run.name, run.devices.join(", "), `${run.cases} cases`, run.rounds && `${run.rounds} each`, `records: ${counts}`, run.started && `started ${run.started} UTC`];
-    document.getElementById("main").append(make("p", { class: "quiet" }, text.filter(Boolean).join(" · ")), ...run.notes.map((note) => make("p", { class: "note", role: "note" }, note)));
+// The page from top to bottom, and the way through it: all studies, or the one that the address names.
+const main = document.getElementById("main");
+const several = data.studies.length > 1;
+
+function linksTo(parent) {
+  const titled = [...parent.querySelectorAll(":scope > section[id]")].filter((one) => one.querySelector(":scope > h3"));
+  return titled.map((one) => make("a", { href: `#${one.id}` }, one.querySelector(":scope > h3").textContent));
+}
+
+function contents() {
+  const nav = document.getElementById("contents");
+  if (data.home) nav.append(make("a", { href: data.home.index, class: "all" }, "All runs"));
+  if (several) nav.append(make("a", { href: "#studies", class: "all" }, "All studies"));
+  for (const study of data.studies) {
+    const inside = make("div", { class: "inside" }, ...linksTo(document.getElementById(study.id)));
+    nav.append(make("div", { class: "of-study", "data-study": study.id }, make("a", { href: `#${study.id}`, class: "name", title: study.name }, study.name), inside));
   }
-}
-
-function samplesSection() {
-  const able = data.cases.map((item, place) => place).filter((place) => (data.cases[place].samples["latency.v1"] || []).some((values) => values.length));
-  if (!able.length) return;
-  const first = able.find((place) => data.cases[place].warnings.length) ?? able[0];
-  const offered = able.slice(0, 500);
-  if (!offered.includes(first)) offered.unshift(first);
-  const several = data.runs.length > 1;
-  const name = (item) => (several ? `${item.run}: ${item.label}` : item.label);
-  const select = make("select", { id: "case", "aria-label": "Case" }, ...offered.map((place) => make("option", { value: place }, name(data.cases[place]).slice(0, 120))));
-  select.value = String(first);
-  const holder = make("div", { class: "chart", role: "img", "aria-label": "Latency samples of the chosen case by round" });
-  const redraw = () => strip(holder, data.cases[Number(select.value)]);
-  select.addEventListener("change", redraw);
-  queue.push(redraw);
-  section("samples", "Raw samples", make("p", { class: "quiet" }, "Every latency sample in the order it was taken. A slope is drift, a lone point an outlier; rounds are fresh processes."),
-    make("div", { class: "tools" }, select), make("figure", null, holder));
-}
-
-// Warnings that differ in a percentage alone are one, with the least and the most of it.
-function gathered() {
-  const about = new Map();
-  for (const item of data.cases) {
-    for (const text of item.warnings.map(shared)) {
-      const key = text.replace(/\d+%/g, "%");
-      const one = about.get(key) || { text, shares: [], labels: new Set() };
-      one.shares.push(...(text.match(/\d+(?=%)/g) || []).map(Number));
-      one.labels.add(item.label);
-      about.set(key, one);
-    }
-  }
-  return [...about.values()];
-}
-
-function warningLine({ text, shares, labels }) {
-  const [least, most] = [Math.min(...shares), Math.max(...shares)];
-  const range = shares.length && least < most ? text.replace(/\d+%/, `${least}% to ${most}%`) : text;
-  const names = [...labels];
-  const more = names.length > 12 ? ` and ${names.length - 12} more` : "";
-  return make("li", null, range, make("div", { class: "quiet" }, names.slice(0, 12).join(", ") + more));
-}
-
-function warningsSection() {
-  const lines = gathered().map(warningLine);
-  if (lines.length) section("warnings", "Warnings", make("ul", null, ...lines));
-}
-
-function environmentsSection() {
-  const users = new Map();
-  for (const item of data.cases) for (const round of item.rounds) if (round[5] >= 0) users.set(round[5], (users.get(round[5]) || new Set()).add(item.run));
-  if (!users.size) return;
-  const blocks = [...users].map(([place, runs]) => {
-    const { fingerprint, ...rest } = shared(place);
-    return make("details", null, make("summary", null, `${fingerprint} · ${rest.gpu || rest.cpu || ""} · ${[...runs].join(", ")}`), facts(rest));
-  });
-  section("environments", "Environments", make("p", { class: "quiet" }, "Where the figures were taken, each environment once."), ...blocks);
-}
-
-function definitionsSection() {
-  const better = { lower: "lower is better", higher: "higher is better", neither: "" };
-  const inFull = (short, formula) => (short === formula ? short : make("div", null, short, make("details", null, make("summary", null, "in full"), formula)));
-  const rows = data.definitions.map(([id, unit, title, direction, short, formula]) => [id, title, unit, inFull(short, formula), better[direction]]);
-  section("definitions", "Definitions", make("p", { class: "quiet" }, "What every metric on this page means. A changed formula gets a new version."), simpleTable(["metric", "name", "unit", "definition", ""], rows));
-}
-
-function themes() {
-  const button = document.getElementById("theme");
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const apply = (name) => {
-    document.documentElement.dataset.theme = name;
-    button.textContent = name === "dark" ? "light" : "dark";
-    button.setAttribute("aria-label", `Switch to ${button.textContent} colours`);
+  nav.append(make("div", { class: "of-page" }, ...linksTo(main)));
+  const menu = document.getElementById("menu");
+  const open = (shown) => {
+    document.body.classList.toggle("menu-open", shown);
+    menu.setAttribute("aria-expanded", String(shown));
   };
-  apply(dark.matches ? "dark" : "light");
-  dark.addEventListener("change", () => apply(dark.matches ? "dark" : "light"));
-  button.addEventListener("click", () => apply(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+  menu.addEventListener("click", () => open(!document.body.classList.contains("menu-open")));
+  nav.addEventListener("click", (event) => event.target.closest("a") && open(false));
+  document.addEventListener("keydown", (event) => event.key === "Escape" && open(false));
+}
+
+// `#study` and `#study--section` show that study alone; everything else shows all of them.
+function route() {
+  const asked = decodeURIComponent(location.hash.slice(1));
+  const chosen = several ? data.studies.find((study) => asked === study.id || asked.startsWith(`${study.id}--`)) : null;
+  for (const article of main.querySelectorAll("article.study")) article.hidden = Boolean(chosen) && article.id !== chosen.id;
+  main.classList.toggle("single", Boolean(chosen));
+  for (const one of main.querySelectorAll("#studies, .together")) one.hidden = Boolean(chosen);
+  for (const one of document.querySelectorAll("#contents .of-study")) one.classList.toggle("open", !several || one.dataset.study === chosen?.id);
+  for (const link of document.querySelectorAll("#contents a")) {
+    if (link.hash === `#${asked || "studies"}`) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  }
+  document.getElementById("here").textContent = chosen ? chosen.name : several ? "" : data.studies[0]?.name ?? "";
+  window.dispatchEvent(new Event("resize"));
+  drawShown();
+  const target = asked && document.getElementById(asked);
+  if (target) target.scrollIntoView();
+  else if (asked && chosen) document.getElementById(chosen.id).scrollIntoView();
+}
+
+function printing() {
+  addEventListener("beforeprint", () => main.querySelectorAll("details.notes").forEach((one) => { one.open = true; }));
 }
 
 themes();
-runsLine();
-if (data.cases.length) {
-  summary();
-  for (const one of data.sections) section(one.id, one.title, make("p", { class: "quiet" }, one.text), make("div", { class: "figures" }, ...one.figures.map(figureOf)));
-  samplesSection();
-  warningsSection();
-  environmentsSection();
-  definitionsSection();
-} else {
-  document.getElementById("main").append(make("p", null, "There are no records yet: measure something with `speechmeter run`."));
-}
-document.getElementById("main").append(make("p", { class: "quiet" }, `Made by Speechmeter ${data.version}. This file is complete: it loads nothing.`));
-drawAll();
+if (several) main.append(overview());
+for (const one of data.together) chartSection(main, "main", "", one)?.classList.add("together");
+for (const study of data.studies) main.append(studyOf(study));
+environmentsSection(main);
+definitionsSection(main);
+main.append(make("footer", { class: "quiet" }, data.home ? make("a", { href: data.home.data }, "These figures as JSON") : null, data.home ? " · " : "", `Made by Speechmeter ${data.version}.${data.home ? "" : " This file is complete: it loads nothing."}`));
+contents();
+printing();
+addEventListener("hashchange", route);
+route();

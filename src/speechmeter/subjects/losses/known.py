@@ -1,6 +1,6 @@
 """The losses that are known: how each wants to be called, where it runs, and how to get it. Imports none of them.
 
-What each does that a caller would not expect (its traps) is listed in docs/losses.md.
+What each does that a caller would not expect (its traps) is listed in docs/explanation/losses.md.
 """
 
 from __future__ import annotations
@@ -11,13 +11,20 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from speechmeter.core.protocols import Choice
 
-PADDED, PACKED = "padded", "packed"
+PADDED, PACKED, FRAMES = "padded", "packed", "frames"
 LOGITS, LOG_PROBS, SIDES = "logits", "log-probs", "encoder, predictor, weight"
+TRANSDUCER, TDT, MULTI_BLANK, CTC = "transducer", "TDT", "multi-blank", "CTC"
+"""What is computed: each kind has an oracle of its own; see `truths`."""
+DURATIONS = (0, 1, 2, 3, 4)
+"""Of TDT: as many outputs of the joiner behind the ids."""
+BIG_BLANKS = (2, 4, 8)
+"""Durations of multi-blank: as many ids more."""
 CPU, CUDA = "cpu", "cuda"
 INT32, INT64 = "int32", "int64"
 
@@ -58,7 +65,8 @@ class Known:
     """One implementation and its conventions.
 
     `load` is `module:function`. `integers` are the kinds that targets and lengths may have, the preferred one first.
-    Blank is always 0. `cannot` names the trials that it cannot take, with the reason.
+    Blank is always 0. `cannot` names the trials that it cannot take, with the reason. `file` is a file of the package
+    that older versions do not have.
     """
 
     name: str
@@ -67,6 +75,8 @@ class Known:
     package: str
     distribution: str
     get: str
+    file: str = ""
+    kind: str = TRANSDUCER
     layout: str = PADDED
     takes: str = LOGITS
     dtypes: tuple[str, ...] = ("float32",)
@@ -76,6 +86,11 @@ class Known:
     pruned: bool = False
     tolerance: Tolerance = SINGLE
     cannot: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def outputs_beside_ids(self) -> int:
+        """How many outputs the joiner has beside those of the ids."""
+        return {TDT: len(DURATIONS), MULTI_BLANK: len(BIG_BLANKS)}.get(self.kind, 0)
 
     @property
     def joint(self) -> bool:
@@ -99,8 +114,11 @@ class Known:
     def missing(self) -> str | None:
         """Why it is absent, and how to get it; None when it is here. Looks for the package without importing it."""
         found = find_spec(self.package)
-        here = found is not None and found.origin is not None  # an empty folder of that name has no origin
-        return None if here else f"{self.distribution} is not installed: {self.get}"
+        if found is None or found.origin is None:  # an empty folder of that name has no origin
+            return f"{self.distribution} is not installed: {self.get}"
+        if self.file and not (Path(found.origin).parent / self.file).is_file():
+            return f"{self.distribution} is installed without {self.file}: {self.get}"
+        return None
 
 
 def _ours(name: str, function: str, summary: str, **own: Any) -> Known:
@@ -128,7 +146,7 @@ def _other(name: str, function: str, summary: str, package: str, get: str, **own
 
 
 _NAN = MappingProxyType({NAN_PADDING: "a NaN in the padding becomes a NaN in the gradient"})
-_K2_CANNOT = MappingProxyType({**_NAN, NO_LABEL: "it asserts that every utterance has a label"})
+_K2_CANNOT = MappingProxyType({**_NAN, NO_LABEL: "it fails if an utterance has no label"})
 _k2 = partial(
     _other,
     package="k2",
@@ -143,33 +161,48 @@ _fast_rnnt = partial(
 )
 
 ALL: tuple[Known, ...] = (
-    _ours("ours", "fastest", "rnnt_loss by its fastest engine here"),
-    _ours("ours-torch", "plain_torch", "rnnt_loss by plain torch"),
-    _ours("ours-pruned", "pruned", "pruned_rnnt_loss, option states (5)", pruned=True),
+    _ours("ours", "fastest", "rnnt_loss with the fastest engine on this machine"),
+    _ours("ours-torch", "plain_torch", "rnnt_loss computed by plain torch"),
+    _ours("ours-pruned", "pruned", "pruned_rnnt_loss; option states (default 5)", pruned=True),
     _ours(
         "ours-in-place",
         "in_place",
-        "rnnt_loss, gradient over the logits; lengths and targets are not checked",
+        "rnnt_loss, the gradient overwrites the logits to save memory; lengths and targets are not checked",
         package="triton",
         distribution="triton",
-        get="comes with a CUDA build of torch",
+        get="it is part of the CUDA builds of torch",
         devices=(CUDA,),
         in_place=True,
     ),
-    _ours("ours-joint", "joint", "joint_rnnt_loss, the joiner inside; lengths, targets not checked", takes=SIDES),
+    _ours(
+        "ours-joint", "joint", "joint_rnnt_loss, includes the joiner; lengths and targets are not checked", takes=SIDES
+    ),
     _ours(
         "ours-pruned-joint",
         "pruned_joint",
-        "pruned_joint_rnnt_loss, the joiner inside; option states (5)",
+        "pruned_joint_rnnt_loss, includes the joiner; option states (default 5)",
         pruned=True,
         takes=SIDES,
+    ),
+    _ours("ours-tdt", "tdt", "tdt_loss, durations 0 to 4", kind=TDT),
+    _ours("ours-multi-blank", "multi_blank", "multi_blank_loss, big blanks of 2, 4 and 8 frames", kind=MULTI_BLANK),
+    _other(
+        "torch-ctc",
+        "torch_ctc",
+        "torch.nn.functional.ctc_loss: without a predictor: the joiner gets only the encoder's frames",
+        package="torch",
+        get="pip install 'speechmeter[transducer]'",
+        kind=CTC,
+        layout=FRAMES,
+        integers=(INT64, INT32),
+        cannot={**_NAN, FEW_FRAMES: "CTC has no alignment with fewer frames than labels"},
     ),
     _other(
         "torchaudio",
         "torchaudio",
         "torchaudio.functional.rnnt_loss",
         package="torchaudio",
-        get="pip install torchaudio beside a CUDA build of torch (none is published for a CPU build)",
+        get="torchaudio is published for CUDA builds of torch only: install such a torch, then pip install torchaudio",
         dtypes=("float32", "float16"),
         cannot={
             NO_LABEL: "on a GPU it gives 0 for an utterance without labels",
@@ -205,10 +238,44 @@ ALL: tuple[Known, ...] = (
         integers=(INT64,),
         cannot=_NAN,
     ),
+    _other(
+        "nemo-triton",
+        "nemo_triton",
+        "NeMo's rnnt_loss_triton",
+        package="nemo",
+        distribution="nemo-toolkit",
+        file="collections/asr/parts/rnnt_triton/rnnt_loss_triton.py",
+        get="a version of NeMo with rnnt_triton, from source: https://github.com/NVIDIA/NeMo",
+        integers=(INT64,),
+        devices=(CUDA,),
+    ),
+    _other(
+        "nemo-tdt",
+        "nemo_tdt",
+        "NeMo's TDTLossNumba, durations 0 to 4",
+        package="nemo",
+        distribution="nemo-toolkit",
+        get="pip install 'nemo_toolkit[asr]'",
+        kind=TDT,
+        integers=(INT64,),
+        devices=(CUDA,),
+        cannot=_NAN,
+    ),
+    _other(
+        "returnn",
+        "returnn",
+        "RETURNN's packed rnnt_loss",
+        package="returnn",
+        file="torch/util/rnnt.py",
+        get="a version of RETURNN with torch.util.rnnt, from source: https://github.com/rwth-i6/returnn",
+        layout=PACKED,
+    ),
     _k2("k2", "k2", "k2.rnnt_loss", cannot=_K2_CANNOT),
-    _k2("k2-pruned", "k2_pruned", "k2.rnnt_loss_pruned, option states (5)", pruned=True),
+    _k2("k2-pruned", "k2_pruned", "k2.rnnt_loss_pruned; option states (default 5)", pruned=True),
     _fast_rnnt("fast-rnnt", "fast_rnnt", "fast_rnnt.rnnt_loss", cannot=_K2_CANNOT),
-    _fast_rnnt("fast-rnnt-pruned", "fast_rnnt_pruned", "fast_rnnt.rnnt_loss_pruned, option states (5)", pruned=True),
+    _fast_rnnt(
+        "fast-rnnt-pruned", "fast_rnnt_pruned", "fast_rnnt.rnnt_loss_pruned; option states (default 5)", pruned=True
+    ),
     _other(
         "optimized-transducer",
         "optimized_transducer",

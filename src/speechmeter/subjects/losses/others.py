@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from speechmeter.subjects.losses.call import BLANK, Exact, Labels, Pruned
+from speechmeter.subjects.losses.known import DURATIONS
 from speechmeter.subjects.losses.ours import PREDICTOR_ONLY
 from speechmeter.subjects.torch_runtime import tf32_kept
 from speechmeter.subjects.torchaudio_stand_in import torchaudio_or_stand_in
@@ -40,6 +41,41 @@ def warprnnt_numba() -> Exact:
 def nemo() -> Exact:
     """NeMo's `RNNTLossNumba`: the kernels that warprnnt_numba was taken from."""
     return _numba_loss("nemo.collections.asr.parts.numba.rnnt_loss")
+
+
+def nemo_triton() -> Exact:
+    """NeMo's Triton loss of raw logits."""
+    module = import_module("nemo.collections.asr.parts.rnnt_triton.rnnt_loss_triton")
+    return _padded(partial(module.rnnt_loss_triton, BLANK))
+
+
+def nemo_tdt() -> Exact:
+    """NeMo's `TDTLossNumba`, which splits the logits itself."""
+    restore_numpy_names()
+    kind = import_module("nemo.collections.asr.parts.numba.rnnt_loss").TDTLossNumba
+    options = {"fastemit_lambda": 0.0, "clamp": -1, "sigma": 0.0, "omega": 0.0}
+    return _padded(kind(blank=BLANK, durations=list(DURATIONS), reduction="none", **options))
+
+
+def returnn() -> Exact:
+    """RETURNN's loss of packed logits."""
+    rnnt_loss = import_module("returnn.torch.util.rnnt").rnnt_loss
+
+    def loss(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
+        most = max(frames for frames, _ in labels.sizes)
+        return rnnt_loss(logits.contiguous(), *labels.arguments, blank=BLANK, max_frames=most)
+
+    return loss
+
+
+def torch_ctc() -> Exact:
+    """`torch.nn.functional.ctc_loss` of logits over frames, with the log-softmax that it needs."""
+
+    def loss(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
+        scores = logits.log_softmax(-1).transpose(0, 1)
+        return torch.nn.functional.ctc_loss(scores, *labels.arguments, blank=BLANK, reduction="none")
+
+    return loss
 
 
 def _numba_loss(module: str) -> Exact:

@@ -8,14 +8,18 @@ from typing import Any
 import torch
 
 from speechmeter.subjects.losses.call import BLANK, Exact, Joint, Labels, Pruned, Sides
+from speechmeter.subjects.losses.known import DURATIONS
+from speechmeter.subjects.losses.truths import big_blanks_of
 from speechmeter.transducer import (
     joint_rnnt_loss,
+    multi_blank_loss,
     prune_ranges,
     pruned_joint_rnnt_loss,
     pruned_rnnt_loss,
     rnnt_loss,
     simple_rnnt_loss,
     take_states,
+    tdt_loss,
 )
 from speechmeter.transducer.engines import TORCH, only
 
@@ -62,6 +66,29 @@ def pruned_joint() -> Joint:
         )
 
     return Joint(loss=loss, ranges=partial(_ranges, check=False))
+
+
+def tdt() -> Exact:
+    """The token-and-duration loss; the last outputs are those of the durations."""
+
+    def loss(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
+        tokens, waits = logits.split([logits.shape[-1] - len(DURATIONS), len(DURATIONS)], -1)
+        return tdt_loss(
+            tokens.contiguous(), waits, *labels.arguments, durations=DURATIONS, blank=BLANK, reduction="none"
+        )
+
+    return loss
+
+
+def multi_blank() -> Exact:
+    """The multi-blank loss; the last ids are the big blanks."""
+
+    def loss(logits: torch.Tensor, labels: Labels) -> torch.Tensor:
+        return multi_blank_loss(
+            logits, *labels.arguments, big_blanks_of(logits.shape[-1]), blank=BLANK, reduction="none"
+        )
+
+    return loss
 
 
 def pruned() -> Pruned:

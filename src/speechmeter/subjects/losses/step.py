@@ -16,7 +16,7 @@ import torch
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.types import Batch, Stage
 from speechmeter.subjects.losses.call import Exact, Joint, Labels, Pruned
-from speechmeter.subjects.losses.known import PACKED, Known
+from speechmeter.subjects.losses.known import FRAMES, PACKED, Known
 
 WIDTH = 512
 """Outputs of encoder and predictor, as in the original study."""
@@ -69,6 +69,11 @@ class Recipe:
     keep: bool = False
     states: int = 5
 
+    @property
+    def outputs(self) -> int:
+        """Outputs of the joiner: those of the ids, and what a loss has beside them."""
+        return self.vocabulary + self.known.outputs_beside_ids
+
     def draw(self) -> torch.Generator:
         """Random numbers from the beginning: the same tensors for the same shapes."""
         return torch.Generator(device=self.device).manual_seed(self.seed)
@@ -97,7 +102,7 @@ def loss_stages(recipe: Recipe, loss: Exact) -> tuple[Stage, ...]:
         draw = recipe.draw()
         labels = recipe.labels(batch, draw)
         rows = (sum(t * (u + 1) for t, u in labels.sizes),) if recipe.known.layout == PACKED else labels.padded
-        logits = recipe.leaf((*rows, recipe.vocabulary), draw)
+        logits = recipe.leaf((*rows, recipe.outputs), draw)
         call = Call(labels, logits)
         call.logits = logits
         return call
@@ -114,6 +119,8 @@ def step_stages(recipe: Recipe, output: torch.nn.Module, loss: Exact) -> tuple[S
 
     def add(call: Call) -> torch.Tensor:
         encoder, predictor = call.sides
+        if recipe.known.layout == FRAMES:
+            return encoder
         if recipe.known.layout != PACKED:
             return encoder.unsqueeze(2) + predictor.unsqueeze(1)
         # only true cells, so that the joiner never computes padding

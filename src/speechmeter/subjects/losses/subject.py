@@ -11,7 +11,7 @@ from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import SHAPES, Installed, Prepared
 from speechmeter.core.types import Case, Measurement, Stage
 from speechmeter.subjects.common import installed
-from speechmeter.subjects.losses.known import ALL, BY_NAME, Known
+from speechmeter.subjects.losses.known import ALL, BY_NAME, FRAMES, TRANSDUCER, Known
 
 if TYPE_CHECKING:
     import torch
@@ -26,15 +26,24 @@ _STATES = "states"
 class TransducerLossSubject:
     """Input (outside the clock) → joiner → loss → backward; the loss alone starts from logits that are there."""
 
-    summary = "a transducer loss by name, alone or in a step; fed `shapes:`"
+    summary = "a transducer loss by name, measured alone or in a training step; its input is a `shapes:` workload"
     axes = (
         Axis(name="part", kind=str, default=STEP, choices=(LOSS, STEP),
              help="loss: only the loss and its backward pass, on given logits; step: joiner, loss and backward pass"),
-        Axis(name="vocabulary", kind=int, default=500, minimum=2, help="ids of the joiner's output, blank included"),
+        Axis(name="vocabulary", kind=int, default=500, minimum=2, help="size of the joiner's output, blank included"),
         Axis(name="keep", kind=str, default=NONE, choices=(NONE, ORIGINAL),
-             help="what the caller holds while backward runs: none, or original: the joiner's input and the logits"),
+             help="what the training code keeps in memory until the backward pass: none, or original (the joiner's "
+                 "input and the logits, as in the original benchmark)"),
     )  # fmt: skip
-    options = (Option(name=_STATES, kind=int, default=5, minimum=2, help="label states per frame in a pruned loss"),)
+    options = (
+        Option(
+            name=_STATES,
+            kind=int,
+            default=5,
+            minimum=2,
+            help="number of label positions that a pruned loss keeps for each frame",
+        ),
+    )
     runs_code = False
     takes = (SHAPES,)
 
@@ -108,7 +117,9 @@ def _refusal(known: Known, case: Case) -> str | None:
     if axes.compile:
         return "torch.compile is not applied to a loss"
     if axes["part"] == LOSS and (known.pruned or known.joint):
-        return f"{known.name} has no loss alone, because the joiner is part of it; use `part: step`"
+        return f"{known.name} includes the joiner, so the loss alone cannot be measured; use `part: step`"
+    if axes["part"] == LOSS and known.layout == FRAMES:
+        return f"{known.name} has no lattice, so its loss alone has nothing to be compared with; use `part: step`"
     if known.joint and axes["keep"] != NONE:
         return f"`keep: {axes['keep']}` applies to logits, but {known.name} computes none"
     if axes["part"] == LOSS and axes["keep"] != NONE:
@@ -119,14 +130,12 @@ def _refusal(known: Known, case: Case) -> str | None:
 
 def _agreement(recipe: Recipe, loss: Any) -> list[Measurement]:
     from speechmeter.subjects.losses import agreement
+    from speechmeter.subjects.losses.remembered import remembered
 
-    known, where = recipe.known, (recipe.device, recipe.dtype, recipe.seed)
-    if known.joint:
-        found = agreement.joint_deviations(known, loss, *where, recipe.states)
-    elif known.pruned:
-        found = agreement.pruned_deviations(known, loss, *where, recipe.states)
-    else:
-        found = agreement.deviations(known, loss, *where)
+    case = recipe.dtype, recipe.seed, recipe.states
+    found = remembered(
+        recipe.known, case, recipe.device, lambda: agreement.deviations(recipe.known, loss, recipe.device, *case)
+    )
     agreement.check(found)
     return agreement.measurements(found)
 
@@ -137,7 +146,7 @@ def _chain(recipe: Recipe, part: str, loss: Any) -> tuple[tuple[Stage, ...], dic
     from speechmeter.subjects.losses import step
 
     def linear() -> torch.nn.Linear:
-        return torch.nn.Linear(step.WIDTH, recipe.vocabulary).to(device=recipe.device, dtype=recipe.dtype)
+        return torch.nn.Linear(step.WIDTH, recipe.outputs).to(device=recipe.device, dtype=recipe.dtype)
 
     if part == LOSS:
         return step.loss_stages(recipe, loss), {}
@@ -158,15 +167,16 @@ def _chain(recipe: Recipe, part: str, loss: Any) -> tuple[tuple[Stage, ...], dic
 def _notes(recipe: Recipe) -> tuple[str, ...]:
     known = recipe.known
     kind = f"pruned to {recipe.states} states per frame" if known.pruned else "exact"
+    kind = kind if known.kind == TRANSDUCER else f"{known.kind}, {kind}"
     in_place = ", in place" if known.in_place else ""
     apart = "; the simple loss and the pruned loss are not summed" if known.pruned else ""
     held = (
         "the joiner's input and the logits stay in memory during the step"
         if recipe.keep
-        else "only tensors that autograd needs stay in memory"
+        else "only the tensors that autograd needs stay in memory"
     )
     return (
         f"{known.name}: {kind}, {known.layout}, input: {known.takes}; labels: {known.integers[0]}{in_place}; blank: 0",
         f"random tensors for the shapes of each batch{apart}",
-        f"keep {ORIGINAL if recipe.keep else NONE}: {held}",
+        f"`keep: {ORIGINAL if recipe.keep else NONE}`: {held}",
     )

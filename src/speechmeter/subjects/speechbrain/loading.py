@@ -167,7 +167,7 @@ def _pin_length(searcher: Any, missing: list[str]) -> str:
         searcher.min_decode_ratio = searcher.max_decode_ratio  # no hypothesis may end before
     else:
         searcher.eos_index = -1  # no token is the end
-    return f"decode length pinned to max_decode_ratio: {searcher.max_decode_ratio:g} × the encoder's frames"
+    return f"output length fixed at max_decode_ratio: {searcher.max_decode_ratio:g} × the encoder's frames"
 
 
 def _understanding(cls: Any, hparams: dict[str, Any], recogniser: dict[str, Any], run_opts: dict[str, Any]) -> Any:

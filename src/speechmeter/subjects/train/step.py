@@ -215,7 +215,7 @@ def pieces(batch: Batch, count: int) -> list[Batch]:
         return [batch]
     if batch.items < count:
         raise SubjectError(
-            f"{batch.items} items are too few to split into {count} pieces",
+            f"{batch.items} items are too few to split into {count} parts",
             fix="lower `accumulate` or give a larger batch",
         )
     edges = [batch.items * index // count for index in range(count + 1)]

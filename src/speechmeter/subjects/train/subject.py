@@ -20,9 +20,23 @@ if TYPE_CHECKING:
 CONFORMER = "conformer-transducer"
 BFLOAT16 = "bfloat16"
 _STATES = "states"
-_STATES_OPTION = Option(name=_STATES, kind=int, default=5, minimum=2, help="label states per frame in the pruned loss")
+_STATES_OPTION = Option(
+    name=_STATES,
+    kind=int,
+    default=5,
+    minimum=2,
+    help="number of label positions that the pruned loss keeps for each frame",
+)
 _TABLES = (
-    Option(name="rows", kind=dict, default={}, help="rows of the table, such as {attention: layers.*.self_attn}"),
+    Option(
+        name="rows",
+        kind=dict,
+        default={},
+        help=(
+            "rows of the table of modules: a name and a pattern of module paths, such as {attention: "
+            "layers.*.self_attn}"
+        ),
+    ),
     Option(
         name="published",
         kind=dict,
@@ -31,7 +45,9 @@ _TABLES = (
     ),
 )
 _AXES = (
-    Axis(name="amp", kind=str, default=NONE, choices=(NONE, BFLOAT16), help="autocast in forward pass and loss"),
+    Axis(name="amp", kind=str, default=NONE, choices=(NONE, BFLOAT16), help=(
+        "number format of torch.autocast in forward pass and loss"
+    )),
     Axis(name="accumulate", kind=int, default=1, minimum=1, help="parts of a batch whose gradients are accumulated"),
     Axis(name="checkpoint", kind=str, default=NONE, choices=(NONE, "reentrant", "non-reentrant"),
          help="repeated layers keep no activations and are computed again in the backward pass"),
@@ -85,10 +101,10 @@ class TrainSubject:
         width, heads, kernel = (case.axes[name] for name in ("width", "heads", "kernel"))
         if width % (2 * heads):
             raise SubjectError(
-                f"a width of {width} cannot be split into {heads} heads of even size", fix="change `width` or `heads`"
+                f"a width of {width} cannot be divided into {heads} heads of even size", fix="change `width` or `heads`"
             )
         if kernel % 2 == 0:
-            raise SubjectError(f"a kernel of {kernel} is even, which would shift the frames", fix="use an odd `kernel`")
+            raise SubjectError(f"a kernel of even size ({kernel}) would shift the frames", fix="use an odd `kernel`")
         check_tables(case.subject.options)
 
     def unavailable(self, case: Case) -> str | None:
@@ -99,7 +115,14 @@ class TrainSubject:
 
     def prepare(self, case: Case, device: str) -> Prepared:
         """Build the model and its step on the device."""
-        return prepare_task(_conformer, case, device, notes=("random weights and features, same cost, no meaning",))
+        return prepare_task(
+            _conformer,
+            case,
+            device,
+            notes=(
+                "random weights and features; calls cost the same as with trained ones, but the output has no meaning",
+            ),
+        )
 
 
 class TrainPythonSubject:
@@ -145,7 +168,7 @@ def check_tables(options: Mapping[str, Any]) -> None:
     times = options.get("published", {}).get("forward_ms", {})
     if not isinstance(times, Mapping) or not all(isinstance(value, int | float) for value in times.values()):
         raise SubjectError(
-            "forward_ms must map names of rows to milliseconds",
+            "forward_ms must give milliseconds for names of rows in the table of modules (see the option `rows`)",
             key="published",
             fix="for example {name: V100, forward_ms: {embed: 168}}",
         )

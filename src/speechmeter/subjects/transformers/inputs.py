@@ -82,7 +82,10 @@ def _heard_by(source: str, config: Any, *, random: bool) -> Listener:
         return _listener(transformers.AutoFeatureExtractor.from_pretrained(source, trust_remote_code=False))
     name = _BY_HAND.get(config.model_type) or extractors().get(config.model_type)
     if name is None:
-        raise SubjectError(f"transformers has no feature extractor for {config.model_type}", fix="use another `head`")
+        raise SubjectError(
+            f"transformers has no feature extractor for {config.model_type}",
+            fix="use a directory with a preprocessor_config.json",
+        )
     if name == _NEEDS_LIBROSA and find_spec("librosa") is None:
         return _without_librosa(config, random=random)
     return _listener(getattr(transformers, name)(**_sizes(config)))
@@ -210,4 +213,4 @@ def reading_notes(config: Any, tokenizer: Any) -> list[str]:
     if tokenizer is not None:
         return []
     what = "letters" if Ids(config, vocabulary_size(config)).letters else "words"
-    return [f"no tokenizer files: {what} become ids by a hash, ids of another vocabulary modulo this one"]
+    return [f"no tokenizer files: {what} are hashed to token ids, and ids beyond the vocabulary wrap around"]

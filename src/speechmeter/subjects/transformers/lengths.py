@@ -45,7 +45,7 @@ class Lengths:
             return []
         if self.fixed is not None:
             return [pinned_note(self.fixed)]
-        return [f"decode length pinned to {self.per_source:g} × source length + {self.beyond} tokens"]
+        return [f"output length fixed at {self.per_source:g} × source length + {self.beyond} tokens"]
 
 
 def lengths_of(axes: Mapping[str, Any], *, random: bool) -> Lengths:
@@ -66,7 +66,7 @@ def check_lengths(axes: Mapping[str, Any]) -> None:
     least, most = axes.get("min_new_tokens"), axes.get("max_new_tokens")
     if most is not None and (axes.get("max_len_a") is not None or axes.get("max_len_b") is not None):
         raise SubjectError(
-            "max_new_tokens excludes max_len_a and max_len_b",
+            "max_new_tokens cannot be combined with max_len_a and max_len_b",
             fix="use either `max_new_tokens`, or `max_len_a` and `max_len_b`",
         )
     if least is not None and most is not None and least > most:

@@ -121,7 +121,14 @@ class Loaded:
             notes.append(f"stand-in for {named}" + (": random weights" if self.random else ""))
         if self.random:
             return [SYNTHETIC, *notes]
-        return ["vocoder: random weights, same cost, no meaning", *notes] if self.vocoder_random else notes
+        return (
+            [
+                "vocoder: random weights: calls cost the same as with trained ones, but the output has no meaning",
+                *notes,
+            ]
+            if self.vocoder_random
+            else notes
+        )
 
 
 def load(case: Case, device: str, dtype: torch.dtype) -> Loaded:
@@ -131,7 +138,7 @@ def load(case: Case, device: str, dtype: torch.dtype) -> Loaded:
     head = head_of(case, {"model_type": config.model_type, "architectures": getattr(config, "architectures", None)})
     name = class_name(head, config.model_type) if head is not None else None
     if head is None or name is None:
-        raise SubjectError(f"{config.model_type} has no class for the head {head!r}", fix="use another `head`")
+        raise SubjectError(f"{config.model_type} is not available with `head: {head}`", fix="use another `head`")
     random = options.get("weights") == _RANDOM or not has_weights(source)
     model = built(name, config, None if random else source)
     if head in ("encoder", "units") and getattr(config, "is_encoder_decoder", False):

@@ -274,4 +274,4 @@ def not_compiled(head: str, kind: str) -> str | None:
     """Why nothing of this model is compiled; None when something is."""
     if head in COMPILED_WHOLE | SEARCHES | _WALKS or (head in SPEAKS and kind == "speecht5"):
         return None
-    return f"compile: no part of {kind} with the head {head!r} can be compiled"
+    return f"compile: no part of {kind} with `head: {head}` can be compiled"

@@ -205,12 +205,12 @@ def _pinned(loaded: Loaded) -> list[str]:
     seamless = loaded.kind.startswith("seamless")
     if loaded.head in ("tts", "s2st") and seamless:
         units = f"{pinning.UNITS_PER_TOKEN} units per token, {pinning.UNIT_FRAMES} frames per unit"
-        return [*loaded.lengths.notes(), f"speech length pinned to {units}"]
+        return [*loaded.lengths.notes(), f"speech length fixed at {units}"]
     if loaded.head == "vocoder" and seamless:
-        return ["speech length pinned to one frame per unit"]
+        return ["speech length fixed at one frame per unit"]
     if loaded.head in ("tts", "s2st"):
         frames = frames_per_symbol(loaded) if loaded.kind == "speecht5" else _whole_frames(loaded)
-        return [f"speech length pinned to {frames:g} frames per source symbol"]
+        return [f"speech length fixed at {frames:g} frames per source symbol"]
     return []
 
 

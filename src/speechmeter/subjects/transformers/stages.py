@@ -87,5 +87,9 @@ def _notes(loaded: Loaded) -> list[str]:
         notes += reading_notes(loaded.config, loaded.tokenizer)
     if loaded.listener is not None:
         is_past = plugins.fed_by(loaded.case).kinds == (protocols.FEATURES,)
-        notes += ["fed features: the model's own front-end does not run"] if is_past else loaded.listener.notes
+        notes += (
+            ["the input is features, so the model's own feature extraction does not run"]
+            if is_past
+            else loaded.listener.notes
+        )
     return [*notes, *speaking.speaking_notes(loaded)]

@@ -6,8 +6,8 @@ weights: same cost, no meaning, and the record says so. Without tokenizer files 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ _MUST_FEED = {
     SOUND: ("takes sound", "use `audio` or `data` instead of `text` and `features`"),
     FRAMES: ("takes spectrograms", "add `features` to the plan, for example {bands: 80}"),
 }
+_PARTS = "speechmeter.subjects.transformers"
 _FLOAT32_ONLY = "fastspeech2_conformer"
 _SET_BY_AXES = {
     "num_beams": "beam",
@@ -65,12 +66,19 @@ class TransformersSubject:
             name="head",
             kind=str,
             choices=tuple(HEADS),
-            help="what the model is run as (default: what its configuration names)",
+            help="type of model to load, such as ctc or units (default: from the configuration)",
         ),
         WEIGHTS,
-        Option(name="vocoder", kind=Path, help="random, or a source of one; for a model that makes spectrograms"),
+        Option(
+            name="vocoder", kind=Path, help="for a model that makes spectrograms: random, or the directory of a vocoder"
+        ),
         CLUSTERS,
-        Option(name="generate", kind=dict, default={}, help="for the library's generate(), such as {language: en}"),
+        Option(
+            name="generate",
+            kind=dict,
+            default={},
+            help="arguments of generate() of transformers, such as {language: en}",
+        ),
         Option(name="stand_in_for", kind=dict, default={}, help="files that this model replaces, such as {path: b.pt}"),
     )
     runs_code = False
@@ -88,7 +96,7 @@ class TransformersSubject:
         for key in options.get("generate", {}):
             if key in _SET_BY_AXES:
                 axis = _SET_BY_AXES[key]
-                fix = f"use the axis `{axis}`" if axis else f"remove {key}: nothing is sampled"
+                fix = f"use the axis `{axis}`" if axis else f"remove {key}, because tokens are never sampled"
                 raise SubjectError(f"{key} cannot be set here", key="generate", fix=fix)
         original = options.get("stand_in_for", {})
         if not all(isinstance(part, str) for part in (*original, *original.values())):
@@ -120,13 +128,20 @@ class TransformersSubject:
             return f"{kind} runs in float32 only, because transformers repeats its frames in float32"
         return None
 
+    def libraries(self, case: Case) -> tuple[str, ...]:
+        """torch and transformers with the class of the model; what a hub id names is found out when it is loaded."""
+        if is_hub_id(case.subject.source):
+            return (f"{_PARTS}.stages",)
+        config = read_config(case.subject.source)
+        head = head_of(case, config) if "model_type" in config else None
+        name = None if head is None else class_name(head, str(config["model_type"]))
+        return (f"{_PARTS}.local", *((f"transformers:{name}",) if name else ()))
+
     def prepare(self, case: Case, device: str) -> Prepared:
         """Load or build the model, its feature extractor or tokenizer, and its vocoder."""
-        if not is_hub_id(case.subject.source):  # else the library would ask the hub for every file that is missing
-            os.environ["HF_HUB_OFFLINE"] = "1"
-        from speechmeter.subjects.transformers.stages import prepare_chain
-
-        return prepare_chain(case, device)
+        stages = import_module(f"{_PARTS}.{'stages' if is_hub_id(case.subject.source) else 'local'}")
+        made: Prepared = stages.prepare_chain(case, device)
+        return made
 
 
 def _check_use(case: Case, model_type: str, head: str | None) -> None:
@@ -142,7 +157,7 @@ def _check_use(case: Case, model_type: str, head: str | None) -> None:
             fix="for example whisper, marian, vits or encodec",
         )
     if class_name(head, model_type) is None:
-        raise SubjectError(f"{model_type} has no class for the head {head!r}", fix=f"it has: {has}")
+        raise SubjectError(f"{model_type} is not available with `head: {head}`", fix=f"it has: {has}")
     options = case.subject.options
     if model_type in NEEDS_VOCODER and head in SPEAKS and "vocoder" not in options:
         raise SubjectError(
@@ -172,12 +187,12 @@ def _check_fed(case: Case, model_type: str, head: str) -> None:
         return
     if protocols.FEATURES not in fed.kinds or wanted != SOUND:
         what, fix = _MUST_FEED[wanted]
-        raise SubjectError(f"{model_type} {what} (head {head!r})", fix=fix)
+        raise SubjectError(f"{model_type} with `head: {head}` {what}", fix=fix)
     config = {**read_config(case.subject.source), **case.subject.options.get("config", {})}
     bands = feature_bands(model_type, config)
     if bands is None:
         raise SubjectError(
-            f"{model_type} computes features from audio itself and takes no `features` (head {head!r})",
+            f"{model_type} with `head: {head}` computes features from audio itself and takes no `features`",
             fix="use `audio` or `data`, or a model that takes features, such as speech_to_text",
         )
     if fed.bands is not None and fed.bands != bands:

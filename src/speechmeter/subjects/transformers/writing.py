@@ -109,7 +109,7 @@ def transducer_stages(loaded: Loaded) -> list[Stage]:
             most = config.max_symbols_per_step
             if pinned >= min(frames) * most:
                 raise SubjectError(
-                    f"{pinned} tokens do not fit into {min(frames)} frames of at most {most} each",
+                    f"{pinned} tokens do not fit into {min(frames)} frames, each of which can hold at most {most}",
                     fix="lower `max_new_tokens` or use longer sound",
                 )
             bounds = {"max_new_tokens": steered.plan(frames, pinned)}

@@ -24,7 +24,7 @@ class ZooSubject:
     options: tuple[Option, ...] = ()
     runs_code = False
     takes = (SOUND,)
-    network: ClassVar[str]
+    network: ClassVar[str] = "transformer"
     """`file:function` beside this file, which builds the model."""
     on_log_mel: ClassVar[bool] = True
     """Whether the model is fed log-mel frames; the waveform as it is otherwise."""
@@ -53,6 +53,10 @@ class ZooSubject:
         if case.axes.get("seconds", self.shortest_s) < self.shortest_s:
             return f"{self.name} needs at least {self.shortest_s:g} s of audio"
         return torch_quantizing(case)
+
+    def libraries(self, case: Case) -> tuple[str, ...]:
+        """torch, by way of the chain that all models of the zoo have."""
+        return ("speechmeter.subjects.zoo.chain", f"speechmeter.subjects.zoo.{self.network.partition(':')[0]}")
 
     @final
     def prepare(self, case: Case, device: str) -> Prepared:
@@ -145,7 +149,7 @@ class ConformerCtcSubject(ZooSubject):
 
     name = "conformer-ctc"
     summary = "built-in Conformer with CTC, 12 × 256 on log-mel, random weights; option vocabulary (500)"
-    options = (Option(name="vocabulary", kind=int, default=500, minimum=2, help="tokens, the blank among them"),)
+    options = (Option(name="vocabulary", kind=int, default=500, minimum=2, help="number of tokens, blank included"),)
     shortest_s = 0.06
 
     def parts(self, options: Mapping[str, Any]) -> Parts:

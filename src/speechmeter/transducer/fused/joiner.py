@@ -1,4 +1,5 @@
-"""The joiner's products over tiles of real cells: Linear(tanh(encoder + predictor)), and back. Imports triton.
+"""The joiner's products over tiles of real cells: Linear(activation(encoder + predictor)), and back. Imports
+triton.
 
 A chunk of tiles at a time: hidden units and gradients of logits exist for one chunk, logits never outside a program.
 Matrices are padded so that no product needs a mask: HIDDEN and IDS are multiples of the blocks, padded ids have a bias
@@ -21,6 +22,8 @@ from speechmeter.transducer.fused.tiles import (
     found,
 )
 
+LEAK = tl.constexpr(0.01)  # of torch.nn.LeakyReLU
+
 
 @triton.jit
 def _power(largest, SCALED: tl.constexpr):
@@ -30,6 +33,15 @@ def _power(largest, SCALED: tl.constexpr):
         exponent = (tl.load(largest).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
         exponent = tl.minimum(tl.maximum(13 - exponent, -60), 60)
         power = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
+    return power
+
+
+@triton.jit
+def _power_of_hidden(hidden_top, ACTIVATION: tl.constexpr, SCALED: tl.constexpr):
+    """The same for hidden units; those of tanh are at most 1 and stay as they are."""
+    power = 1.0
+    if ACTIVATION != "tanh":
+        power = _power(hidden_top, SCALED)
     return power
 
 
@@ -71,13 +83,26 @@ def _places(number, frames, counts, ranges, padded_frames, width, RANGES: tl.con
     return b, t, u, inside & (u <= count), count
 
 
+@triton.jit
+def _activated(total, ACTIVATION: tl.constexpr):
+    if ACTIVATION == "tanh":
+        total = 1.0 - 2.0 / (1.0 + tl.exp(2.0 * total))
+    elif ACTIVATION == "relu":
+        total = tl.maximum(total, 0.0)
+    elif ACTIVATION == "leaky_relu":
+        total = tl.where(total > 0, total, LEAK * total)
+    elif ACTIVATION == "gelu":
+        total = 0.5 * total * (1.0 + tl.erf(total * 0.7071067811865476))
+    return total
+
+
 @triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width"])
 def join(
-    encoder, predictor, numbers, tile_count, frames, counts, ranges, hidden,
+    encoder, predictor, hidden_top, numbers, tile_count, frames, counts, ranges, hidden,
     first, chunk, padded_frames, padded_states, width, size,
-    RANGES: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr,
+    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
-    """Program (tile, block): tanh(encoder + predictor) of a tile's cells, frames × states × units."""
+    """Program (tile, block): activation(encoder + predictor) of a tile's cells, frames × states × units."""
     number, ours = found(numbers, tile_count, first + tl.program_id(0), first, chunk)
     if ours:
         b = number // PLACES // PLACES
@@ -95,30 +120,31 @@ def join(
         at = ((b * padded_states + u) * size)[:, :, None] + h[None, None, :]
         there = (u <= count)[:, :, None] & (s < width)[None, :, None] & (h < size)[None, None, :]
         total = left[:, None, :] + tl.load(predictor + at, mask=there, other=0.0).to(tl.float32)
-        value = 1.0 - 2.0 / (1.0 + tl.exp(2.0 * total))
+        value = _activated(total, ACTIVATION) * _power_of_hidden(hidden_top, ACTIVATION, SCALED)
         row = tl.program_id(0).to(tl.int64) * CELLS_IN_TILE + i[:, None] * STATES_IN_TILE + j[None, :]
         tl.store(hidden + row[:, :, None] * HIDDEN + h[None, None, :], value.to(hidden.dtype.element_ty))
 
 
 @triton.jit
 def _logits(
-    hidden, weight, bias, weight_top, tile, first_id,
+    hidden, weight, bias, weight_top, hidden_top, tile, first_id, ACTIVATION: tl.constexpr,
     HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
     total = tl.zeros((CELLS_IN_TILE, BLOCK), tl.float32)
     for k in range(0, HIDDEN, STEP):
         left = hidden.load([tile * CELLS_IN_TILE, k])
         total = tl.dot(left, weight.load([first_id, k]).T, total, input_precision=PRECISION)
-    return total * (1.0 / _power(weight_top, SCALED)) + tl.load(bias + first_id + tl.arange(0, BLOCK))[None, :]
+    scale = 1.0 / (_power(weight_top, SCALED) * _power_of_hidden(hidden_top, ACTIVATION, SCALED))
+    return total * scale + tl.load(bias + first_id + tl.arange(0, BLOCK))[None, :]
 
 
 @triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width", "blank", "rows"])
 def score(
-    hidden, weight, bias, weight_top, numbers, tile_count, frames, counts, ranges, targets,
+    hidden, weight, bias, weight_top, hidden_top, numbers, tile_count, frames, counts, ranges, targets,
     tops, sums, blank_scores, label_scores,
     first, chunk, padded_frames, padded_states, width, blank, rows,
-    RANGES: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr,
-    SCALED: tl.constexpr,
+    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
+    PRECISION: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
     """Program (block of ids, tile): largest logit and Σ exp of a block, and the logits of blank and label in it."""
     number, ours = found(numbers, tile_count, first + tl.program_id(1), first, chunk)
@@ -128,8 +154,9 @@ def score(
         first_id = tl.program_id(0) * BLOCK
         ids = first_id + tl.arange(0, BLOCK)
         logits = _logits(
-            hidden, weight, bias, weight_top, tl.program_id(1), first_id, HIDDEN, BLOCK, STEP, PRECISION, SCALED
-        )
+            hidden, weight, bias, weight_top, hidden_top, tl.program_id(1), first_id,
+            ACTIVATION, HIDDEN, BLOCK, STEP, PRECISION, SCALED,
+        )  # fmt: skip
         top = tl.max(logits, 1)
         out = tl.program_id(0).to(tl.int64) * rows + row
         tl.store(tops + out, top)
@@ -176,11 +203,11 @@ def normalise(
 
 @triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width", "blank"])
 def differentiate(
-    hidden, weight, bias, weight_top, numbers, tile_count, frames, counts, ranges, targets,
+    hidden, weight, bias, weight_top, hidden_top, numbers, tile_count, frames, counts, ranges, targets,
     log_sums, blank_use, label_use, weights, gradient_top, gradient, bias_gradient,
     first, chunk, padded_frames, padded_states, width, blank,
-    RANGES: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr,
-    SCALED: tl.constexpr,
+    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
+    PRECISION: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
     """Program (block of ids, tile): the gradient with respect to the logits, which are computed again."""
     tile = first + tl.program_id(1)
@@ -190,8 +217,9 @@ def differentiate(
         first_id = tl.program_id(0) * BLOCK
         ids = first_id + tl.arange(0, BLOCK)
         logits = _logits(
-            hidden, weight, bias, weight_top, tl.program_id(1), first_id, HIDDEN, BLOCK, STEP, PRECISION, SCALED
-        )
+            hidden, weight, bias, weight_top, hidden_top, tl.program_id(1), first_id,
+            ACTIVATION, HIDDEN, BLOCK, STEP, PRECISION, SCALED,
+        )  # fmt: skip
         place = 2 * (tile.to(tl.int64) * CELLS_IN_TILE + tl.arange(0, CELLS_IN_TILE))
         shares = tl.exp((logits - tl.load(log_sums + place)[:, None]) - tl.load(log_sums + place + 1)[:, None])
         at = (b * padded_frames + t) * padded_states + u
@@ -207,22 +235,50 @@ def differentiate(
         gradient.store([tl.program_id(1) * CELLS_IN_TILE, first_id], value.to(gradient.dtype))
 
 
-@triton.jit(do_not_specialize=["first", "chunk"])
+@triton.jit
+def _slope_of_gelu(encoder, predictor, b, t, u, real, h, padded_frames, padded_states, size):
+    """The derivative of gelu in each cell; it takes the sum of both sides, which the value does not tell."""
+    there = real[:, None] & (h < size)[None, :]
+    left = ((b * padded_frames + t) * size)[:, None] + h[None, :]
+    right = ((b * padded_states + u) * size)[:, None] + h[None, :]
+    x = tl.load(encoder + left, mask=there, other=0.0).to(tl.float32)
+    x += tl.load(predictor + right, mask=there, other=0.0).to(tl.float32)
+    return 0.5 * (1.0 + tl.erf(x * 0.7071067811865476)) + x * tl.exp(-0.5 * x * x) * 0.3989422804014327
+
+
+@triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width"])
 def pull_back(
-    gradient, weight, hidden, numbers, tile_count, first, chunk,
-    IDS: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr, SCALED: tl.constexpr,
+    gradient, weight, hidden, encoder, predictor, numbers, tile_count, frames, counts, ranges,
+    first, chunk, padded_frames, padded_states, width, size,
+    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, IDS: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
+    PRECISION: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
     """Program (block of units, tile): the gradient of encoder + predictor in each cell, over the hidden units."""
-    _, ours = found(numbers, tile_count, first + tl.program_id(1), first, chunk)
+    number, ours = found(numbers, tile_count, first + tl.program_id(1), first, chunk)
     if ours:
         row = tl.program_id(1) * CELLS_IN_TILE
         h = tl.program_id(0) * BLOCK
         total = tl.zeros((CELLS_IN_TILE, BLOCK), tl.float32)
         for v in range(0, IDS, STEP):
             total = tl.dot(gradient.load([row, v]), weight.load([v, h]), total, input_precision=PRECISION)
-        value = hidden.load([row, h]).to(tl.float32)
         # Σ|gradient| over the ids is at most twice its largest, 2¹⁴, so that a product stays under 2¹⁵ by this
-        total *= (1.0 - value * value) * (2.0**-14 if SCALED else 1.0)
+        scale = 2.0**-14 if SCALED else 1.0
+        if ACTIVATION == "gelu":
+            b, t, u, real, _ = _places(number, frames, counts, ranges, padded_frames, width, RANGES)
+            units = h + tl.arange(0, BLOCK)
+            total *= scale * _slope_of_gelu(
+                encoder, predictor, b, t, u, real, units, padded_frames, padded_states, size
+            )  # fmt: skip
+        elif ACTIVATION == "identity":
+            total *= scale
+        else:
+            value = hidden.load([row, h]).to(tl.float32)
+            if ACTIVATION == "relu":
+                total = tl.where(value > 0, total * scale, 0.0)
+            elif ACTIVATION == "leaky_relu":
+                total *= tl.where(value > 0, scale, LEAK * scale)
+            else:
+                total *= (1.0 - value * value) * scale
         hidden.store([row, h], total.to(hidden.dtype))
 
 
@@ -272,8 +328,8 @@ def fold(
 
 @triton.jit(do_not_specialize=["first", "chunk", "width"])
 def gather_weight(
-    gradient, hidden, gradient_top, numbers, tile_count, counts, weight_gradient, first, chunk, width,
-    HIDDEN: tl.constexpr, ID_BLOCK: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
+    gradient, hidden, gradient_top, hidden_top, numbers, tile_count, counts, weight_gradient, first, chunk, width,
+    ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, ID_BLOCK: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
     SPLITS: tl.constexpr, PRECISION: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
     """Program (block of units, block of ids, split): gradientᵀ · hidden over a share of the chunk's rows."""
@@ -291,4 +347,5 @@ def gather_weight(
         ids = first_id + tl.arange(0, ID_BLOCK)
         h = first_unit + tl.arange(0, BLOCK)
         at = weight_gradient + ids[:, None] * HIDDEN + h[None, :]
-        tl.atomic_add(at, total * (1.0 / _power(gradient_top, SCALED)), sem="relaxed")
+        scale = 1.0 / (_power(gradient_top, SCALED) * _power_of_hidden(hidden_top, ACTIVATION, SCALED))
+        tl.atomic_add(at, total * scale, sem="relaxed")

@@ -19,8 +19,8 @@ from speechmeter.transducer.differentiable import Options, delay, losses_of
 from speechmeter.transducer.fused import joiner, lattice, tiles
 from speechmeter.transducer.fused.launching import Launch, blocks_for, next_power_of_2
 
-SCRATCH_BYTES = 704 * 2**20
-"""What hidden units and gradients of logits of one chunk may take."""
+SCRATCH_BYTES = {"normal": 704 * 2**20, "low": 64 * 2**20}
+"""What hidden units and gradients of logits of one chunk may take, by `memory`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,8 @@ class Joint:
     sizes: Sizes
     blank: int
     precision: str
+    activation: str = "tanh"
+    memory: str = "normal"
     ranges: torch.Tensor | None = None
     width: int = 0
 
@@ -154,7 +156,7 @@ class _Step:
         self._ids, self._units = how.padded(weight)
         self._tiles = tiles.listed(joint.sizes, joint.states)
         row_bytes = (self._ids + self._units) * how.kind.itemsize
-        self._chunk = max(1, min(self._tiles.most, SCRATCH_BYTES // (row_bytes * tiles.CELLS)))
+        self._chunk = max(1, min(self._tiles.most, SCRATCH_BYTES[joint.memory] // (row_bytes * tiles.CELLS)))
         self._held = self._chunk + self._tiles.most_of_band - 1  # the last band may go on behind the chunk
         self._found = {"numbers": self._tiles.numbers, "tile_count": self._tiles.count, "chunk": self._chunk}
         sizes = joint.sizes
@@ -167,8 +169,13 @@ class _Step:
             "width": joint.states,
             "RANGES": joint.ranges is not None,
         }
-        self._product = {
-            "PRECISION": how.input_precision, "BLOCK": how.block, "STEP": how.step, "SCALED": how.scaled
+        self._units_of_cells = {
+            "hidden_top": self._top() if how.scaled and joint.activation != "tanh" else self._tiles.count,
+            "ACTIVATION": joint.activation,
+            "SCALED": how.scaled,
+        }
+        self._product = self._units_of_cells | {
+            "PRECISION": how.input_precision, "BLOCK": how.block, "STEP": how.step
         }  # fmt: skip
         self._options = {"num_warps": how.warps, "num_stages": how.stages}
 
@@ -254,9 +261,10 @@ class _Step:
             HIDDEN=units, ID_BLOCK=id_block, SPLITS=SPLITS,
         )  # fmt: skip
         yield Launch(
-            joiner.pull_back, (units // how.block, self._held), self._options, **self._found, **self._product,
+            joiner.pull_back, (units // how.block, self._held), self._options, **self._places, **self._product,
             gradient=_blocks(gradient, [tiles.CELLS, how.step]),
             weight=_blocks(self._matrix.weight, [how.step, how.block]), hidden=_blocks(hidden, cells), IDS=ids,
+            encoder=self._encoder, predictor=self._predictor, size=self._encoder.shape[2],
         )  # fmt: skip
         yield Launch(
             joiner.fold, (self._held, blocks_for(units, FOLD_BLOCK)), {"num_warps": FOLD_WARPS}, **self._places,
@@ -264,6 +272,16 @@ class _Step:
             encoder_gradient=of_encoder, predictor_gradient=of_predictor,
             size=self._encoder.shape[2], HIDDEN=units, BLOCK=min(units, FOLD_BLOCK),
         )  # fmt: skip
+
+    def _top(self) -> torch.Tensor:
+        """Return what no sum of both sides exceeds, without the padding of either."""
+        sizes, device = self._joint.sizes, self._encoder.device
+        sides = (self._encoder, sizes.frames_there), (self._predictor, sizes.labels_there + 1)
+        tops = []
+        for side, lengths in sides:
+            real = torch.arange(side.shape[1], device=device) < lengths.unsqueeze(1)
+            tops.append(torch.where(real, side.float().abs().amax(2), 0.0).amax())
+        return tops[0] + tops[1]
 
     @cached_property
     def _matrix(self) -> _Matrix:
@@ -290,8 +308,8 @@ class _Step:
         units = hidden.shape[1]
         return Launch(
             joiner.join, (self._held, blocks_for(units, JOIN_BLOCK)), {"num_warps": 4}, **self._places,
-            encoder=self._encoder, predictor=self._predictor, hidden=hidden, size=self._encoder.shape[2],
-            HIDDEN=units, BLOCK=min(units, JOIN_BLOCK),
+            **self._units_of_cells, encoder=self._encoder, predictor=self._predictor, hidden=hidden,
+            size=self._encoder.shape[2], HIDDEN=units, BLOCK=min(units, JOIN_BLOCK),
         )  # fmt: skip
 
     def _logits(self, hidden: torch.Tensor) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The real cells of a batch in tiles of neighbouring frames and states, listed on the device. Imports triton.
 
 A tile is (utterance, first frame, first state). Its cells are rows of the matrices that the joiner multiplies: row
-i · STATES + j is frame i and state j of the tile. The tiles of the same frames, a band, stand one after another.
+i · STATES + j is frame i and state j of the tile. The tiles of the same frames, a band, come one after another.
 
 Tiles are computed in chunks, which hold whole bands: a chunk has the bands that begin among its tiles, and ends with
 the last of them. How many tiles there are, the device knows: where the host does not, launches reach to the most there
@@ -30,7 +30,7 @@ PLACES = tl.constexpr(2**20)  # a tile's number is (utterance · PLACES + frame)
 
 @dataclass(frozen=True, kw_only=True)
 class Tiles:
-    """Numbers that stand for tiles (int64), how many there are (int64, one entry), the most, and the most of a band."""
+    """The numbers of tiles (int64), how many there are (int64, one entry), the most, and the most of a band."""
 
     numbers: torch.Tensor
     count: torch.Tensor

@@ -14,6 +14,7 @@ from speechmeter.workloads.manifests.utterance import (
     MIX,
     Refused,
     Utterance,
+    anchors_of,
     by_line,
     first_text,
     lasting,
@@ -36,7 +37,7 @@ _SAVE = "save the audio with CutSet.save_audios first"
 
 
 def read_nemo(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
-    """NeMo's JSON lines: `audio_filepath`, `duration`, `text`, `offset`.
+    """NeMo's JSON lines: `audio_filepath`, `duration`, `text`, `offset`, and where speech is (`anchors_of`).
 
     `id` names an item where there is one, else its path does, with the offset of a part.
     """
@@ -58,6 +59,7 @@ def read_nemo(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
             text=transcript(fields, ("text", "normalized_text")),
             speaker=speaker_of(fields),
             tokens=token_count(fields),
+            anchors=anchors_of(fields),
         )
 
     return by_line(json_objects(path), utterance)
@@ -83,6 +85,7 @@ def read_wenet(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
             text=transcript(fields, ("txt",)),
             speaker=speaker_of(fields),
             tokens=token_count(fields),
+            anchors=anchors_of(fields),
         )
 
     return by_line(json_objects(path), utterance)
@@ -104,6 +107,7 @@ def read_audiofolder(path: Path, root: Path | None) -> Iterator[Utterance | Refu
             text=transcript(fields, _AUDIOFOLDER_TEXTS),
             speaker=speaker_of(fields),
             tokens=token_count(fields),
+            anchors=anchors_of(fields),
         )
 
     return by_line(json_objects(table) if table.suffix == ".jsonl" else csv_rows(table, "file_name"), utterance)

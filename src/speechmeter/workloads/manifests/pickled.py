@@ -38,7 +38,7 @@ def read(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
         if isinstance(array, Stored):
             yield Utterance(id=name, array=array, text=text if isinstance(text, str) else None)
         else:
-            yield Refused(id=name, reason="no array or tensor net_input.src_tokens")
+            yield Refused(id=name, reason="net_input.src_tokens is missing or is not an array or tensor")
 
 
 def _items(path: Path) -> list[Any]:
@@ -98,7 +98,7 @@ class _Name:
 
 
 class _Dtype:
-    """Stands for numpy.dtype: a code such as `f4`, and the byte order that follows as its state."""
+    """Replaces numpy.dtype: a code such as `f4`, and the byte order that follows as its state."""
 
     def __init__(self, code: Any, *_: Any) -> None:
         self.code, self.order = str(code), "="
@@ -116,7 +116,7 @@ class _Dtype:
 
 
 class _Array(Stored):
-    """Stands for numpy.ndarray; an array of objects is the list of them."""
+    """Replaces numpy.ndarray; an array of objects is the list of them."""
 
     def __init__(self, shape: Any = (), dtype: Any = None, raw: Any = b"", fortran: Any = False) -> None:
         self.shape, self.dtype, self.raw, self.fortran = shape, dtype, raw, fortran
@@ -134,7 +134,7 @@ class _Array(Stored):
 
 
 class _Tensor(Stored):
-    """Stands for a torch tensor: the bytes of its storage and how it lies in them."""
+    """Replaces a torch tensor: the bytes of its storage, and its shape and strides."""
 
     def __init__(self, storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> None:
         self._storage, self._offset, self._size, self._stride = storage, offset, tuple(size), tuple(stride)
@@ -156,7 +156,7 @@ class _Tensor(Stored):
 
 
 class _Storage:
-    """Stands for torch's loader of storages: bytes that torch reads with `weights_only`."""
+    """Replaces torch's loader of storages: bytes that torch reads with `weights_only`."""
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
@@ -217,7 +217,7 @@ class _Reader(pickle._Unpickler):
     64 GB for a file of a hundred bytes. Lists of arrays have few objects, so that both take as long."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """The stand-in for a name of the table."""
+        """The replacement of a name of the table."""
         made = _ALLOWED.get((module, name))
         if made is None:
             raise _refusal(f"it uses {module}.{name}, which is not an array, a tensor or a plain container")

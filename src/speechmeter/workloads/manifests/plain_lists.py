@@ -83,7 +83,7 @@ def _companion(path: Path, suffix: str) -> Iterator[str | None]:
     if lines < items or written > items:
         count = "1 line" if lines == 1 else f"{lines} lines"
         raise InputError(
-            f"{path.name} has {items} items and {beside.name} has {count}: they cannot be matched",
+            f"{path.name} has {items} items but {beside.name} has {count}, so they cannot be matched",
             key="data",
             fix=f"correct {beside.name}, or move it away",
         )
@@ -102,9 +102,9 @@ def read_kaldi(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     items = segments or scp
     if texts and not any(name in texts for name, _ in _table(items)):
         raise InputError(
-            f"no id of {items.name} is in text, whose first id is {next(iter(texts))[:_SHOWN]!r}",
+            f"the file `text` has no id of {items.name}; its first id is {next(iter(texts))[:_SHOWN]!r}",
             key="data",
-            fix="correct text, or move it away",
+            fix="correct the file `text`, or move it away",
         )
     recordings = dict(_table(scp)) if segments else {}
     durations = {} if segments else dict(_table(beside / "utt2dur"))
@@ -130,7 +130,7 @@ def _table(path: Path) -> Iterator[tuple[str, str]]:
 
 def _recording(sound: str, duration: str | None = None) -> Utterance:
     if not sound:
-        raise ValueError("no path in wav.scp")
+        raise ValueError("this line of wav.scp has no path")
     if sound.endswith("|"):
         raise ValueError(
             "wav.scp has a command instead of a path; commands are never run, so write its audio to a file"
@@ -140,7 +140,7 @@ def _recording(sound: str, duration: str | None = None) -> Utterance:
 
 def _segment(fields: list[str], recordings: dict[str, str]) -> Utterance:
     if len(fields) < 3:
-        raise ValueError("segments has no recording, start and end")
+        raise ValueError("a line of `segments` needs a recording, a start and an end")
     if fields[0] not in recordings:
         raise ValueError(f"wav.scp has no recording {fields[0]!r}")
     recording = _recording(recordings[fields[0]])

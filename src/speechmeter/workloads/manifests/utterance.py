@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import pairwise
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any
+
+from speechmeter.core.live import Anchors, Word
 
 USUAL_RATE = 16_000
 """The rate in Hz that is assumed where a list counts samples and does not state their rate."""
@@ -20,6 +23,7 @@ PACKAGE = "package:"
 """How the path of a file inside an installed package begins: `package:name/path/in/it.wav`."""
 _SPEAKERS = ("speaker", "speaker_id", "spk_id", "spk", "client_id")
 _MOST = 2**53
+_UNKNOWN = Anchors()
 _DIGITS = re.compile(r"[0-9]{1,15}")
 
 
@@ -31,7 +35,7 @@ class Utterance:
     file's own rate. A `part` of its file begins at `start_s` or `start_frame` and may end before the file does; any
     other item is a whole file. `channel` is one of the file's, from 0 on, or `mix` for their mean. `tokens`
     is how many the text has, and `feature_frames` how many frames its features have, where the list says so. `array`
-    takes the place of a file where the list itself holds the numbers.
+    takes the place of a file where the list itself holds the numbers. `anchors` say where in the item speech is.
     """
 
     id: str
@@ -49,6 +53,7 @@ class Utterance:
     tokens: int | None = None
     feature_frames: int | None = None
     array: Any = None
+    anchors: Anchors = _UNKNOWN
 
     @property
     def file(self) -> Path:
@@ -176,6 +181,43 @@ def transcript(fields: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
     if not isinstance(text, str):
         raise ValueError(f"{key} is {_short(text)}, not text")
     return text
+
+
+def anchors_of(fields: Mapping[str, Any]) -> Anchors:
+    """Where speech is, in seconds from the start of the item: `speech_start_s`, `speech_end_s`, `words`.
+
+    A word is [text, start, end], or a mapping with word (or text), start and end. A text in `words` is the transcript
+    of other formats, and no anchors. Raises ValueError for values that cannot be.
+    """
+    start_s, end_s = seconds(fields, "speech_start_s"), seconds(fields, "speech_end_s")
+    if start_s is not None:
+        lasting(start_s, end_s)
+    given = fields.get("words")
+    words = tuple(map(_word, given)) if isinstance(given, list) else ()
+    if start_s is None and end_s is None and not words:
+        return _UNKNOWN
+    if any(later.start_s < earlier.start_s for earlier, later in pairwise(words)):
+        raise ValueError("words are not in order of their start")
+    return Anchors(
+        speech_start_s=words[0].start_s if start_s is None and words else start_s,
+        speech_end_s=words[-1].end_s if end_s is None and words else end_s,
+        words=words,
+        source=first_text(fields, ("anchors_source",)) or "manifest",
+    )
+
+
+def _word(given: Any) -> Word:
+    if isinstance(given, list | tuple) and len(given) == 3:
+        given = dict(zip(("word", "start", "end"), given, strict=True))
+    if not isinstance(given, Mapping):
+        raise ValueError(f"a word is {_short(given)}, not [text, start, end]")
+    text = first_text(given, ("word", "text"))
+    start_s, end_s = seconds(given, "start"), seconds(given, "end")
+    if not text or start_s is None or end_s is None:
+        raise ValueError("a word needs text, start and end")
+    if end_s < start_s:
+        raise ValueError(f"the word {text!r} ends ({end_s:g} s) before it starts ({start_s:g} s)")
+    return Word(text=text, start_s=start_s, end_s=end_s)
 
 
 def without_suffix(path: str) -> str:

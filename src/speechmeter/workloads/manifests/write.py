@@ -11,9 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from speechmeter.core.errors import InputError
+from speechmeter.core.live import Anchors
 from speechmeter.workloads import sound
+from speechmeter.workloads.anchors import Joined
 from speechmeter.workloads.manifests.plain_lists import IDS
-from speechmeter.workloads.manifests.utterance import MIX, without_suffix
+from speechmeter.workloads.manifests.utterance import MIX, PACKAGE, Utterance, without_suffix
 from speechmeter.workloads.selection import Selection, Usable
 from speechmeter.workloads.sound import Taste
 
@@ -32,6 +34,22 @@ def write(path: Path, selection: Selection, taste: Taste) -> list[Path]:
     with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as drafts:
         made = WRITERS[path.suffix](Path(drafts, path.name), selection.items, taste)
         return [draft.replace(path.with_name(draft.name)) for draft in made]
+
+
+def write_streams(path: Path, streams: Sequence[Joined]) -> list[float]:
+    """A FLAC file for each stream, in a folder named after the list, and the list; the seconds of each stream."""
+    import soundfile
+
+    folder = path.with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for stream in streams:
+        file = folder / f"{stream.id}.flac"
+        soundfile.write(file, stream.samples, sound.RATE)
+        fields = {"id": stream.id, "audio_filepath": str(file.absolute()), "duration": len(stream.samples) / sound.RATE}
+        rows.append({**fields, **({"text": stream.text} if stream.text else {}), **anchor_fields(stream.anchors)})
+    _lines(path, [json.dumps(row, ensure_ascii=False) for row in rows])
+    return [len(stream.samples) / sound.RATE for stream in streams]
 
 
 def check_format(path: Path) -> None:
@@ -82,12 +100,27 @@ def _jsonl(path: Path, items: Sequence[Usable], taste: Taste) -> list[Path]:
         # the channel that was chosen, where the list itself names none and the file has several
         mono = taste.channel == MIX and item.file.mixed == 1
         channel = said.channel if said.channel is not None or mono else taste.channel
-        fields: dict[str, Any] = {"id": said.id, "audio_filepath": str(said.file.absolute()), "duration": item.seconds}
+        fields: dict[str, Any] = {"id": said.id, "audio_filepath": _portable(said), "duration": item.seconds}
         fields |= {"offset": start_s} if said.part else {}
         optional = {"channel": channel, "text": said.text, "speaker": said.speaker}
         fields |= {key: value for key, value in optional.items() if value is not None}
+        fields |= anchor_fields(said.anchors)
         rows.append(json.dumps(fields, ensure_ascii=False))
     return [_lines(path, rows)]
+
+
+def _portable(said: Utterance) -> str:
+    """The absolute path; of a file inside a package as the list has it, which is right on other machines too."""
+    return said.path if said.path.startswith(PACKAGE) else str(said.file.absolute())
+
+
+def anchor_fields(anchors: Anchors) -> dict[str, Any]:
+    """Anchors as fields of a JSON line; those that are unknown are left out."""
+    known = {"speech_start_s": anchors.speech_start_s, "speech_end_s": anchors.speech_end_s}
+    fields: dict[str, Any] = {key: round(value, 4) for key, value in known.items() if value is not None}
+    if anchors.words:
+        fields["words"] = [[word.text, round(word.start_s, 4), round(word.end_s, 4)] for word in anchors.words]
+    return fields | ({"anchors_source": anchors.source} if fields else {})
 
 
 def _npy(path: Path, items: Sequence[Usable], taste: Taste) -> list[Path]:

@@ -35,7 +35,7 @@ class Rule:
         return self.sort or (NONE if self.max_frames is None else DESCENDING)
 
     def __str__(self) -> str:
-        size = f"fixed {self.batch}" if self.max_frames is None else f"max frames {self.max_frames:,}"
+        size = f"{self.batch} rows each" if self.max_frames is None else f"at most {self.max_frames:,} frames each"
         return f"{size}, {'file order' if self.order == NONE else f'{self.order}, {self.pairing}'}"
 
 

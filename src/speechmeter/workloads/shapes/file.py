@@ -102,7 +102,7 @@ def _from_torch(path: Path) -> tuple[Any, str]:
     except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):  # torch's old format, or another file
         unpacked = 0
     if max(path.stat().st_size, unpacked) > _LARGEST_FILE:
-        raise _refused(path, f"holds over {_LARGEST_FILE >> 20} MiB")
+        raise _refused(path, f"is larger than {_LARGEST_FILE >> 20} MiB")
     try:
         held = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # the unpickler and the archive reader raise whatever a broken file makes them raise

@@ -36,10 +36,12 @@ class ShapeWorkload:
         Axis(name="sort", kind=str, default=None, choices=SORTS,
              help="order of the rows by T, before batching (default: descending with max_frames, else none)"),
         Axis(name="pairing", kind=str, default=UTTERANCE, choices=PAIRINGS,
-             help="utterance: T and U of a row stay together; columns: each is sorted on its own"),
+             help="utterance: T and U of a row stay together; columns: each is sorted separately"),
         Axis(name="subsampling", kind=int, default=USUAL_SUBSAMPLING, choices=SUBSAMPLINGS,
              help="number of raw frames per frame of T"),
-        Axis(name="batch", kind=int, default=USUAL_BATCH, minimum=1, help="items in a call"),
+        Axis(name="batch", kind=int, default=USUAL_BATCH, minimum=1, help=(
+            "batch size: utterances (or other inputs) in a call"
+        )),
     )  # fmt: skip
     options = (
         Option(name="file", kind=Path, help="a shape file, .pt or .tsv (default: generated shapes)"),

@@ -135,7 +135,7 @@ def test_a_device_that_is_not_there_is_named(nvml, monkeypatch, visible, device,
 def test_without_the_library_the_reason_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert find_nvml(Device.parse("cuda")).reason == "nvidia-ml-py is not installed: pip install 'speechmeter[gpu]'"
-    assert "NVML measures NVIDIA GPUs, not cpu" in find_nvml(Device.parse("cpu")).reason
+    assert "NVML measures NVIDIA GPUs only, and this case runs on cpu" in find_nvml(Device.parse("cpu")).reason
 
 
 def test_the_memory_meter_finds_its_process_on_the_same_device(nvml, monkeypatch):

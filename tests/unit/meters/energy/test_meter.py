@@ -77,7 +77,7 @@ def errors_of(call_s, phase_s):
 
 
 def test_ticks_beat_start_and_stop_readings():
-    """The figures of docs/metrics/energy.md: four lengths of a call, ten positions of the tick."""
+    """The figures of docs/reference/metrics/energy.md: four lengths of a call, ten positions of the tick."""
     errors = [errors_of(call_s, 0.0101 * step) for call_s in (0.007, 0.033, 0.25, 1.3) for step in range(10)]
     gross, net, naive = map(max, zip(*errors, strict=True))
     assert round(100 * gross, 1) == 0.3
@@ -181,7 +181,7 @@ def test_one_of_two_packages_failing_leaves_no_total():
 def test_a_counter_that_stands_still_is_no_zero():
     world = World()
     found = readings(world, Works(world, 0.03), source(Simulated(world, tick_s=1e6)))
-    assert "did not move" in found["energy_cpu.v1", "total"].unavailable
+    assert "did not change" in found["energy_cpu.v1", "total"].unavailable
 
 
 def write_log(world, path, *, until_s, every_s=0.5):

@@ -31,7 +31,7 @@ def test_a_log_that_does_not_cover_the_window_is_refused(window):
 
 
 def test_a_hole_longer_than_the_window_is_refused():
-    with pytest.raises(SensorError, match=r"hole of 60.0 s, the window is 2.0 s"):
+    with pytest.raises(SensorError, match=r"gap of 60.0 s, but a window lasts 2.0 s"):
         log((0, 10), (1, 10), (61, 10), (62, 10)).energy_j(30, 32)
     assert log((0, 10), (1, 10), (61, 10), (62, 10)).energy_j(0, 62) == pytest.approx(620)
 
@@ -47,9 +47,9 @@ def test_the_last_line_of_a_growing_log_waits_for_its_end():
     [
         ("", "first line must be time_s,watts"),
         ("seconds,power\n1,2\n", "first line must be time_s,watts"),
-        ("time_s,watts\n1,ten\n", "line 2: two numbers are needed, not '1,ten'"),
+        ("time_s,watts\n1,ten\n", "line 2: a line must hold two numbers, not '1,ten'"),
         ("time_s,watts\n1,2\n2,nan\n", "line 3: '2,nan' is not a finite number"),
-        ("time_s,watts\n1\n", "two numbers are needed"),
+        ("time_s,watts\n1\n", "a line must hold two numbers"),
         ("time_s,watts\n2,1\n1,1\n", "has times that decrease"),
     ],
 )
@@ -61,7 +61,7 @@ def test_what_is_no_log_is_named(text, says):
 def test_a_log_without_samples_covers_nothing():
     empty = parse_log("time_s,watts\n", name="log")
     assert not empty.covers(0)
-    with pytest.raises(SensorError, match="holds no sample"):
+    with pytest.raises(SensorError, match="contains no reading"):
         empty.energy_j(0, 1)
 
 
@@ -84,7 +84,7 @@ def test_a_powertop_report_holds_the_battery_s_watts(name, watts):
 
 
 def test_a_single_powertop_report_cannot_be_tied_to_calls():
-    with pytest.raises(SensorError, match=r"not when it ended.*add --iteration=N"):
+    with pytest.raises(SensorError, match=r"not when it ended.*with --iteration=N"):
         read_log(RECORDED / "powertop-battery.csv")
 
 

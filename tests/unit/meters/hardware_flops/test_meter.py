@@ -134,7 +134,7 @@ def test_a_counter_that_fails_midway_makes_the_figure_unavailable_and_nothing_el
     worker = Worker(400)
     backend = SimulatedBackend(flops=lambda: worker.done, fails_after=2)
     found = figure(worker, backend)
-    assert found.unavailable == "simulated: the kernel took the counter away"
+    assert found.unavailable == "simulated: the kernel stopped the counter"
     assert backend.closed == 2
 
 

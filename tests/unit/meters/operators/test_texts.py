@@ -94,7 +94,7 @@ def test_memory_of_the_cpu_and_of_a_gpu_have_columns_by_operator(tmp_path):
     write_texts(tmp_path, recording, memory=recording)
     head = (tmp_path / "operators.txt").read_text().splitlines()[0]
     assert [one.strip() for one in head.split("  ") if one][4:] == [
-        "CPU µs with inside", "CPU KiB a call", "own CPU KiB", "CUDA KiB a call", "own CUDA KiB", "operator",
+        "total CPU µs", "CPU KiB a call", "own CPU KiB", "CUDA KiB a call", "own CUDA KiB", "operator",
     ]  # fmt: skip
     cells = {row[-1].strip(): [cell.strip() for cell in row[4:-1]] for row in rows(tmp_path, "operators.txt")}
     assert cells == {

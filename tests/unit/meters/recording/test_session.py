@@ -269,7 +269,7 @@ def test_who_times_in_a_process_that_profiled_before_is_warned(monkeypatch):
         measure_here(case, subject, subject, [ModulesMeter(), LatencyMeter()], "way out") for _ in range(2)
     )
     assert not any("profiler ran" in warning for warning in first.warnings)
-    assert any("profiler ran in this process before" in warning for warning in second.warnings)
+    assert any("profiler ran earlier in this process" in warning for warning in second.warnings)
 
 
 def test_on_a_case_without_modules_the_other_meters_still_read():

@@ -79,7 +79,8 @@ def test_one_stage_is_a_model_with_axes(tmp_path):
         "it replaces path best.pt, which only fairseq can read",
         f"{place}:9: max_len_a, max_len_b: with random weights every text has the greatest length that these allow; "
         "set max_new_tokens for another length",
-        f"{place}:2: dataset_path 'frames.npy' is not here: 3 synthetic examples: random features of 100 to 1000 "
+        f"{place}:2: dataset_path 'frames.npy' is not here. Therefore, 3 synthetic examples are used: "
+        "random features of 100 to 1000 "
         "frames",
     )
     assert found.source.origin(("max_len_a",)).where == f"{place}:9"
@@ -295,7 +296,7 @@ def test_a_manifest_without_files_leaves_synthetic_data(tmp_path, content):
         (tmp_path / "list.tsv").write_text(content)
     found = translated(tmp_path, RAW)
     assert found.source.data["features"]["count"] == 3
-    assert any("lists no file that exists: 3 synthetic examples" in note for note in found.notes)
+    assert any("lists no file that exists. Therefore, 3 synthetic examples are used" in note for note in found.notes)
 
 
 def test_sound_that_a_flag_names_takes_the_place_of_the_data(tmp_path):
@@ -363,7 +364,7 @@ def test_a_list_that_is_none_is_refused_before_anything_runs(tmp_path, monkeypat
 def test_features_for_a_model_that_hears_sound_alone_are_refused_beforehand(tmp_path):
     samples(tmp_path / "frames.npy", np.ones((1, 5, 80), np.float32))
     (tmp_path / "bench.yaml").write_text(ONE.replace("speech_to_text", "speech_to_speech").replace("S2T", "S2S"))
-    with pytest.raises(InputError, match="speecht5 computes features from audio itself"):
+    with pytest.raises(InputError, match=r"speecht5 with `head: .*` computes features from audio itself"):
         preflight(study_from_file(tmp_path / "bench.yaml").cells.cases)
 
 

@@ -22,6 +22,7 @@ from speechmeter.report.charts import (
     grid,
     lists,
     memory,
+    models,
     modules,
     scaling,
     stages,
@@ -29,6 +30,7 @@ from speechmeter.report.charts import (
 from speechmeter.report.charts.figure import MOST_LINES, shortened, ticks, unit_of
 from speechmeter.report.charts.marks import cut
 from speechmeter.report.charts.style import CATEGORIES, TINTS, text_on
+from speechmeter.report.plot import merged
 from speechmeter.report.sources import Source, read_sources
 from speechmeter.report.views import CHARTS
 
@@ -52,14 +54,15 @@ def test_shades_go_from_the_least_to_the_most():
 
 def test_a_single_record_gives_a_single_cell():
     records = report_runs.grid("alpha")[:1]
-    (rtf, rtfx, memory_grid) = list(grid.figures(source(records)))
-    assert len(rtf.rows) == len(rtfx.rows) == len(memory_grid.rows) == 1
+    (rtf, memory_grid) = list(grid.figures(source(records)))
+    assert len(rtf.rows) == len(memory_grid.rows) == 1
+    assert rtf.title == "alpha: real-time factor 0.0201, faster than real time"
     assert rtf.rows[0]["interval"] == ""
 
 
 def test_models_are_side_by_side_where_they_share_a_batch():
     made = list(scaling.figures(source([*report_runs.grid("alpha"), *report_runs.grid("beta", 2.5)])))
-    assert made[0].title == "models side by side: latency against seconds, batch 1"
+    assert made[0].title == "alpha is fastest at every length. Latency against length of audio, batch 1"
     assert {row["line"] for row in made[0].rows} == {"alpha", "beta"}
 
 
@@ -77,26 +80,26 @@ def timed(name, seconds, samples, *, batch=1, rounds=1, parameters=1e6, **axes):
 def test_the_plot_of_scaling_is_one_chart_with_all_models():
     sizes = [(seconds, batch) for seconds in (1.0, 2.0) for batch in (1, 4)]
     records = [r for name in ("alpha", "beta") for s, b in sizes for r in timed(name, s, [0.1, 0.2], batch=b)]
-    (figure,) = scaling.plotted([source(records)], [])
-    assert figure.title == "latency against seconds of audio, batch 1"
+    (figure,) = scaling.plotted(source(records))
+    assert figure.title == "Latency against length of audio, batch 1"  # they are equal: nobody is fastest
     assert {(row["line"], row["seconds"]) for row in figure.rows} == set(product(("alpha", "beta"), (1.0, 2.0)))
-    (other,) = scaling.plotted([source(records)], ["batch", "flops"])
-    assert other.title == "FLOPs against batch, seconds 1"
+    (other,) = scaling.plotted(source(records), "batch", metrics.FLOPS)
+    assert other.title == "FLOPs against batch size, 1 s"
     assert {row["batch"]: row["value"] for row in other.rows} == {1: 1e9, 4: 4e9}
 
 
 def test_one_model_has_a_line_for_each_value_of_the_other_axis():
     records = [r for s in (1.0, 2.0) for b in (1, 4) for r in timed("alpha", s, [0.1, 0.2], batch=b)]
-    (figure,) = scaling.plotted([source(records)], [])
-    assert figure.title == "latency against seconds of audio: alpha · cpu"
+    (figure,) = scaling.plotted(source(records))
+    assert figure.title == "Latency against length of audio: alpha"
     assert {row["line"] for row in figure.rows} == {"batch 1", "batch 4"}
-    (figure,) = scaling.plotted([source(records)], ["batch"])
-    assert {row["line"] for row in figure.rows} == {"seconds 1", "seconds 2"}
+    (figure,) = scaling.plotted(source(records), "batch")
+    assert {row["line"] for row in figure.rows} == {"1 s", "2 s"}
 
 
 def test_of_one_round_the_bar_is_the_standard_deviation_of_its_samples():
     samples = [0.1, 0.2, 0.6]
-    (figure,) = scaling.plotted([source([*timed("a", 1.0, samples), *timed("a", 2.0, samples)])], [])
+    (figure,) = scaling.plotted(source([*timed("a", 1.0, samples), *timed("a", 2.0, samples)]))
     row, mean, sd = figure.rows[0], fmean(samples), stdev(samples)
     assert (row["value"], row["low"], row["high"]) == pytest.approx((mean, mean - sd, mean + sd), rel=1e-5)
     assert "With one round, points and bars are mean ± standard deviation of 3 samples" in figure.caption
@@ -105,7 +108,7 @@ def test_of_one_round_the_bar_is_the_standard_deviation_of_its_samples():
 
 def test_of_several_rounds_the_bar_is_the_interval():
     records = [*timed("a", 1.0, [0.1, 0.3], rounds=2), *timed("a", 2.0, [0.2], rounds=3), *timed("a", 4.0, [0.2])]
-    (figure,) = scaling.plotted([source(records)], [])
+    (figure,) = scaling.plotted(source(records))
     assert figure.rows[0]["value"] == pytest.approx(0.2)  # the median of a round, not a mean of all
     assert figure.rows[2]["low"] is None
     bars = "bars are 95 % intervals over 2 to 3 rounds; a point without a bar has a single sample"
@@ -114,7 +117,7 @@ def test_of_several_rounds_the_bar_is_the_interval():
 
 def test_a_bar_to_zero_keeps_the_axis_logarithmic_and_is_told():
     records = [*timed("a", 1.0, [1e-4, 1e-4, 9e-3]), *timed("a", 2.0, [0.1, 0.1, 0.1]), *timed("a", 4.0, [5.0, 5.0])]
-    (figure,) = scaling.plotted([source(records)], [])
+    (figure,) = scaling.plotted(source(records))
     assert "a bar that ends at the bottom reaches 0 or less" in figure.caveats
     assert 0 < figure.rows[0]["low"] < figure.rows[0]["value"]
     assert '"type": "log"' in json.dumps(figure.spec)
@@ -122,23 +125,23 @@ def test_a_bar_to_zero_keeps_the_axis_logarithmic_and_is_told():
 
 def test_a_case_that_failed_is_named_in_the_plot():
     failed = make_record(make_case("a", seconds=4.0), status="oom", reason="needs 30 GiB")
-    (figure,) = scaling.plotted([source([*timed("a", 1.0, [0.1]), *timed("a", 2.0, [0.2]), failed])], [])
-    assert "not drawn: a · cpu at seconds 4: oom" in figure.caveats
+    (figure,) = scaling.plotted(source([*timed("a", 1.0, [0.1]), *timed("a", 2.0, [0.2]), failed]))
+    assert "not drawn: a at seconds 4: oom" in figure.caveats
 
 
 def test_machines_have_lines_of_their_own_in_one_plot():
     records = [*timed("a", 1.0, [0.1]), *timed("a", 2.0, [0.2])]
     laptop, board = (replace(source(records), name=name) for name in ("laptop", "board"))
-    (figure,) = scaling.plotted([laptop, board], [])
+    (figure,) = scaling.plotted(merged([laptop, board]))
     assert {row["line"] for row in figure.rows} == {"laptop", "board"}
 
 
 def test_lines_are_moved_sideways_within_the_gap_to_the_next_size():
     records = [r for name in "abcde" for s in (1.0, 2.0, 32.0) for r in timed(name, s, [0.1, 0.2])]
-    (figure,) = scaling.plotted([source(records)], [])
+    (figure,) = scaling.plotted(source(records))
     places = {row["seconds"]: [] for row in figure.rows}
     for row in figure.rows:
-        places[row["seconds"]].append(row["place"])
+        places[row["seconds"]].append(row["position"])
     assert max(places[1.0]) < min(places[2.0]) and max(places[2.0]) < min(places[32.0])
     assert all(len(set(those)) == 5 for those in places.values())
     assert places[2.0][2] == pytest.approx(2.0)  # the one in the middle stays
@@ -147,38 +150,31 @@ def test_lines_are_moved_sideways_within_the_gap_to_the_next_size():
 def test_more_lines_than_can_be_followed_are_refused():
     records = [r for n in range(17) for s in (1.0, 2.0) for r in timed(f"model-{n}", s, [0.1])]
     with pytest.raises(InputError, match="17 lines are too many for one chart; choose some"):
-        scaling.plotted([source(records)], [])
+        scaling.plotted(source(records))
 
 
 def test_twelve_lines_differ_in_colour_or_shape():
     records = [r for n in range(12) for s in (1.0, 2.0) for r in timed(f"model-{n}", s, [0.1])]
-    (figure,) = scaling.plotted([source(records)], [])
-    points = figure.spec["layer"][-1]["encoding"]["shape"]["scale"]
+    (figure,) = scaling.plotted(source(records))
+    points = next(layer for layer in figure.spec["layer"] if "shape" in layer["encoding"])["encoding"]["shape"]["scale"]
     pairs = [(place % len(CATEGORIES), shape) for place, shape in enumerate(points["range"])]
     assert len(points["domain"]) == len(set(pairs)) == 12
-
-
-@pytest.mark.parametrize(("words", "says"), [(["nix"], "there is no kind scaling:nix; choose from: seconds, batch,"),
-                                             (["latancy"], "did you mean 'latency'"),
-                                             (["seconds", "batch"], "one axis and one metric")])  # fmt: skip
-def test_an_unknown_word_behind_scaling_is_answered_with_those_there_are(words, says):
-    with pytest.raises(InputError, match=says):
-        scaling.plotted([source(timed("a", 1.0, [0.1]))], words)
 
 
 def test_parameters_and_flops_are_drawn_against_latency_with_every_model_named():
     models = {"front-end": 0.0, "small": 2e6, "large": 9e7, "twin": 9e7}
     records = [r for n, size in models.items() for s in (1.0, 2.0) for r in timed(n, s, [s, 2 * s], parameters=size)]
     made = against_latency.figures_on_paper(source(records))
-    assert [figure.title for figure in made] == ["parameters against latency", "FLOPs against latency"]
+    assert [figure.title for figure in made] == ["Latency against parameters", "Latency against FLOPs"]
     assert {row.get("name") for row in made[0].rows} == {None, *models}
     for figure in made:
         assert {row["model"] for row in figure.rows} == {*models}
         assert {row["input"] for row in figure.rows} == {"1 s × 1", "2 s × 1"}
     sized = {(row["model"], row["input"]): (row["size"], row["value"]) for row in made[0].rows}
     assert sized["large", "2 s × 1"] == (9e7, 3.0)
-    names = {row["name"]: (row["align"], row["right"], row["down"]) for row in made[0].rows if "name" in row}
-    assert names["large"] != names["twin"]  # they are at one point
+    places = ("input", "align", "right", "down")
+    names = {row["name"]: [row[place] for place in places] for row in made[0].rows if "name" in row}
+    assert names["large"] != names["twin"]  # their points are the same
     assert '"symlog"' in json.dumps(made[0].spec)
 
 
@@ -190,13 +186,14 @@ def test_names_that_would_be_on_each_other_are_in_a_legend():
     figure = against_latency.figures_on_paper(source(records))[0]
     assert not any("name" in row for row in figure.rows)
     alone = against_latency.figures_on_paper(source(records[6:]))[0]
-    assert [row["name"] for row in alone.rows] == ["a-model-of-long-n…", "a-model-of-long-n…", "far"]
+    assert [row["name"] for row in alone.rows] == ["a-model-of-long-na…", "a-model-of-long-na…", "far"]
 
 
 def test_of_one_size_the_bars_are_drawn_and_the_title_says_which():
     records = [*timed("a", 1.0, [0.1, 0.2], parameters=1e6), *timed("b", 1.0, [0.3, 0.5], parameters=2e6)]
     figure = against_latency.figures_on_paper(source(records))[0]
-    assert figure.title == "parameters against latency, 1 s × 1"
+    finding = "a has the fewest parameters and the lowest latency (one round)"
+    assert figure.title == f"{finding}. Latency against parameters, 1 s × 1"
     assert figure.rows[0]["low"] == pytest.approx(0.15 - stdev([0.1, 0.2]), rel=1e-5)
     assert "mean ± standard deviation of 2 samples" in figure.caption
 
@@ -242,7 +239,10 @@ def test_the_front_marks_who_is_dominated_and_claims_nothing_where_intervals_ove
 
 def test_losses_are_ordered_by_time_and_absent_ones_named():
     made = lists.losses(source(report_runs.losses()))
-    assert [figure.title for figure in made][:2] == ["loss alone: latency", "loss alone: latency / floor"]
+    assert [figure.title for figure in made][:2] == [
+        "ours is fastest: 2.01 ms ±8%. Loss alone: latency",
+        "ours has the lowest latency / floor: 1.61 ±8%. Loss alone",
+    ]
     assert [row["label"] for row in made[0].rows] == ["ours", "other", "absent"]
     assert made[0].rows[2]["word"] == "unavailable"
 
@@ -272,7 +272,7 @@ def test_memory_is_drawn_from_the_artifact_and_a_broken_one_is_passed_over(tmp_p
     (training,) = read_sources([str(runs[4])])
     line, held = memory.figures(training)
     assert max(row["value"] for row in line.rows) == pytest.approx(10**9 / 2**20, rel=1e-4)
-    assert "The peak is 858 MiB at 200 ms" in line.caption
+    assert line.title.startswith("Memory peaks at 858 MiB, 200 ms into the step. ")
     assert held.rows[0]["label"] == "aten::bmm · 0.attention"
     next(runs[4].glob("artifacts/*/memory.json")).write_text("{")
     assert list(memory.figures(training)) == []
@@ -356,8 +356,8 @@ def test_too_many_systems_are_drawn_and_not_compared(monkeypatch):
 def test_a_scatter_of_some_cases_says_so(monkeypatch):
     monkeypatch.setattr(against_latency, "_MOST_POINTS", 2)
     made = {figure.title: figure for figure in lists.arithmetic(source(report_runs.grid("beta")))}
-    assert len(made["FLOPs against latency"].rows) == 2
-    assert made["FLOPs against latency"].caption.endswith("Of 4 cases the first 2.")
+    assert len(made["Latency against FLOPs"].rows) == 2
+    assert made["Latency against FLOPs"].caption.endswith("Of 4 cases the first 2.")
 
 
 def test_the_frontier_reaches_from_what_fits_to_what_does_not_and_names_what_nothing_fits_at():
@@ -392,9 +392,12 @@ def test_a_line_that_ended_otherwise_is_named_below_the_chart():
         make_record(make_case(name, batch=batch, protocol=protocol), status=s) for (name, batch), s in ends.items()
     ]
     (made,) = frontier.figures(source(records))
-    assert [row["label"] for row in made.rows] == ["a · cpu"]
-    assert made.title == "largest batch that fits at 1 s"
-    assert made.caption.endswith("a · cpu: batch 16 ended otherwise: crashed. b · cpu: batch 8 ended otherwise: error.")
+    assert [row["label"] for row in made.rows] == ["a"]
+    assert made.title == "a: the largest batch is at least 8. Largest batch that fits at 1 s"
+    assert made.caption.endswith(
+        "a · cpu: batch 16 failed for another reason than memory: crashed. "
+        "b · cpu: batch 8 failed for another reason than memory: error."
+    )
 
 
 def test_one_name_or_one_setting_is_no_series():
@@ -406,10 +409,131 @@ def test_one_name_or_one_setting_is_no_series():
 def test_a_single_line_is_named_in_the_title():
     one = [record for record in report_runs.search() if record.case.subject.name == "base"]
     (made,) = frontier.figures(source(one))
-    assert made.title == "largest batch that fits against seconds: base · cuda"
+    assert made.title == (
+        "base: the largest batch is at least 256 at 1 s, 64 at 30 s. Largest batch that fits, by seconds"
+    )
 
 
 def test_a_grid_in_which_nothing_failed_has_no_frontier_to_draw():
     whole = [record for record in report_runs.grid("alpha") if record.status == "ok"]
     assert not list(frontier.figures(source(whole)))
     assert len(list(frontier.figures(source(report_runs.grid("alpha"))))) == 1
+
+
+def of_rounds(name, times, **axes):
+    """One case a round of which has each of these times."""
+    return [make_record(make_case(name, **axes), Measurement.of(metrics.LATENCY, [time]), round=place, sequence=place)
+            for place, time in enumerate(times)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("others", "title"),
+    [
+        ([0.30, 0.31, 0.30], "a is fastest: 100 ms ±1%. Latency of 2 models, 5 s × 1"),
+        ([0.09, 0.15, 0.10], "a and b are fastest: their intervals overlap. Latency of 2 models, 5 s × 1"),
+        ([0.30], "a is fastest (some without interval): 100 ms ±1%. Latency of 2 models, 5 s × 1"),
+    ],
+)
+def test_the_title_says_who_is_fastest_as_far_as_the_intervals_show(others, title):
+    records = [*of_rounds("a", [0.1, 0.101, 0.1], seconds=5.0), *of_rounds("b", others, seconds=5.0)]
+    (figure,) = models.figures(source(records))
+    assert figure.title == title
+
+
+def test_of_one_round_the_title_says_so_and_no_caption_promises_an_interval():
+    records = [*of_rounds("a", [0.1], seconds=5.0), *of_rounds("b", [0.2], seconds=5.0)]
+    (figure,) = models.figures(source(records))
+    assert figure.title.startswith("a is fastest (one round): 100 ms. ")
+    assert "interval" not in figure.caption
+
+
+def test_models_are_compared_at_the_longest_input_that_most_have_and_the_others_are_named():
+    records = [r for name in "ab" for s in (1.0, 5.0) for r in of_rounds(name, [0.1], seconds=s)]
+    records += of_rounds("c", [0.3], seconds=2.0)
+    (figure,) = models.figures(source(records))
+    assert figure.title.endswith("Latency of 2 models, 5 s × 1")
+    assert "measured only at other sizes: c" in figure.caption.lower()
+
+
+def test_a_model_has_one_colour_in_all_charts_of_a_study():
+    records = [*report_runs.grid("alpha"), *report_runs.grid("beta", 2.5)]
+    study, part = source(records), source([r for r in records if r.case.subject.name == "beta"])
+    domains = {}
+    for name in ("models", "scaling", "cold-start", "energy", "parameters"):
+        for figure in CHARTS[name].function(page=True)(study):
+            colours = [layer["encoding"].get("color") for layer in figure.spec["layer"] if "encoding" in layer]
+            domains[figure.title] = [one["scale"]["domain"] for one in colours if one]
+    assert len(domains) > 6
+    assert all(domain == ["alpha", "beta"] for found in domains.values() for domain in found)
+    (alone,) = lists.cold_start(part)
+    assert alone.spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["beta"]
+
+
+def test_of_more_models_than_colours_a_list_has_no_colours():
+    records = [r for n in range(9) for r in of_rounds(f"model-{n}", [0.1 + n], seconds=5.0)]
+    (figure,) = models.figures(source(records))
+    assert all("color" not in layer.get("encoding", {}) for layer in figure.spec["layer"])
+
+
+def test_a_line_has_its_name_at_its_end_and_no_legend():
+    made = next(iter(scaling.figures(source([*report_runs.grid("alpha"), *report_runs.grid("beta", 2.5)]))))
+    assert "alpha" in json.dumps(made.spec["layer"][-1]["encoding"]["y"]["axis"]["labelExpr"])
+    assert all(layer["encoding"].get("color", {}).get("legend") is None for layer in made.spec["layer"])
+
+
+def test_a_wide_grid_has_its_batches_below_each_other():
+    sizes = [n * 1100 for n in range(1, 17)]
+    cases = [make_case("a", seconds=seconds, batch=batch) for seconds in (1.0, 10.0) for batch in sizes]
+    records = [make_record(case, Measurement.of(metrics.MEMORY_CPU_PEAK, [1e9])) for case in cases]
+    figure = list(grid.figures(source(records)))[-1]
+    assert figure.spec["layer"][0]["encoding"]["y"]["field"] == "column"
+    assert figure.title == "a: peak memory growth 954 MiB" and figure.rows[0]["number"] == "954"
+
+
+def test_a_position_without_a_case_has_no_cell():
+    cases = [make_case("a", seconds=1.0, batch=1), make_case("a", seconds=2.0, batch=2)]
+    records = [make_record(case, Measurement.of(metrics.LATENCY, [0.1])) for case in cases]
+    (figure,) = grid.figures(source(records), metrics.LATENCY)
+    assert len(figure.rows) == 2 and "were not measured" in figure.caption
+
+
+def test_an_axis_has_one_unit_in_its_title_where_that_can_be():
+    assert unit_of(metrics.LATENCY, [0.02, 0.5]).heading == "latency [ms]"
+    assert unit_of(metrics.LATENCY, [0.02, 5.0]).heading == "latency [s]"
+    assert unit_of(metrics.LATENCY, [1e-6, 5.0]).heading == "latency"  # each label has its own
+    assert unit_of(metrics.FLOPS, [3e9, 5e9]).heading == "FLOPs [GFLOP]"
+
+
+def growing(times):
+    """Three lengths in three rounds each, with these latencies."""
+    return [
+        make_record(make_case("m", seconds=float(2**place), batch=1), Measurement.of(metrics.LATENCY, [value]), round=r)
+        for place, own in enumerate(times)
+        for r, value in enumerate(own)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ([(1.0, 1.1, 0.9), (2.0, 2.1, 1.9), (4.0, 4.1, 3.9)], True),
+        ([(1.0, 9.0, 0.1), (2.0, 0.1, 9.0), (1.5, 8.0, 0.1)], False),
+    ],
+)
+def test_growth_is_in_a_title_only_where_the_interval_shows_it(times, said):
+    (figure,) = scaling.figures(source(growing(times)))
+    assert ("grows with" in figure.title) is said
+
+
+def test_notes_are_of_the_models_that_are_drawn():
+    told = Measurement.of(metrics.ITEMS, [1.0], notes={"notes": ["random weights"]})
+    away = make_record(make_case("elsewhere", seconds=64.0, batch=1), Measurement.of(metrics.LATENCY, [1.0]), told)
+    records = [*report_runs.grid("alpha"), *report_runs.grid("beta", 2.5), away]
+    (figure,) = models.figures(source(records))
+    assert figure.caveats == ("measured only at other sizes: elsewhere",)
+
+
+def test_a_logarithmic_axis_is_said():
+    records = [*report_runs.grid("alpha"), *report_runs.grid("beta", 2500.0)]
+    (figure,) = models.figures(source(records))
+    assert "the axis is logarithmic" in figure.caption.lower()

@@ -22,7 +22,11 @@ BOARD = Environment(
     facts={**DESK.facts, "host": "board", "cpu": "Small CPU", "packages": {"torch": "2.9.0"}, "git": ""}
 )
 KNOWN = {one.fingerprint: one.to_json() for one in (DESK, BOARD)}
-RANDOM = Measurement.of(metrics.ITEMS, [1.0], notes={"notes": ["synthetic: random weights, same cost, no meaning"]})
+RANDOM = Measurement.of(
+    metrics.ITEMS,
+    [1.0],
+    notes={"notes": ["random weights: calls cost the same as with trained ones, but the output has no meaning"]},
+)
 REPEATS = {"mode": "repeats", "discard": 1, "samples": 10}
 
 
@@ -133,7 +137,7 @@ def test_failures_and_what_was_left_out_are_named():
     skipped = make_record(make_case("small", seconds=9.0, protocol=REPEATS), status="skipped")
     found = said([failed, *partly, absent, skipped])["failures"]
     assert "1 of 4 cases failed: large · cpu · 8 s × 1 (oom)." in found
-    assert "the figures are of the others: small · cpu · 1 s × 1 (1 of 2 rounds failed: timeout)." in found
+    assert "the results are from the other rounds: small · cpu · 1 s × 1 (1 of 2 rounds failed: timeout)." in found
     assert "1 of 4 cases could not be measured: other · cpu · 1 s × 1 (not installed)." in found
     assert "1 of 4 cases were left out by the plan: small · cpu · 9 s × 1." in found
     assert "failures" not in said([taken()])
@@ -171,7 +175,7 @@ def test_energy_names_what_it_was_read_from():
     ("spec", "words"),
     [
         (Spec(plugin="audio", name="sample", source="sample"), "the speech sample that ships with Speechmeter"),
-        (Spec(plugin="audio", name="a.wav", source="x/a.wav", options={"sha256": "1"}), "the recording a.wav, cut or"),
+        (Spec(plugin="audio", name="a.wav", source="x/a.wav", options={"sha256": "1"}), "the recording a.wav, short"),
         (Spec(plugin="audio", name="set", source="x/set", options={"files": "1"}), "the recordings in set."),
         (Spec(plugin="data", name="dev.tsv", source="dev.tsv"), "recordings of dev.tsv (1 items)"),
         (Spec(plugin="shapes", name="shapes"), "utterance shapes (1 items)"),

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from threading import get_ident
@@ -39,7 +40,7 @@ def test_the_listing_has_a_row_for_each_with_a_version_or_the_way_to_get_it():
     assert list(rows) == [known.name for known in ALL]
     assert rows["ours"].version == f"speechmeter {speechmeter.__version__}"
     for known in ALL:
-        present = find_spec(known.package) is not None
+        present = known.missing() is None
         assert (rows[known.name].missing is None) is present
         assert bool(rows[known.name].version) is present
         assert present or known.get in rows[known.name].missing
@@ -61,9 +62,10 @@ def test_what_cannot_be_meant_is_refused(name, options, said):
 @pytest.mark.parametrize(
     ("name", "axes", "said"),
     [
-        ("ours-pruned", {"part": "loss"}, "no loss alone"),
+        ("ours-pruned", {"part": "loss"}, "the loss alone cannot be measured"),
         ("ours", {"part": "loss", "keep": "original"}, "needs `part: step`"),
         ("ours", {"compile": True}, "torch.compile"),
+        ("torch-ctc", {"part": "loss"}, "has no lattice"),
         ("ours", {}, None),
         ("ours", {"dtype": "bfloat16", "device": "cuda:0"}, None),
         ("our", {}, None),
@@ -83,6 +85,18 @@ def test_an_empty_folder_of_that_name_is_no_package(monkeypatch, tmp_path):
     assert BY_NAME["warp-rnnt"].missing() is None
 
 
+def test_an_older_version_of_a_package_is_not_enough(monkeypatch, tmp_path):
+    folder = tmp_path / "returnn"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    assert "installed without torch/util/rnnt.py" in BY_NAME["returnn"].missing()
+    (folder / "torch/util").mkdir(parents=True)
+    (folder / "torch/util/rnnt.py").touch()
+    assert BY_NAME["returnn"].missing() is None
+
+
 def test_a_loss_for_cuda_alone_refuses_the_cpu(monkeypatch):
     monkeypatch.setattr("speechmeter.subjects.losses.known.find_spec", lambda name: SimpleNamespace(origin="here"))
     assert SUBJECT.unavailable(case("warp-rnnt")) == "warp-rnnt runs on cuda only, not on cpu"
@@ -92,12 +106,19 @@ def test_a_loss_for_cuda_alone_refuses_the_cpu(monkeypatch):
     )
 
 
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path):
+    """Nothing that was found before is known here."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def quick(monkeypatch):
-    """Without the trial of original size, whose oracle takes seconds."""
+    """Without the trials of original size, whose oracle takes seconds."""
     from speechmeter.subjects.losses import agreement
 
     monkeypatch.setattr(agreement, "TRIALS", tuple(t for t in agreement.TRIALS if t.name != ORIGINAL_SIZE))
+    monkeypatch.setattr(agreement, "WHOLE_STEP", replace(agreement.WHOLE_STEP, sizes=((40, 10),)))
 
 
 @NEEDS_TORCH
@@ -106,7 +127,7 @@ def test_preparing_finds_the_deviations_and_names_the_joiner():
     prepared = plugins.subject("transducer-loss").prepare(case("ours", keep="original"), "cpu")
     assert list(prepared.modules) == ["joiner"]
     assert {m.metric for m in prepared.found} == {"loss_deviation.v1", "gradient_deviation.v1"}
-    assert any("keep original" in note for note in prepared.notes)
+    assert any("keep: original" in note for note in prepared.notes)
     assert next(m for m in prepared.found if m.scope == "total").values[0] <= 1e-6
 
 
@@ -132,7 +153,10 @@ def test_a_loss_that_disagrees_is_never_ready(monkeypatch):
         return rnnt_loss(logits, labels.targets, labels.frames, labels.labels, reduction="none")
 
     monkeypatch.setattr(ours, "_exact", wrong)
-    with pytest.raises(DisagreementError, match=r"disagrees with the oracle: loss .* on random"):
+    with pytest.raises(
+        DisagreementError,
+        match=r"differs from the float64 reference: the error of the loss is .* in the trial 'random'",
+    ):
         SUBJECT.prepare(case("ours"), "cpu")
 
 
@@ -172,11 +196,12 @@ def test_speechbrains_loss_is_found_without_torchaudio_and_refuses_the_cpu_itsel
 
 
 def test_every_trap_stands_in_the_documentation():
-    page = (Path(__file__).parents[4] / "docs" / "losses.md").read_text()
+    page = (Path(__file__).parents[4] / "docs/explanation/losses.md").read_text()
     rows = {line.split("|")[1].strip(" `"): line for line in page.splitlines() if line.startswith("| `")}
     for known in ALL:
-        assert known.layout in rows[known.name]
-        assert known.takes in rows[known.name]
-        assert known.integers[0] in rows[known.name]
-        assert all(device in rows[known.name] for device in known.devices)
+        row = rows[known.name]
+        assert known.layout == "padded" or known.layout in row
+        assert known.takes == "logits" or f"takes {known.takes}" in row
+        assert known.integers[0] in row
+        assert ("`cuda` only" in row) == ("cpu" not in known.devices)
     assert set(rows) >= set(BY_NAME)

@@ -101,7 +101,7 @@ def test_attention_recogniser_runs_to_its_pinned_length():
     assert prepared.stages[-2].tokens(outputs[-2]) == 3 * (
         int(0.2 * frames) - 1
     )  # the searcher takes the last token for the end
-    assert "decode length pinned to max_decode_ratio: 0.2 × the encoder's frames" in prepared.notes
+    assert "output length fixed at max_decode_ratio: 0.2 × the encoder's frames" in prepared.notes
     assert names(prepared) == ["copy", "model", "search", "decode"]
     assert not prepared.data_dependent
 
@@ -131,12 +131,15 @@ def test_checkpoints_beside_the_file_are_loaded_and_the_rest_is_named(tmp_path):
     (directory / "label_encoder.txt").write_text(f"{labels}{'=' * 16}\n'starting_index' => 0\n")
     prepared = prepare_chain(case, "cpu")
     assert all(torch.all(p == 0.25) for p in prepared.modules["embedding_model"].parameters())
-    assert "synthetic: random weights, same cost, no meaning: in classifier" in prepared.notes
+    assert (
+        "random weights: calls cost the same as with trained ones, but the output has no meaning: in "
+        "classifier" in prepared.notes
+    )
     assert all(label.startswith("class") for label in through(prepared)[-1])
     torch.save(prepared.modules["classifier"].state_dict(), directory / "classifier.ckpt")
-    assert not [note for note in prepare_chain(case, "cpu").notes if note.startswith("synthetic")]
+    assert not [note for note in prepare_chain(case, "cpu").notes if note.startswith("random weights")]
     again = prepare_chain(speechbrain_case(directory, weights="random"), "cpu")
-    assert "synthetic: random weights, same cost, no meaning" in again.notes
+    assert "random weights: calls cost the same as with trained ones, but the output has no meaning" in again.notes
 
 
 def test_with_weights_of_its_own_a_search_may_stop_where_it_wants(tmp_path):
@@ -150,12 +153,12 @@ def test_with_weights_of_its_own_a_search_may_stop_where_it_wants(tmp_path):
         torch.save(module.state_dict(), directory / f"{name}.ckpt")
     prepared = prepare_chain(case, "cpu")
     assert prepared.data_dependent
-    assert not [note for note in prepared.notes if "pinned" in note or "synthetic" in note]
+    assert not [note for note in prepared.notes if "pinned" in note or "random weights" in note]
 
 
 def test_other_libraries_are_not_told_that_torchaudio_is_here():
     if find_spec("torchaudio") is not None:
         pytest.skip("torchaudio is installed")
     prepared = prepare_chain(speechbrain_case(MODELS / "EncoderASR"), "cpu")
-    assert "torchaudio is absent: a stand-in covers its import" in prepared.notes
+    assert "torchaudio is not installed: an empty module replaces it for the import" in prepared.notes
     assert find_spec("torchaudio") is None

@@ -144,7 +144,7 @@ def test_the_full_loss_is_the_exact_one_and_the_pruned_one_no_less():
 def test_pieces_are_even_and_too_many_are_refused():
     assert [piece.items for piece in pieces(BATCH, 3)] == [1, 1, 2]
     assert np.concatenate([piece.data for piece in pieces(BATCH, 3)]).tolist() == BATCH.data.tolist()
-    with pytest.raises(SubjectError, match="too few to split into 5 pieces"):
+    with pytest.raises(SubjectError, match="too few to split into 5 parts"):
         pieces(BATCH, 5)
 
 
@@ -183,7 +183,7 @@ def case(source="conformer-transducer", options=None, **axes):
     ("change", "said"),
     [
         ({"source": "conformer"}, "no training step"),
-        ({"width": 30, "heads": 4}, "cannot be split"),
+        ({"width": 30, "heads": 4}, "cannot be divided"),
         ({"kernel": 4}, "even"),
         ({"options": {"rows": {"embed": 5}}}, "rows maps"),
         ({"options": {"published": {"forward_ms": {"a": "x"}}}}, "published"),

@@ -32,7 +32,7 @@ def fed(kind, **options):
     prepared = TransformersSubject().prepare(case, "cpu")
     (batch,) = FeatureWorkload().batches(case)
     assert batch.lengths[0] != batch.lengths[1]
-    assert "fed features: the model's own front-end does not run" in prepared.notes
+    assert "the input is features, so the model's own feature extraction does not run" in prepared.notes
     mask = torch.zeros(batch.data.shape[:2], dtype=torch.long)
     for row, length in enumerate(batch.lengths):
         mask[row, :length] = 1

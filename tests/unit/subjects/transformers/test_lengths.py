@@ -22,7 +22,7 @@ def test_random_weights_make_exactly_the_asked_number(axes, tokens):
     lengths = lengths_of(axes, random=True)
     assert lengths.bounds() == {"min_new_tokens": tokens, "max_new_tokens": tokens}
     assert lengths.fixed == tokens
-    assert lengths.notes() == [f"decode length pinned to {tokens} tokens"]
+    assert lengths.notes() == [f"output length fixed at {tokens} tokens"]
 
 
 def test_real_weights_stop_by_themselves_within_the_bounds():
@@ -38,7 +38,7 @@ def test_a_length_may_follow_the_source():
     lengths = lengths_of({"max_len_a": 0.5, "max_len_b": 3}, random=True)
     assert lengths.bounds(25) == {"min_new_tokens": 15, "max_new_tokens": 15}
     assert lengths.fixed is None
-    assert lengths.notes() == ["decode length pinned to 0.5 × source length + 3 tokens"]
+    assert lengths.notes() == ["output length fixed at 0.5 × source length + 3 tokens"]
     assert lengths_of({"max_len_a": 0.1}, random=False).bounds(2) == {"max_new_tokens": 1}
 
 

@@ -84,8 +84,8 @@ def test_units_and_ids_need_not_fill_blocks(sizes, units: int, ids: int) -> None
 def test_a_batch_of_several_chunks_is_computed_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     given = Given(((33, 5), (9, 2)))
     whole = given.errors(joint_rnnt_loss)
-    monkeypatch.setattr(joint, "SCRATCH_BYTES", 2 * joint.tiles.CELLS * 256 * 4)
-    assert max(given.errors(joint_rnnt_loss)) <= 1e-6
+    monkeypatch.setitem(joint.SCRATCH_BYTES, "low", 2 * joint.tiles.CELLS * 256 * 4)
+    assert max(given.errors(joint_rnnt_loss, memory="low")) <= 1e-6
     assert max(whole) <= 1e-6
 
 
@@ -100,6 +100,23 @@ def test_scales_keep_small_and_large_weights_inside_float16(scale: float) -> Non
     given = Given(FEW)
     given.weight, given.weights = given.weight * min(scale, 4.0), given.weights * scale
     assert given.errors(joint_rnnt_loss, precision="float16")[1] <= 2e-3
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "gelu", "identity"])
+def test_activations_are_those_of_torch(activation: str) -> None:
+    given = Given(FEW)
+    assert max(given.errors(joint_rnnt_loss, activation=activation)) <= 1e-6
+    assert max(given.errors(pruned, activation=activation)) <= 1e-6
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "gelu", "identity"])
+def test_hidden_units_that_float16_cannot_hold_are_scaled(activation: str) -> None:
+    given = Given(FEW[:1])
+    given.encoder, given.predictor = 1e5 * given.encoder, 1e5 * given.predictor
+    given.weight = given.weight / 1e5
+    loss, gradient = given.errors(joint_rnnt_loss, activation=activation, precision="float16")
+    assert loss <= 1e-3
+    assert gradient <= 3e-3
 
 
 @pytest.mark.parametrize("options", [{"fastemit": 0.5}, {"delay_penalty": 0.3}])

@@ -174,7 +174,7 @@ def test_cuts_whose_sound_is_in_no_file_are_refused(changes, why, tmp_path):
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("a", "no recording, start and end"),
+        ("a", "needs a recording, a start and an end"),
         ("a other 0 1", "no recording 'other'"),
         ("a rec 2 1", r"the end (1 s) must be after the start (2 s)"),
         ("a rec x 1", "start is 'x'"),
@@ -222,7 +222,7 @@ def test_a_file_of_an_installed_package_is_found_and_the_package_is_not_imported
 def test_a_file_beside_a_tsv_must_have_a_line_for_each_item(suffix, lines, tmp_path):
     (tmp_path / "set.tsv").write_text("/data\na.flac\t160\nb.flac\t160\n")
     (tmp_path / f"set{suffix}").write_text("word\n" * lines)
-    with pytest.raises(InputError, match=rf"set.tsv has 2 items and set\{suffix} has {lines} lines?: they"):
+    with pytest.raises(InputError, match=rf"set.tsv has 2 items but set\{suffix} has {lines} lines?, so they"):
         list(read(tmp_path / "set.tsv"))
 
 
@@ -238,7 +238,7 @@ def test_texts_in_kaldi_that_are_about_no_item_are_refused(segments, tmp_path):
     if segments:
         (tmp_path / "segments").write_text("utt1 rec1 0 1\n")
     (tmp_path / "text").write_text("other1 hello\n")
-    with pytest.raises(InputError, match="is in text, whose first id is 'other1'"):
+    with pytest.raises(InputError, match="its first id is 'other1'"):
         list(read(tmp_path))
     name = "utt1" if segments else "rec2"
     (tmp_path / "text").write_text(f"other1 hello\n{name} you\n")

@@ -137,5 +137,5 @@ def test_an_archive_that_unpacks_to_more_than_a_table_is_refused(tmp_path, monke
     monkeypatch.setattr("speechmeter.workloads.shapes.file._LARGEST_FILE", 2 << 20)
     monkeypatch.setattr("torch.load", lambda *a, **k: pytest.fail("it is unpacked"))
     assert path.stat().st_size < 1 << 20
-    with pytest.raises(InputError, match="holds over 2 MiB"):
+    with pytest.raises(InputError, match="is larger than 2 MiB"):
         read(path)

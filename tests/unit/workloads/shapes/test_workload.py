@@ -46,7 +46,9 @@ def test_a_batch_holds_its_shapes_and_no_seconds(path):
 
 
 def test_a_batch_tells_its_cells(path):
-    for batch in made({"max_frames": 700}, file=path):
+    batches = list(made({"max_frames": 700}, file=path))
+    assert sum(batch.items for batch in batches) == len(ROWS)
+    for batch in batches:
         rows = list(zip(batch.lengths, batch.targets, strict=True))
         told = {fact.metric: fact.values for fact in batch.facts}
         assert told[metrics.CELLS.id] == (sum(t * (u + 1) for t, u in rows),)
@@ -68,7 +70,7 @@ def test_without_a_file_shapes_are_drawn_by_the_protocols_seed():
     np.testing.assert_array_equal(first[0].data, again[0].data)
     assert (first[0].data != other[0].data).any()
     assert "300 rows of librispeech-100.v1, seed 1" in first.notes[0]
-    assert "fixed 30, file order" in first.notes[0]
+    assert "30 rows each, file order" in first.notes[0]
 
 
 def test_frames_are_raw_or_subsampled_as_asked():

@@ -1,0 +1,127 @@
+"""All live metrics of the conversations of one case and round, as measurements for its record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from speechmeter.analysis.live import backlog, delays, words
+from speechmeter.analysis.live.reading import Reading, none
+from speechmeter.analysis.live.talk import Talk, talks
+from speechmeter.analysis.live.throughput import throughput
+from speechmeter.core import metrics
+from speechmeter.core.live import Conditions, Exchange
+from speechmeter.core.metrics import Metric
+from speechmeter.core.quality import SPEAKERS, UTTERANCES
+from speechmeter.core.types import Measurement
+
+Read = Callable[[Talk], Reading]
+READERS: Mapping[Metric, Read] = {
+    metrics.LIVE_COMPLETENESS: words.live_completeness,
+    metrics.FIRST_PARTIAL_FROM_SEND: delays.first_partial_from_send,
+    metrics.FIRST_PARTIAL_FROM_ONSET: delays.first_partial_from_onset,
+    metrics.FIRST_PARTIAL_SERVICE: delays.first_partial_service,
+    metrics.EARLY_TEXT: delays.early_text,
+    metrics.FINAL_DELAY: delays.final_delay,
+    metrics.FINALIZE_DELAY: delays.finalize_delay,
+    metrics.FINALIZE_SERVICE: delays.finalize_service,
+    metrics.REQUEST_LATENCY: delays.request_latency,
+    metrics.FIRST_TOKEN: delays.first_token,
+    metrics.CLIENT_QUEUE: delays.client_queue,
+    metrics.ENDPOINT_DELAY: delays.endpoint_delay,
+    metrics.EARLY_ENDPOINT: delays.early_endpoint,
+    metrics.CHUNK_WAIT: delays.chunk_wait,
+    metrics.WORD_LAG: words.word_lag,
+    metrics.WORD_LAG_FIRST: words.word_lag_first,
+    metrics.WORD_COVERAGE: words.word_coverage,
+    metrics.PARTIAL_CHURN: words.partial_churn,
+    metrics.PARTIAL_CHURN_RAW: words.partial_churn_raw,
+    metrics.PARTIAL_CHURN_LENIENT: words.partial_churn_lenient,
+    metrics.PARTIAL_REVISIONS: words.partial_revisions,
+    metrics.PARTIAL_GAP: delays.partial_gap,
+    metrics.TAIL_LOSS: words.tail_loss,
+    metrics.MUTE_LONGEST: words.mute_longest,
+    metrics.LAAL: words.laal,
+    metrics.KEEP_UP: backlog.keep_up,
+    metrics.BACKLOG: backlog.backlog,
+    metrics.LIVE_WER: words.live_wer,
+    metrics.LIVE_RTF: delays.live_rtf,
+    metrics.TTFS_PIPECAT: delays.ttfs_pipecat,
+    metrics.TTFT_VLLM: delays.ttft_vllm,
+}
+"""How each metric is read off one conversation, in the order in which they are stored."""
+METRICS = (metrics.LIVE_ANSWERED, *READERS, metrics.LIVE_THROUGHPUT)
+"""All that `measurements` makes, in this order."""
+OF, MISSING, TIMEOUT, WITHHELD, WORD = "of", "missing", "timeout_s", "withheld", "word"
+"""Names of notes, which `metrics` describes."""
+
+
+def measurements(exchanges: Sequence[Exchange], conditions: Conditions) -> list[Measurement]:
+    """Every live metric of the conversations of one case and round; empty where all are warm-ups.
+
+    Values are raw: one a conversation, or one for each of its words or texts. A metric that no conversation has is a
+    measurement with the reason.
+    """
+    found = talks(exchanges, conditions)
+    if not found:
+        return []
+    measured = [_measured(metric, found, read) for metric, read in READERS.items()]
+    return [_answers(found), *measured, throughput(found)]
+
+
+def _answers(found: Sequence[Talk]) -> Measurement:
+    """Which conversations there were, in the order that the other measurements refer to."""
+    exchanges = [talk.exchange for talk in found]
+    speakers = [one.speaker for one in exchanges]
+    notes: dict[str, Any] = {
+        UTTERANCES: [one.utterance for one in exchanges],
+        "streams": [one.stream for one in exchanges],
+        "errors": [one.error_kind or ("error" if one.error else "") for one in exchanges],
+        **({SPEAKERS: speakers} if all(speakers) else {}),
+    }
+    return Measurement.of(metrics.LIVE_ANSWERED, [float(talk.is_complete) for talk in found], notes=notes)
+
+
+def _measured(metric: Metric, found: Sequence[Talk], read: Read) -> Measurement:
+    silent = not found[0].conditions.texts and metric not in _WITHOUT_TEXT
+    readings = [none(_NO_TEXTS) if silent else read(talk) for talk in found]
+    values = [value for one in readings for value in one.values]
+    notes = _notes(metric, found, readings)
+    if values:
+        return Measurement.of(metric, values, notes=notes)
+    return Measurement.absent(metric, _why_none(readings, notes), notes=notes)
+
+
+def _notes(metric: Metric, found: Sequence[Talk], readings: Sequence[Reading]) -> dict[str, Any]:
+    of = [index for index, one in enumerate(readings) for _ in one.values]
+    missing = [index for index, one in enumerate(readings) if one.missing]
+    indices = [index for one in readings for index in one.indices]
+    ratios = [(one.above, one.below) for one in readings if one.above is not None]
+    notes: dict[str, Any] = {OF: of} if of else {}
+    notes |= {MISSING: missing, TIMEOUT: max(talk.exchange.timeout_s for talk in found)} if missing else {}
+    notes |= {WORD: indices} if indices else {}
+    notes |= {"above": [above for above, _ in ratios], "below": [below for _, below in ratios]} if ratios else {}
+    if metric in _OF_TEXTS:
+        notes["normaliser"] = found[0].conditions.normaliser
+    reasons = Counter(one.reason for one in readings if one.reason)
+    withheld = [f"{why} ({count} of {len(found)})" for why, count in reasons.items()]
+    return {**notes, WITHHELD: withheld} if reasons else notes
+
+
+def _why_none(readings: Sequence[Reading], notes: dict[str, Any]) -> str:
+    if any(one.missing for one in readings):
+        return f"in no conversation did a text come within {notes[TIMEOUT]:g} s after the audio"
+    return "; ".join(dict.fromkeys(one.reason for one in readings if one.reason)) or "no text contains a word"
+
+
+_WITHOUT_TEXT = frozenset({
+    metrics.LIVE_COMPLETENESS, metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT, metrics.CHUNK_WAIT, metrics.LIVE_RTF,
+})  # fmt: skip
+"""Metrics that a system has which gives no text."""
+_NO_TEXTS = "the system gives no text; it only says when a turn ends"
+_OF_TEXTS = frozenset({
+    metrics.WORD_LAG, metrics.WORD_LAG_FIRST, metrics.WORD_COVERAGE, metrics.PARTIAL_CHURN,
+    metrics.PARTIAL_CHURN_LENIENT, metrics.PARTIAL_REVISIONS, metrics.TAIL_LOSS, metrics.LIVE_WER, metrics.LAAL,
+})  # fmt: skip
+"""Metrics that depend on how texts were made comparable."""

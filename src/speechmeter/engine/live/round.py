@@ -1,0 +1,219 @@
+"""One round of a live case: streams that hold conversations one after another, warm-up first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from speechmeter.core.axes import FAST
+from speechmeter.core.errors import InputError
+from speechmeter.core.live import Clock, Event, Exchange
+from speechmeter.core.protocol import LiveProtocol
+from speechmeter.engine.live.arrivals import arrivals_of
+from speechmeter.engine.live.client import LATE, ClientWatch
+from speechmeter.engine.live.conversation import Manner, Slot, hold
+from speechmeter.engine.live.utterance import Utterance
+
+LEAD_S = 1.0
+"""How long before it is due the connection of a paced conversation is opened, which arrives at a moment of its own."""
+Take = Callable[[Exchange], None]
+"""Gets every exchange when it is finished, those of the warm-up too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    """What the streams of a round say: every one of them says all utterances, each from another one on."""
+
+    warm_up: Sequence[Utterance]
+    measured: Sequence[Utterance]
+    streams: range
+    """The streams that are held here, out of those of the round."""
+    of: int
+    """How many streams the round has."""
+    seed: str = "0"
+    arrivals: tuple[float, ...] | None = None
+    """When conversations begin, from the start of the round; None where each stream holds one after another."""
+
+    @classmethod
+    def of_all(
+        cls, utterances: Sequence[Utterance], *, warmup_turns: int, streams: int, seed: str
+    ) -> tuple[Script, list[str]]:
+        """The script for all streams, and warnings. Warm-up utterances are not measured."""
+        if len(utterances) > warmup_turns:
+            warm, rest = utterances[:warmup_turns], utterances[warmup_turns:]
+            return cls(warm_up=warm, measured=rest, streams=range(streams), of=streams, seed=seed), []
+        if len(utterances) != 1:
+            raise InputError(
+                f"{len(utterances)} utterances are too few: {warmup_turns} are for the warm-up, and none is left",
+                key="warmup_turns",
+                fix=f"use more utterances, or `warmup_turns: {max(0, len(utterances) - 1)}`",
+            )
+        script = cls(warm_up=(), measured=utterances, streams=range(streams), of=streams, seed=seed)
+        return script, ["no warm-up: there is only one utterance; the first conversation may be slower than the others"]
+
+    def utterance(self, stream: int, turn: int) -> Utterance:
+        """What a stream says in a turn. The order is the same in all streams; they begin with different utterances."""
+        count = len(self.measured)
+        return self.measured[(stream * count // self.of + turn) % count]
+
+    def starts_s(self, stream: int, fed_s: float, *, aligned: bool) -> float:
+        """When a stream starts, counted from the first: somewhere in the length of an utterance, as callers do."""
+        if aligned or self.of == 1:
+            return 0.0
+        return Random(f"{self.seed}/{stream}").uniform(0.0, fed_s)
+
+    def arriving(self, protocol: LiveProtocol, rate: float | None) -> Script:
+        """The same with conversations that arrive as the protocol says."""
+        return replace(self, arrivals=arrivals_of(protocol, rate, self.seed, len(self.measured)))
+
+    def waits_s(self, protocol: LiveProtocol, pace: str) -> float:
+        """Seconds that a round only waits: for speech in real time, and for conversations to arrive."""
+        if pace == FAST:
+            return self.arrivals[-1] if self.arrivals else 0.0
+        return self.lasts_s(protocol)
+
+    def lasts_s(self, protocol: LiveProtocol) -> float:
+        """Seconds of speech and silence that a round waits for, where audio is fed in real time."""
+        fed = [one.audio_s + protocol.silence_s for one in self.measured]
+        warm_s = sum(one.audio_s + protocol.silence_s for one in self.warm_up)
+        if self.arrivals is not None:
+            return warm_s + LEAD_S + self.arrivals[-1] + max(fed)
+        turns = turns_of(self, protocol)
+        if turns is None:
+            said_s = (protocol.duration_s or 0.0) + max(fed)
+        else:
+            said_s = sum(fed) * (turns // len(fed)) + sum(
+                sorted(fed)[-(turns % len(fed)) :] if turns % len(fed) else []
+            )
+        return warm_s + said_s + max(fed) * (self.of > 1 and protocol.phase != "aligned")
+
+
+def turns_of(script: Script, protocol: LiveProtocol) -> int | None:
+    """How many conversations each stream holds; None where time decides."""
+    if protocol.turns is None and protocol.duration_s is None:
+        return len(script.measured)
+    return protocol.turns
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """How far a round is: for the progress."""
+
+    turns: int | None
+    done: int = 0
+    late: int = 0
+    partials: int = 0
+    errors: int = 0
+
+    def line(self) -> str:
+        """`12 of 40 utterances, 3 late sends, 57 partials`."""
+        of = "" if self.turns is None else f" of {self.turns}"
+        errors = f", {self.errors} failed" if self.errors else ""
+        return f"{self.done}{of} utterances, {self.late} late sends, {self.partials} partials{errors}"
+
+
+@dataclass(kw_only=True)
+class Round:
+    """Holds the conversations of a script. `take` gets each exchange, `report` a line on how far it is."""
+
+    script: Script
+    manner: Manner
+    clock: Clock
+    take: Take
+    report: Callable[[str], None] = lambda line: None
+    tally: Tally = field(init=False)
+    watch: ClientWatch = field(init=False)
+    zero_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._turns = turns = turns_of(self.script, self.manner.protocol)
+        arrivals = self.script.arrivals
+        whole = None if turns is None else turns * len(self.script.streams)
+        self.tally = Tally(turns=whole if arrivals is None else len(arrivals))
+        self.watch = ClientWatch(clock=self.clock)
+
+    async def warm(self) -> None:
+        """Hold the conversations of the warm-up, all streams at once."""
+        self.zero_s = self.clock.now()
+        await _all(self._warm(stream) for stream in self.script.streams)
+
+    async def hold(self, begin_s: float | None = None) -> None:
+        """Hold the measured conversations; the streams start from `begin_s` on the clock on (default: now)."""
+        begin_s = self.clock.now() if begin_s is None else begin_s
+        self.watch.start()
+        try:
+            if self.script.arrivals is None:
+                await _all(self._stream(stream, begin_s) for stream in self.script.streams)
+            else:
+                begin_s += 0.0 if self.manner.pace == FAST else LEAD_S
+                moments = enumerate(self.script.arrivals)
+                await _all(self._arrival(number, begin_s + moment, begin_s) for number, moment in moments)
+        finally:
+            await self.watch.stop()
+
+    async def _warm(self, stream: int) -> None:
+        for turn, utterance in enumerate(self.script.warm_up):
+            slot = Slot(stream=stream, turn=turn, due_s=self.clock.now(), zero_s=self.zero_s, warm_up=True)
+            self.take(await hold(utterance, self.manner, slot, self.clock))
+
+    async def _stream(self, stream: int, begin_s: float) -> None:
+        """One conversation after another: the next one is due when the one before it has ended."""
+        protocol = self.manner.protocol
+        first = self.script.utterance(stream, 0)
+        aligned = protocol.phase == "aligned" or self.manner.pace == FAST
+        due_s = begin_s + self.script.starts_s(stream, first.audio_s + protocol.silence_s, aligned=aligned)
+        turn = 0
+        while self._goes_on(turn, due_s - begin_s):
+            slot = Slot(stream=stream, turn=turn, due_s=due_s, zero_s=self.zero_s)
+            utterance = self.script.utterance(stream, turn)
+            exchange = await hold(utterance, self.manner, slot, self.clock, sent=self._sent, heard=self._heard)
+            self._count(exchange)
+            self.take(exchange)
+            due_s = self.clock.now()
+            turn += 1
+
+    async def _arrival(self, number: int, due_s: float, begin_s: float) -> None:
+        """One conversation that begins when it is due. Its connection is opened before; that of a request is not."""
+        await self.clock.sleep_until(due_s if self.manner.pace == FAST else due_s - LEAD_S)
+        ramp = due_s - begin_s < self.manner.protocol.ramp_s
+        slot = Slot(turn=number, due_s=due_s, zero_s=self.zero_s, warm_up=ramp, arrives=True)
+        sent = _nothing if ramp else self._sent
+        utterance = self.script.utterance(0, number)
+        exchange = await hold(utterance, self.manner, slot, self.clock, sent=sent, heard=self._heard)
+        self._count(exchange)
+        self.take(exchange)
+
+    def _goes_on(self, turn: int, passed_s: float) -> bool:
+        turns, duration_s = self._turns, self.manner.protocol.duration_s
+        return (turns is None or turn < turns) and (duration_s is None or passed_s < duration_s)
+
+    def _sent(self, late_s: float) -> None:
+        self.watch.late_s.append(late_s)
+        self.tally.late += late_s > LATE * self.manner.chunk_s
+
+    def _heard(self, event: Event) -> None:
+        self.tally.partials += event.kind == "partial"
+
+    def _count(self, exchange: Exchange) -> None:
+        self.tally.done += 1
+        self.tally.errors += bool(exchange.error)
+        self.report(self.tally.line())
+
+
+def _nothing(late_s: float) -> None:
+    """What is done with the lateness of chunks that are not measured."""
+
+
+async def _all(streams: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """All at once; where one raises, which is a mistake of the input or of ours, the others end too."""
+    tasks = [asyncio.ensure_future(stream) for stream in streams]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)

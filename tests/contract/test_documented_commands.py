@@ -1,0 +1,84 @@
+"""The commands that the documentation shows exist, print what it says that they print, and all have a reference."""
+
+import html
+import re
+
+import commands
+import console
+import pictures
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from speechmeter.cli.main import app
+
+TEXTS = {str(page.relative_to(console.ROOT)): page.read_text() for page in console.PAGES}
+CONTEXTS = {context.command_path.partition(" ")[2]: context for context in commands.contexts()}
+REFERENCE = TEXTS["docs/reference/cli.md"]
+SHOWN = [
+    pytest.param(command, id=f"{page}: {command[2:60].strip()}")
+    for page, text in TEXTS.items()
+    for block in console.BLOCK.finditer(text)
+    for command in console.commands(block["body"])
+    if "speechmeter" in console.words(command)
+]
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_the_reference_lists_every_option_that_help_lists(name):
+    text = CliRunner().invoke(app, [*name.split(), "--help"], terminal_width=200).output
+    options = set(re.findall(r"^  (?:-\w, )?(--[a-z][\w-]*)", text, re.M)) - {"--help"}
+    section = REFERENCE.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    assert section, "run `python docs/tables.py`"
+    assert {option for option in options if not re.search(rf"`(-\w, )?{option}\b", section)} == set()
+
+
+def test_the_pages_show_commands():
+    assert len(SHOWN) > 100
+
+
+def test_the_reference_has_defaults_ranges_and_groups():
+    assert "- `--min-effect SHARE`: The smallest change that counts: " in REFERENCE
+    assert "also a time such as 30ms. Default: 5%." in REFERENCE
+    assert "\nOutput, and continuing a run:\n\n- `-o, --output DIR`: " in REFERENCE
+    assert "[default" not in REFERENCE and "<=" not in REFERENCE
+
+
+@pytest.mark.parametrize("command", SHOWN)
+def test_a_command_that_is_shown_is_accepted(command):
+    """Its options exist and have values of the right kind; nothing is run."""
+    words = console.words(command)
+    words = words[words.index("speechmeter") + 1 :]
+    root = typer.main.get_command(app)
+    group, name = (root.commands[words[0]], words[0]) if words else (root, "")
+    if hasattr(group, "commands") and words:
+        group, name, words = group.commands[words[1]], " ".join(words[:2]), words[1:]
+    if words and words[0] not in {"--help", "--version"}:
+        group.make_context(name, words[1:], resilient_parsing="--help" in words)
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_output_is_shown_only_where_it_is_made_by_the_command(page):
+    stray = [block["body"] for block in console.BLOCK.finditer(TEXTS[page]) if not block["mark"]]
+    assert [body for body in stray if console.output(body).strip()] == []
+
+
+@pytest.mark.parametrize("page", [page for page, text in TEXTS.items() if "<!-- output:" in text])
+def test_the_output_on_a_page_is_what_its_commands_print_now(page):
+    assert TEXTS[page] == console.filled(TEXTS[page]), "run `python docs/console.py`"
+
+
+def test_a_stale_block_is_noticed():
+    block = "<!-- output: lines=1 -->\n```console\n$ speechmeter --version\nspeechmeter 0.0.0\n```\n"
+    made = console.filled(block)
+    assert made != block and "speechmeter 0.0.0" not in made and made == console.filled(made)
+
+
+def test_the_picture_of_the_terminal_shows_what_its_commands_print_now():
+    """Words alone: other versions of Rich may draw them elsewhere. It loads nothing from a server."""
+    texts = [
+        [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
+        for svg in ((pictures.IMAGES / "terminal.svg").read_text(), pictures.terminal_svg())
+    ]
+    assert texts[0] == texts[1], "run `make pictures`"
+    assert "http" not in "".join(line for line in pictures.terminal_svg().splitlines() if "xmlns" not in line)

@@ -1,0 +1,85 @@
+"""Streams of a round: what each says, when it starts, what is warm-up, and what the client did meanwhile."""
+
+from itertools import pairwise
+
+import pytest
+from live_rounds import held, known, utterance
+
+from speechmeter.core import metrics
+from speechmeter.core.errors import InputError
+from speechmeter.engine.live.client import ClientWatch, percentile
+from speechmeter.engine.live.round import Script
+
+FOUR = [utterance(f"u{n}") for n in range(4)]
+
+
+def test_every_stream_says_every_utterance_from_another_one_on():
+    exchanges = held(known(FOUR), FOUR, streams=2).exchanges
+    said = {stream: [e.utterance for e in exchanges if e.stream == stream] for stream in (0, 1)}
+    assert said == {0: ["u0", "u1", "u2", "u3"], 1: ["u2", "u3", "u0", "u1"]}
+    assert [e.turn for e in exchanges if e.stream == 1] == [0, 1, 2, 3]
+
+
+def test_the_next_conversation_is_due_when_the_one_before_it_ended():
+    exchanges = held(known(FOUR), FOUR).exchanges
+    assert len(exchanges) == 4
+    for before, after in pairwise(exchanges):
+        assert after.due_s == pytest.approx(before.started_s + before.ended_s)
+
+
+def test_warm_up_utterances_are_not_measured():
+    found = held(known(FOUR), FOUR, warmup_turns=1, streams=2)
+    assert [e.utterance for e in found.exchanges if e.warm_up] == ["u0", "u0"]
+    assert {e.utterance for e in found.exchanges if not e.warm_up} == {"u1", "u2", "u3"}
+    measured = sum(len(e.sends) for e in found.exchanges if not e.warm_up)
+    assert len(found.round.watch.late_s) == measured
+
+
+def test_a_single_utterance_goes_without_warm_up_and_says_so():
+    script, warnings = Script.of_all(FOUR[:1], warmup_turns=1, streams=1, seed="0")
+    assert script.warm_up == ()
+    assert "no warm-up" in warnings[0]
+    with pytest.raises(InputError, match="2 utterances are too few"):
+        Script.of_all(FOUR[:2], warmup_turns=2, streams=1, seed="0")
+
+
+def test_turns_and_duration_end_a_stream():
+    assert len(held(known(FOUR), FOUR, turns=6).exchanges) == 6
+    # a conversation takes 4 s: after 9 s the third one is under way, and ends
+    assert len(held(known(FOUR), FOUR, duration_s=9.0).exchanges) == 3
+
+
+def test_streams_start_together_or_spread_over_an_utterance_by_the_seed():
+    aligned = held(known(FOUR), FOUR, streams=3).exchanges
+    assert {e.started_s for e in aligned if e.turn == 0} == {0.0}
+    spread = [e.started_s for e in held(known(FOUR), FOUR, streams=3, phase="random", seed="7").exchanges if not e.turn]
+    again = [e.started_s for e in held(known(FOUR), FOUR, streams=3, phase="random", seed="7").exchanges if not e.turn]
+    other = [e.started_s for e in held(known(FOUR), FOUR, streams=3, phase="random", seed="8").exchanges if not e.turn]
+    assert spread == again != other
+    assert len(set(spread)) == 3
+    assert all(0 <= start < 4.0 for start in spread)
+
+
+def test_progress_counts_utterances_late_sends_and_partials():
+    found = held(known(FOUR, fail=1.0), FOUR, silence_s=1.0)
+    assert found.round.tally.line() == "4 of 4 utterances, 0 late sends, 16 partials, 4 failed"
+
+
+def test_late_sends_make_figures_client_bound():
+    watch = ClientWatch(clock=None, late_s=[0.001] * 98 + [0.004] * 2)
+    assert watch.warnings("realtime", 0.05) == []
+    (warning,) = watch.warnings("realtime", 0.02)
+    assert warning.startswith(
+        "client-bound: this program sent chunks of 20 ms late, by 4.0 ms at p99 and 4.0 ms at most"
+    )
+    assert ClientWatch(clock=None, late_s=[0.0] * 999 + [0.021]).warnings("realtime", 0.02)
+    assert watch.warnings("fast", 0.02) == []
+    values = {m.metric: m.values for m in watch.measurements("realtime")}
+    assert values[metrics.CLIENT_SLIP_P99.id] == (0.004,)
+    assert values[metrics.CLIENT_SLIP_MAX.id] == (0.004,)
+
+
+def test_a_percentile_is_a_value_that_was_seen():
+    assert percentile([3.0, 1.0, 2.0], 50) == 2.0
+    assert percentile([1.0, 2.0], 99) == 2.0
+    assert percentile([5.0], 50) == 5.0

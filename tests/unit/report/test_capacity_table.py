@@ -1,0 +1,100 @@
+"""`--find max-streams` from the command to its table, on the virtual clock with a known edge."""
+
+import pytest
+
+from speechmeter.api.runs import run_study
+from speechmeter.api.searching import needs
+from speechmeter.api.showing import shown
+from speechmeter.api.starting import Options
+from speechmeter.core.errors import InputError
+from speechmeter.plan.study import study_from_python
+from speechmeter.report.plot import figures_of
+from speechmeter.report.sources import read_sources
+
+SLOTS, WORK_S = 3, 0.025
+PLAN = {
+    "models": [{"name": "known", "load": "known:live", "clock": "virtual", "service_s": WORK_S, "slots": SLOTS,
+                "partials": False}],
+    "audio": "sample", "seconds": 0.2, "pace": "fast", "chunk": "200ms", "silence": 0, "duration": "2s", "meters": [],
+    "find": "max-streams", "rounds": 2, "slo": {"request_latency_p95_s": 1.5 * WORK_S, "live_completeness": "95%"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("capacity") / "run"
+    return run_study(study_from_python(PLAN), Options(output=folder, launcher="inline"))
+
+
+def verdicts(table):
+    return {row.labels[1]: row.cells[0].word for row in table.rows}
+
+
+def test_as_many_streams_pass_as_there_are_slots(made):
+    table = made.tables()[0]
+    assert table.title == "capacity"
+    assert verdicts(table) == {
+        "1 stream": "not confirmed: within", "2 streams": "not confirmed: within", "3 streams": "passes",
+        "4 streams": "fails",
+    }  # fmt: skip
+    assert any("carries 3 streams, fails at 4 streams (request_latency_p95_s broke first)" in one
+               for one in table.notes)  # fmt: skip
+
+
+def test_throughput_grows_up_to_the_slots_and_goodput_falls_beyond(made):
+    rows = {row.labels[1]: row.cells for row in made.tables("capacity")[0].rows}
+    through, good = ([cells[place].estimate.value for cells in rows.values()] for place in (3, 4))
+    assert through == pytest.approx([0.2 / WORK_S * min(n, SLOTS) for n in (1, 2, 3, 4)], rel=0.05)
+    assert good[2] == pytest.approx(through[2]) and good[3] < 0.8 * through[3]
+
+
+def test_other_bounds_can_be_applied_afterwards(made):
+    (table,) = shown(made.path, "capacity", slo=f"request_latency_p95_s={3 * WORK_S}").tables
+    assert verdicts(table)["4 streams"] == "passes"
+    (table,) = shown(made.path, "capacity", slo="live_completeness=99.9%").tables
+    assert any("are too few, 2,995 are needed at least" in note for note in table.notes)
+    (table,) = shown(made.path, "capacity", slo="keep_up=0.01").tables
+    assert {cell.word for row in table.rows for cell in row.cells[1:2]} == {"unavailable"}
+
+
+def test_bounds_apply_to_the_capacity_alone(made):
+    with pytest.raises(InputError, match="it applies to the view capacity only"):
+        shown(made.path, "live", slo="keep_up=0.01")
+
+
+def test_the_chart_has_the_percentiles_of_each_level_and_the_limit(made):
+    (figure,) = figures_of(read_sources([str(made.path)]), "live:capacity")
+    points = {(row["level"], row["series"]): row["value"] for row in figure.rows}
+    assert {level for level, _ in points} == {1, 2, 3, 4}
+    assert [points[level, "limit"] for level in (1, 2, 3, 4)] == pytest.approx([1.5 * WORK_S] * 4)
+    # four requests at once on three slots: one in four waits for a slot
+    assert [points[level, "p95"] for level in (1, 2, 3, 4)] == pytest.approx([WORK_S] * 3 + [2 * WORK_S], rel=0.01)
+    assert figure.title.startswith("carries 3 streams, fails at 4 streams")
+
+
+def test_what_the_slo_needs_is_said_before_anything_runs():
+    lines = needs(study_from_python(PLAN))
+    assert len(lines) == 2 and all("at least 59 conversations" in line for line in lines)
+
+
+REFUSED = [
+    ({"slo": None}, "max-streams needs an SLO"),
+    (
+        {"pace": None, "chunk": None, "silence": None, "duration": None, "slo": None, "meters": ["latency"]},
+        "max-streams needs live cases alone",
+    ),
+    ({"pace": ["fast", "offline"], "meters": ["latency"]}, "max-streams needs live cases alone"),
+    ({"streams": [1, 2]}, "it takes one value to start from, not 2"),
+    ({"rate": 2}, "so rate cannot be set"),
+    ({"find": "max-rate", "streams": 2}, "conversations arrive at a rate, so `streams` cannot be set"),
+    ({"slo": "latency_p95_s=1"}, "an SLO cannot bound 'latency_p95_s'"),
+    ({"find_most": 4, "streams": 8}, "find_most 4 is less than the 8"),
+]
+
+
+@pytest.mark.parametrize(("changes", "reason"), REFUSED)
+def test_what_cannot_be_searched_is_refused(changes, reason):
+    plan = {key: value for key, value in {**PLAN, **changes}.items() if value is not None}
+    with pytest.raises(InputError) as raised:
+        study_from_python(plan)
+    assert reason in str(raised.value)
