@@ -70,7 +70,7 @@ def test_the_table_is_mean_and_standard_deviation_of_ten_calls(run, command):
     (table,) = json.loads(done.out)
     cells = [dict(zip(table["columns"], row["cells"], strict=True)) for row in table["rows"]]
     assert len(cells) == 4 * 3 and all(cell["latency"]["samples"] == 10 for cell in cells)
-    assert all(re.fullmatch(r"[\d.,]+ (s|ms|µs) ± [\d.,]+ (s|ms|µs)", cell["latency"]["text"]) for cell in cells)
+    assert all(re.fullmatch(r"[\d.,]+ (s|ms|µs) ± [\d.,]+ (s|ms|µs|ns)", cell["latency"]["text"]) for cell in cells)
     assert {cell["parameters"]["text"] for cell in cells} >= {"0", "4,105,296"}
 
 
