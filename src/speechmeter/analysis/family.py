@@ -147,7 +147,11 @@ def _corrected(verdict: Verdict, steadied: Difference | None, worse: float, bett
     holds = beyond and (worse if is_worse(verdict.metric, steadied.mean) else better) < LEVEL
     if holds:
         word = word_of_change(verdict.metric, steadied.mean)
-        note = "" if verdict.word == word else "the verdict uses the spread over all compared cells"
+        note = (
+            ""
+            if verdict.word == word
+            else "the verdict combines the spread of this cell with that of all compared cells"
+        )
         return replace(
             verdict, word=word, regression=is_worse(verdict.metric, steadied.mean), shown=shown,
             reason=note or verdict.reason, rounds_to_settle=None,

@@ -68,7 +68,7 @@ def nothing_fits(text: str, filters: Filters, records: Sequence[Record]) -> Inpu
     keys = {key for record in records for key in _labels(record)}
     for key in filters:
         if key not in keys:
-            return InputError(f"there is no key {key!r}", where=text, fix=nearest(key, sorted(keys)))
+            return InputError(f"the records have no key {key!r}", where=text, fix=nearest(key, sorted(keys)))
     beginnings = (list(filters.items())[:count] for count in range(1, len(filters) + 1))
     *before, (key, value) = next(some for some in beginnings if not any(fits(record, dict(some)) for record in records))
     among = " and ".join(f"{key} {value}" for key, value in before)

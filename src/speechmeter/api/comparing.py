@@ -202,7 +202,8 @@ def _live_notes(found: Sequence[Verdict]) -> list[str]:
     delays = any(v.metric.combined == CONVERSATIONS and not v.statistic for v in found)
     tails = any(v.statistic for v in found)
     return [
-        *(["change of a delay: median of NEW − BASE over utterances, of word_lag over words that both got right"]
+        *(["change of a delay: the median over utterances of NEW − BASE; for word_lag, over words that both "
+          "recognised correctly"]
           if delays else []),
         *(["p95: p95 of NEW − p95 of BASE"] if tails else []),
     ]  # fmt: skip
@@ -336,7 +337,8 @@ def _unknown(base: Selection, new: Selection, old: Sequence[Record], fresh: Sequ
     if old[0].environment == fresh[0].environment:
         return []
     return [
-        f"unknown: {word} was measured in environment {group[0].environment}, which is not in {side.path}"
+        f"{word} was measured in environment {group[0].environment}, which {side.path} does not describe, "
+        "so the environments cannot be compared"
         for word, side, group in (("BASE", base, old), ("NEW", new, fresh))
         if group[0].environment and group[0].environment not in side.environments
     ]

@@ -92,7 +92,11 @@ def history(
     names = {one: one[0] if hosts[one[0]] == 1 else " · ".join(filter(None, one)) for one in machines}
     if timed := next((name for name, effect in thresholds.items() if isinstance(effect, Lasting)), None):
         fix = "use a percentage such as 5%"
-        raise InputError(f"levels of {timed} are compared by ratios, not by times", key="min_effect", fix=fix)
+        raise InputError(
+            f"a history compares ratios of {timed}, so the minimum effect must be a percentage, not a time",
+            key="min_effect",
+            fix=fix,
+        )
     series = [
         one
         for name, min_effect in thresholds.items()

@@ -72,11 +72,13 @@ def _tactic(study: Study) -> Tactic:
 def needs(study: Study) -> list[str]:
     """What an SLO needs before a level can pass, in a line each."""
     slo = slo_in(study.plan)
-    counted = [] if slo is None else [bound for bound in slo.bounds if bound.least_conversations]
+    if slo is None:
+        return []
     return [
-        f"slo {bound.text}: a level passes with at least {bound.least_conversations:,} conversations over all rounds "
-        "that count, more where not all are within"
-        for bound in counted
+        f"slo {bound.text}: to pass, a level needs at least {bound.least_conversations:,} conversations over all "
+        f"rounds{' after the first' if slo.first_round else ''}, and more if some of them miss the limit"
+        for bound in slo.bounds
+        if bound.least_conversations
     ]
 
 

@@ -72,10 +72,9 @@ _CHECKS = (
         metric=metrics.PARAMETERS, truth=float(known.LAYERS_PARAMETERS), tolerance=0,
     ),
     _Check(
-        meter="parameters", what=(
-            "parameters, shared ones counted once for each name"
-        ), factory="layers", metric=metrics.PARAMETERS_TIED,
-        truth=float(known.LAYERS_TIED), tolerance=0,
+        meter="parameters",
+        what="parameters, where one with several names counts once for each name", factory="layers",
+        metric=metrics.PARAMETERS_TIED, truth=float(known.LAYERS_TIED), tolerance=0,
     ),
     _Check(
         meter="operators", what=(

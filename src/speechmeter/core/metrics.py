@@ -29,14 +29,14 @@ class Note(Enum):
 
     TEXT = "text"
     TEXTS = "list of texts"
-    TEXT_EACH = "text for each value"
+    TEXT_EACH = "list with a text for each value"
     FLAG = "true or false"
-    WHOLE = "whole number from 0 on"
-    WHOLE_EACH = "whole number from 0 on for each value"
+    WHOLE = "whole number of at least 0"
+    WHOLE_EACH = "list with a whole number of at least 0 for each value"
     NUMBER = "number"
     NUMBER_OR_NONE = "number or nothing"
     NUMBERS = "number, or a list of them"
-    NUMBER_EACH = "number for each value"
+    NUMBER_EACH = "list with a number for each value"
     MAPPING = "mapping"
     ROWS = "list of [text, text, number]"
     PARTS_EACH = "mapping from name and direction to a list of numbers"
@@ -597,7 +597,7 @@ QUADRATIC_SHARE = _plain(
 )  # fmt: skip
 SATURATION_BATCH = _plain(
     "saturation_batch.v1", "1", "saturating batch",
-    "smallest batch whose throughput is within 10 % of the best throughput in its row",
+    "smallest batch whose throughput is within 10 % of the best throughput of cases that differ only in batch size",
     short="smallest batch whose throughput is within 10 % of the best throughput",
 )  # fmt: skip
 
@@ -750,8 +750,8 @@ def _talks(make: Callable[..., Metric], id: str, unit: str, title: str, formula:
 
 LIVE_ANSWERED = _plain(
     "live_answered.v1", "1", "live answers",
-    "1 for a conversation that ended without an error and has a final text with at least one word, 0 for any other. A "
-    "reference without words needs no text, nor does a system that gives none",
+    "1 for a conversation that ended without an error and has a final text with at least one word, 0 for any other. If "
+    "the reference has no words, or the system gives no text at all, the text is not required",
     short="1 for a conversation with a final text and without an error, else 0",
     notes={**_TALKS, "utterances": Note.TEXT_EACH, "speakers": Note.TEXT_EACH, "streams": Note.WHOLE_EACH,
            "errors": Note.TEXT_EACH},
@@ -962,7 +962,7 @@ TTFT_VLLM = _delay(
     "ttft_vllm.v1", "TTFT as vLLM defines it",
     "time from the start of the request, which is here the send of the first chunk, to the first "
         "partial or final, even "
-    "if its text is empty. Conversations without any are left out, as in vLLM's benchmark",
+    "if its text is empty. Conversations without a partial or final are left out, as in vLLM's benchmark",
     "vLLM's time to first token: the first event counts, even if it is empty",
 )  # fmt: skip
 _SENDS = "of how late the client sent a chunk, over all chunks of a round"

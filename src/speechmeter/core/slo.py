@@ -109,7 +109,9 @@ def _bound(name: str, value: object) -> Bound:
     if metric in _DELAYS:
         if percentile not in PERCENTILES:
             raise InputError(
-                f"{name}: which percentile is meant", key="slo", fix=f"write {metric.name}_p95_s, or p50, p90 or p99"
+                f"the percentile of {name} is missing or not supported",
+                key="slo",
+                fix=f"write {metric.name}_p95_s, or p50, p90 or p99",
             )
         scale = 1e-3 if match["unit"] == "ms" else 1.0
         share = int(percentile[1:]) / 100
@@ -121,7 +123,7 @@ def _bound(name: str, value: object) -> Bound:
         return Bound(metric=metric, limit=limit, share=None, text=text)
     if not 0 < limit < 100:
         raise InputError(
-            "live_completeness must be above 0 % and below 100 %, which no number of conversations can show",
+            "live_completeness must be above 0 % and below 100 %; no number of conversations can show 100 %",
             key="slo",
             fix="for example live_completeness=99%",
         )

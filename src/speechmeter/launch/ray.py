@@ -86,7 +86,7 @@ def _check_loopback(ray: Any) -> None:
         raise InputError(
             f"Ray {ray.__version__} listens on {', '.join(sorted(addresses))} and not only on this machine",
             key="launcher",
-            fix="start a cluster as your network needs it, and set `address`",
+            fix="start a cluster yourself (see docs/howto/cluster.md), and set `address`",
         )
 
 
@@ -134,7 +134,7 @@ def _connected(address: str | None, folder: Path) -> Any:
             if address
             else f"cannot start Ray on this machine: {_first_line(error)}",
             key="address" if address else "launcher",
-            fix="`ray status` shows whether a cluster runs; the documentation, page Clusters, says how to start one",
+            fix="`ray status` shows whether a cluster runs; to start one, see docs/howto/cluster.md",
         ) from error
     finally:
         constants.ENABLE_RAY_CLUSTER = before

@@ -189,4 +189,4 @@ def _map_again(mapped: Sequence[Run]) -> None:
     for address, length in mapped:
         if libc.madvise(address, length, _MADV_POPULATE_READ) != 0:
             number = ctypes.get_errno()
-            raise OSError(number, f"pages of libraries cannot be mapped: {os.strerror(number)}")
+            raise OSError(number, f"madvise(MADV_POPULATE_READ), which needs Linux 5.14, failed: {os.strerror(number)}")

@@ -176,7 +176,7 @@ def _environments(runs: Sequence[RunDir]) -> dict[str, Mapping[str, Any]]:
             if first.get("facts") != data.get("facts"):
                 raise StoreError(
                     f"{run.environments_path}: the facts of environment {fingerprint} differ from {origin.path}; "
-                    "one of the two files was changed by hand"
+                    "one of the two files was changed by hand: restore it, or leave out one of the two runs"
                 )
     return {fingerprint: data for fingerprint, (_, data) in found.items()}
 

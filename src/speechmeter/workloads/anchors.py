@@ -57,7 +57,7 @@ def tools(detector: str, words: str) -> Tools:
     """The tools of these names. Raises InputError for an unknown one, or one that is not installed."""
     for given, known, key in ((detector, DETECTORS, "detector"), (words, (*ALIGNERS, NONE), "words")):
         if given not in known:
-            raise InputError(f"there is no {key} {given!r}", key=key, fix=nearest(given, list(known)))
+            raise InputError(f"`{key}` cannot be {given!r}", key=key, fix=nearest(given, list(known)))
     needed = {SILERO: ("silero_vad", "silero-vad"), POCKETSPHINX: ("pocketsphinx", "pocketsphinx")}
     for given, key in ((detector, "detector"), (words, "words")):
         module, extra = needed.get(given, ("", ""))

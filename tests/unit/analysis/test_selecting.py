@@ -22,8 +22,8 @@ RECORDS = [
         ("host=desk", "no record has host desk; the run has only orin, pi, unknown"),
         ("compile=yes please", "no record has compile yes please; the run has only False, True"),
         ("batch=[1", "no record has batch [1; the run has only 1"),
-        ("second=1", "there is no key 'second'; did you mean 'seconds'?"),
-        ("batch=2,second=1", "there is no key 'second'; did you mean 'seconds'?"),
+        ("second=1", "the records have no key 'second'; did you mean 'seconds'?"),
+        ("batch=2,second=1", "the records have no key 'second'; did you mean 'seconds'?"),
         ("model=beta,batch=1,seconds=8", "no record of model beta and batch 1 has seconds 8; the run has only 1"),
         (
             "model=alpha,max_frames=7",

@@ -144,7 +144,7 @@ def test_compare_says_when_an_environment_is_lost(tmp_path):
     damage(new, 1, "half a line", "environments.jsonl")
     with pytest.warns(SkippedLinesWarning, match=r"environments\.jsonl: 1 of 1 lines"):
         found = compare(select(str(base)), select(str(new)), {"latency": 0.05})
-    assert [note for note in found.notes if note.startswith("unknown: NEW was measured in environment 000000000000")]
+    assert [note for note in found.notes if note.startswith("NEW was measured in environment 000000000000, which ")]
 
 
 def test_a_history_says_it_in_its_notes(damaged):

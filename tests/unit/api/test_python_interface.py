@@ -102,8 +102,8 @@ def test_estimates_of_some_axes(tmp_path):
 @pytest.mark.parametrize(
     ("axes", "said"),
     [
-        ({"second": 2}, "there is no key 'second'; did you mean 'seconds'?"),
-        ({"modell": "small"}, "there is no key 'modell'; did you mean 'model'?"),
+        ({"second": 2}, "the records have no key 'second'; did you mean 'seconds'?"),
+        ({"modell": "small"}, "the records have no key 'modell'; did you mean 'model'?"),
         ({"seconds": 2}, "no record has seconds 2; the run has only 1, 2.5"),
         ({"model": "smal"}, "no record has model smal; the run has only large, small"),
         ({"model": "small", "device": "cuda"}, "no record of model small has device cuda; the run has only cpu"),

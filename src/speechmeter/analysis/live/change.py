@@ -92,7 +92,7 @@ def _of_pairs(sides: Pair, weights: Drawn | None, metric: Metric, *, together: b
     keys = [side.unit * places + side.place for side in sides]
     items = np.intersect1d(*keys)
     if not len(items):
-        return no_difference("no word was recognised correctly by both systems")
+        return no_difference("no utterance and no correctly recognised word has a value in both systems")
     cells = [_by_round(side, key, items) for side, key in zip(sides, keys, strict=True)]
     joint = together and sides[0].rounds == sides[1].rounds
     base, new = (np.arange(each.shape[1]) for each in cells)
@@ -101,7 +101,7 @@ def _of_pairs(sides: Pair, weights: Drawn | None, metric: Metric, *, together: b
     item, pair = np.nonzero(~np.isnan(apart))
     values, unit = apart[item, pair], items[item] // places
     if not len(values):
-        return no_difference("no round of both systems holds the same utterances")
+        return no_difference("in no round do both systems have a value for the same utterance or word")
     found = None
     if weights is not None:
         drawn_rounds = (weights[0].rounds,) if joint else (weights[0].rounds, weights[1].rounds)

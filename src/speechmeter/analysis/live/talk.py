@@ -94,7 +94,7 @@ class Talk:
     def is_complete(self) -> bool:
         """Whether it ended without an error and with a final text.
 
-        A reference without words needs no text, nor does a system that gives none.
+        If the reference has no words, or the system gives no text at all, the text is not required.
         """
         if self.exchange.error:
             return False

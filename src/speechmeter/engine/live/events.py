@@ -19,7 +19,7 @@ def checked(event: Any, *, began_s: float, now_s: float) -> Event:
     `began_s` on the clock.
     """
     if not isinstance(event, Event):
-        raise TypeError(f"events() gives Event, not {type(event).__name__}")
+        raise TypeError(f"events() must yield Event, not {type(event).__name__}")
     wrong = _wrong(event, began_s, now_s)
     if wrong:
         raise ConversationError(wrong, kind=GARBAGE)
@@ -34,14 +34,14 @@ def _wrong(event: Event, began_s: float, now_s: float) -> str:
     if not isinstance(event.segment, int):
         return f"the segment of an event is {event.segment!r}; segments are whole numbers"
     if any(not _is_number(one) for one in (event.start_s, event.end_s) if one is not None):
-        return f"an event speaks of the audio from {event.start_s!r} to {event.end_s!r}; both are numbers or None"
+        return f"start_s and end_s of an event are {event.start_s!r} and {event.end_s!r}; each must be a number or None"
     if not _is_number(event.moment_s):
-        return f"an event came at {event.moment_s!r}; use moment_s=clock.now()"
+        return f"moment_s of an event is {event.moment_s!r}; use moment_s=clock.now()"
     if event.moment_s > now_s + _SLACK_S:
-        return f"an event came {event.moment_s - now_s:.6g} s after now; use moment_s=clock.now()"
+        return f"moment_s of an event is {event.moment_s - now_s:.6g} s in the future; use moment_s=clock.now()"
     if event.moment_s < began_s - _SLACK_S:
         early_s = began_s - event.moment_s
-        return f"an event came {early_s:.6g} s before the conversation was opened; use moment_s=clock.now()"
+        return f"moment_s of an event is {early_s:.6g} s before the conversation was opened; use moment_s=clock.now()"
     return ""
 
 

@@ -176,7 +176,7 @@ class _Storage:
                 return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
         except Exception as error:
             why = str(error).partition("\n")[0]
-            raise ValueError(f"a tensor whose storage torch does not load as plain numbers: {why}") from error
+            raise ValueError(f"a tensor whose storage torch cannot load with weights_only=True: {why}") from error
 
 
 def _reconstruct(subtype: Any, shape: Any, _: Any) -> _Array:

@@ -146,15 +146,15 @@ def test_a_client_that_ends_the_turn_in_mid_speech_is_no_failure_of_the_system()
 @pytest.mark.parametrize(
     "wrong, says",
     [
-        ({"moment_s": -5.0}, "an event came 5 s before the conversation was opened"),
-        ({"moment_s": 1001.0}, "an event came 1000 s after now; use moment_s=clock.now()"),
-        ({"moment_s": float("nan")}, "an event came at nan"),
-        ({"moment_s": None}, "an event came at None"),
+        ({"moment_s": -5.0}, "moment_s of an event is 5 s before the conversation was opened"),
+        ({"moment_s": 1001.0}, "moment_s of an event is 1000 s in the future; use moment_s=clock.now()"),
+        ({"moment_s": float("nan")}, "moment_s of an event is nan"),
+        ({"moment_s": None}, "moment_s of an event is None"),
         ({"kind": "finished"}, "the unknown kind 'finished'; kinds are opened, partial, final, audio, text, endpoint"),
         ({"kind": "partial", "text": 42}, "the text of an event is int, not str"),
         ({"kind": "partial", "text": None}, "the text of an event is NoneType, not str"),
         ({"segment": "a"}, "the segment of an event is 'a'"),
-        ({"end_s": float("inf")}, "an event speaks of the audio from None to inf"),
+        ({"end_s": float("inf")}, "start_s and end_s of an event are None and inf"),
     ],
 )
 def test_an_event_that_no_conversation_can_have_is_refused(wrong, says):
