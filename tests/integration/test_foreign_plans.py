@@ -65,6 +65,6 @@ def test_a_stage_that_stands_twice_stops_the_command(cli, workshop):
     done = cli("run", "three.yaml", "--dry-run")
     assert done.returncode == 2
     assert done.stderr.strip() == (
-        "speechmeter: three.yaml:4: stage2 appears twice, on lines 3 and 4: the first would be ignored; "
+        "speechmeter: three.yaml:4: stage2 appears twice, on lines 3 and 4; YAML would keep only the second; "
         "rename the one on line 4 to stage3"
     )

@@ -73,8 +73,8 @@ def merge(
         note(f"left out: {line}")
     for old, new in made.gathered.renamed:
         note(
-            f"two machines (or one machine before and after a change) are named {old!r}; the merged run "
-            f"names one of them {new!r}"
+            f"the runs contain two machines named {old!r} (or one machine before and after a change); "
+            f"in the merged run, one of them is named {new!r}"
         )
     hosts = sorted({record.host for record in made.gathered.records})
     same = f", {counted(made.gathered.duplicates, 'duplicate')} left out" if made.gathered.duplicates else ""

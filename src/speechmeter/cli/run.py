@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _what = option_group("What is measured")
 _how = option_group("How it is measured")
-_live = option_group("Live: audio is fed while it is spoken")
+_live = option_group("Live recognition: audio is fed in chunks, as from a microphone")
 _rounds = option_group("How often it is measured")
 _find = option_group("Finding the largest input, or the highest load")
 _where = option_group("Where it runs, and what it may do")

@@ -34,7 +34,7 @@ def shapes(
         help="Instead of SOURCE, generate N rows that resemble LibriSpeech train-clean-100 (85617 rows).",
     ),
     seed: int = typer.Option(0, "--seed", metavar="N", min=0, help="Seed of --generate."),
-    bare: bool = typer.Option(False, "--bare", help="Write only the tensor, as the original benchmark reads it."),
+    bare: bool = typer.Option(False, "--bare", help="Write only the tensor, as transducer-loss-benchmarking reads it."),
     force: bool = typer.Option(False, "--force", help="Replace output files that exist."),
     tokens: str = _tokens(
         "field",
@@ -65,7 +65,9 @@ def shapes(
         min=1,
         help="Maximum number of frames in a batch by frames. The default is 10000 subsampled or 30000 raw frames.",
     ),
-    first: int = _batches(0, "--first", metavar="N", min=0, help="The first batch to examine."),
+    first: int = _batches(
+        0, "--first", metavar="N", min=0, help="Index of the first batch to examine, counted from 0."
+    ),
     steps: int | None = _batches(
         None,
         "--steps",

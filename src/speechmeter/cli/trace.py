@@ -31,7 +31,7 @@ def diff(
         "--changed",
         metavar="KIND",
         help="Which operators to list: only (they ran in A or in B only), count (the number of calls changed), time "
-        "(the time changed), or any of these.",
+        "(the time changed), or any (all of these).",
         callback=one_of("any", "only", "count", "time"),
     ),
     min_effect: str = typer.Option(

@@ -64,7 +64,10 @@ def _searching_levels(plan: Plan, target: Target, declared: dict[str, Axis], sou
     """The plan of a search for a level of load: ordinary live cases, each line from its lowest level on."""
     where = source.origin(("find",))
     if target.axis not in declared or OFFLINE in plan.axes.get("pace", ()):
-        raise PlanError(f"{plan.find} needs live cases alone", where=where, fix="use `pace: realtime` or `pace: fast`")
+        raise PlanError(
+            f"`find: {plan.find}` works only if every case is live", where=where,
+            fix="use `pace: realtime` or `pace: fast`",
+        )  # fmt: skip
     if plan.slo is None:
         raise PlanError(
             f"{plan.find} needs an SLO", where=where,

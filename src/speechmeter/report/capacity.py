@@ -122,7 +122,7 @@ def sentence(one: Capacity, *, short: bool = False) -> str:
         "" if high is None or short else f" ({', '.join(_broken(bound) for bound in high.found.broken)} broke first)"
     )
     if low is None and high is None:
-        return "no level is known to pass or to fail"
+        return "every level is undecided"
     if high is None:
         assert low is not None
         return f"carries {at(one, low)}; no higher level is known to fail"

@@ -156,7 +156,7 @@ def _notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row]) -> list[str
     notes = ["quadratic part: the share of c·x² in the fitted curve, at the largest size."]
     if some_interval(rows):
         notes.append(
-            "95 % intervals: the interval of an exponent comes from the distances of the sizes to the fitted line. "
+            "95 % intervals: the interval of an exponent comes from the residuals of the fit. "
             "With only two sizes, and for all other values, it comes from the spread over rounds."
         )
     if not all(line.has_curve for _, line in found):
@@ -176,8 +176,8 @@ def _extrapolation_notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row
     if not any(cell.estimate and cell.estimate.statistic == EXTRAPOLATED for row in rows for cell in row.cells):
         return []
     notes = [
-        "values at unmeasured sizes are extrapolated with the fitted curve. The interval is widened "
-        "to include the value that the exponent of the nearest measured sizes predicts."
+        "values at unmeasured sizes are extrapolated with the fitted curve. Their interval also includes the "
+        "extrapolation by a power law through the nearest measured sizes."
     ]
     for axis, size in at:
         least, largest = measured_span([line for one, line in found if one.axis == axis])

@@ -50,7 +50,9 @@ def summary(records: Sequence[Record], statistic: str = "geomean") -> list[Table
         for index, (label, _) in enumerate(cases)
     ]
     words = STATISTIC_WORDS.get(statistic)
-    notes += [f"latency and real-time factor: {words}; this choice does not affect the other columns."] if words else []
+    notes += (
+        [f"latency and real-time factor: {words}; the statistic does not affect the other columns."] if words else []
+    )
     return [list_table("summary", ("case",), list(columns), rows, notes)]
 
 

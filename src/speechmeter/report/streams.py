@@ -18,10 +18,10 @@ _COLUMNS: tuple[tuple[Metric, str], ...] = (
     (metrics.LIVE_RTF, "geomean"), (metrics.CLIENT_SLIP_P99, "max"),
 )  # fmt: skip
 _RULE = (
-    f"a system keeps up if the delay of its text grows by at most {BOUND:g} s in each second of a "
-    "stream. With two or more rounds, this must hold with 95 % confidence. If the growth is "
-    "unknown, a system falls behind if answers did not come in time. A stream lasts at least a "
-    "minute. The slope is the mean over streams and rounds; `show --metric keep_up` has their median."
+    f"a system keeps up if the delay of its text grows by at most {BOUND:g} s per second of a stream; with two or more "
+    "rounds, this must hold with 95 % confidence. If the growth could not be measured because answers timed out, the "
+    "system falls behind. Each stream lasts at least a minute. The slope is the mean over streams and rounds; "
+    "`show --metric keep_up` shows their median."
 )
 
 

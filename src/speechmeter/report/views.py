@@ -236,7 +236,7 @@ VIEWS = (
         name="operators",
         summary="One row per case and operator, for the 20 costliest operators and all unsupported ones: time, FLOPs "
         "and element operations.",
-        details="`--sort` and `--limit` change which.",
+        details="To list others, use `--sort` and `--limit`.",
         tables="arithmetic:operators",
         takes=("sort", "limit"),
         meters=("operators",),
@@ -426,7 +426,8 @@ VIEWS = (
             "One row per case and metric: the value on noise and on real audio, their ratio with its "
             "interval, and whether they differ."
         ),
-        details="The interval is over pairs of rounds. See [audio](plans.md#audio).",
+        details="The interval compares rounds in pairs: a round on noise with the round on real audio that was "
+        "measured next to it. See [audio](plans.md#audio).",
         tables="inputs:inputs",
         cases=Cases(lack="measured no case on noise and on real audio", options={"set": "audio=[noise, sample]"}),
     ),

@@ -81,9 +81,9 @@ REFUSED = [
     ({"slo": None}, "max-streams needs an SLO"),
     (
         {"pace": None, "chunk": None, "silence": None, "duration": None, "slo": None, "meters": ["latency"]},
-        "max-streams needs live cases alone",
+        "`find: max-streams` works only if every case is live",
     ),
-    ({"pace": ["fast", "offline"], "meters": ["latency"]}, "max-streams needs live cases alone"),
+    ({"pace": ["fast", "offline"], "meters": ["latency"]}, "`find: max-streams` works only if every case is live"),
     ({"streams": [1, 2]}, "it takes one value to start from, not 2"),
     ({"rate": 2}, "so rate cannot be set"),
     ({"find": "max-rate", "streams": 2}, "conversations arrive at a rate, so `streams` cannot be set"),

@@ -228,7 +228,7 @@ class PerfBackend:
             if self._kernel.threads() <= before:
                 return counter
             counter.close()
-        raise SensorError("threads keep starting while counters are opened")
+        raise SensorError("the process kept starting threads while the counters were being opened")
 
     def _open_on(self, tids: Sequence[int], events: Sequence[Event]) -> PerfCounter:
         opened: list[tuple[Event, list[int]]] = [(event, []) for event in events]

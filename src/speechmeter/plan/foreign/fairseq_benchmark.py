@@ -91,7 +91,7 @@ def _check_twice(text: str, name: str) -> None:
             there = [other.value for other, _ in node.value]
             free = next((stage for stage in _STAGES if stage not in there), None)
             raise PlanError(
-                f"{key.value} appears twice, on lines {seen[key.value]} and {line}: the first would be ignored",
+                f"{key.value} appears twice, on lines {seen[key.value]} and {line}; YAML would keep only the second",
                 where=f"{name}:{line}",
                 fix=f"rename the one on line {line} to {free}" if free else "remove one of them",
             )

@@ -28,9 +28,7 @@ _MOST_LANES = 8
 _GAP = 0.004
 """Between two blocks, as a share of the time that is drawn."""
 _AUDIO = "audio"
-_COVERED = (
-    "speech counts as covered up to the last word that no later text changes, or up to the end time of a final text"
-)
+_COVERED = "covered speech ends at the last word that no later text changes, or at the end time of a final text"
 _SHAPES = {"partial text": "M-.1,-1H.1V1H-.1Z", "final text": "circle", "end of turn": "triangle-up"}
 """A partial text is an upright stroke."""
 _KINDS = {"partial": "partial text", "final": "final text", "endpoint": "end of turn"}

@@ -146,7 +146,7 @@ def above_zero(rows: Rows) -> tuple[Rows, str]:
         return rows, ""
     bottom = six(min(positive) / 1.5)
     made = [{**row, "low": bottom} if cut else row for row, cut in zip(rows, below, strict=True)]
-    return made, "a bar that ends at the bottom reaches 0 or less"
+    return made, "a bar that touches the bottom edge extends to 0 or below, which a logarithmic axis cannot show"
 
 
 def _span(counts: Sequence[int], unit: str) -> str:

@@ -18,7 +18,7 @@ from speechmeter.report.sources import Source
 MOST_SYSTEMS = 40
 """Every two systems are compared over all utterances: beyond this many that takes minutes."""
 _JUDGED = (
-    "A system is dominated if another is better in one and at least as good in the other. If intervals overlap or "
+    "A system is dominated if another is better in score or cost and no worse in the other. If intervals overlap or "
     "are missing, it is marked as not resolvable."
 )
 _WORDS = {"yes": ON_FRONT, "no": "dominated", "not resolvable": "not resolvable"}

@@ -109,7 +109,7 @@ def cut(rows: Iterable[dict[str, Any]], label: str = "label") -> tuple[fig.Rows,
     names: set[str] = set()
     for row in rows:
         if row[label] not in names and len(names) == fig.MOST_LINES:
-            return kept, f" The first {fig.MOST_LINES} are drawn; the summary has all."
+            return kept, f" Only the first {fig.MOST_LINES} are drawn; the summary table of speechmeter show has all."
         names.add(row[label])
         kept.append(row)
     return kept, ""

@@ -33,7 +33,7 @@ class TransducerLossSubject:
         Axis(name="vocabulary", kind=int, default=500, minimum=2, help="size of the joiner's output, blank included"),
         Axis(name="keep", kind=str, default=NONE, choices=(NONE, ORIGINAL),
              help="what the training code keeps in memory until the backward pass: none, or original (the joiner's "
-                 "input and the logits, as in the original benchmark)"),
+                 "input and the logits, as in transducer-loss-benchmarking)"),
     )  # fmt: skip
     options = (
         Option(

@@ -192,7 +192,7 @@ def test_a_stage_that_stands_twice_is_named_with_both_lines(tmp_path):
     with pytest.raises(PlanError) as refusal:
         translated(tmp_path, THREE.replace("stage3:", "stage2:"))
     assert str(refusal.value) == (
-        f"{tmp_path}/bench.yaml:4: stage2 appears twice, on lines 3 and 4: the first would be ignored; "
+        f"{tmp_path}/bench.yaml:4: stage2 appears twice, on lines 3 and 4; YAML would keep only the second; "
         "rename the one on line 4 to stage3"
     )
 

@@ -118,7 +118,10 @@ def test_of_several_rounds_the_bar_is_the_interval():
 def test_a_bar_to_zero_keeps_the_axis_logarithmic_and_is_told():
     records = [*timed("a", 1.0, [1e-4, 1e-4, 9e-3]), *timed("a", 2.0, [0.1, 0.1, 0.1]), *timed("a", 4.0, [5.0, 5.0])]
     (figure,) = scaling.plotted(source(records))
-    assert "a bar that ends at the bottom reaches 0 or less" in figure.caveats
+    assert (
+        "a bar that touches the bottom edge extends to 0 or below, which a logarithmic axis cannot show"
+        in figure.caveats
+    )
     assert 0 < figure.rows[0]["low"] < figure.rows[0]["value"]
     assert '"type": "log"' in json.dumps(figure.spec)
 

@@ -127,7 +127,10 @@ def test_a_fast_system_that_loses_answers_is_not_praised_for_its_delay_alone(tmp
 def test_the_backlog_is_that_of_one_utterance_that_all_heard(run):
     made = figure(run, "backlog")
     assert {row["line"] for row in made.rows} == {"swift", "late and restless", "forgetful", "<b>语音</b>"}
-    assert "up to the last word that no later text changes, or up to the end time of a final text" in made.caption
+    assert (
+        "covered speech ends at the last word that no later text changes, or at the end time of a final text"
+        in made.caption
+    )
     # words of 0.3 s: a word of "late and restless" stays from the partial on that shows the next one
     assert max(row["value"] for row in made.rows) == pytest.approx(0.6)
 
