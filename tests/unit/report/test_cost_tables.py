@@ -252,7 +252,7 @@ def test_features_of_a_case_that_failed_later_are_still_no_audio():
 def test_a_summary_of_another_statistic_says_which():
     (table,) = choose.tables(MODELS, "summary", "mean-sd")
     assert (
-        "latency and real-time factor: mean ± standard deviation of all samples; this choice does "
+        "latency and real-time factor: mean ± standard deviation of all samples; the statistic does "
         "not affect the other columns." in table.notes
     )
     (usual,) = choose.tables(MODELS, "summary")
