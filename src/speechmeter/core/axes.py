@@ -124,6 +124,9 @@ LIVE_AXES: tuple[Axis, ...] = (
     Axis(name="streams", kind=int, default=1, minimum=1, help="number of conversations at once"),
     Axis(name="rate", kind=float, default=None, above=0, late=True,
          help="conversations that begin per second, whether or not earlier ones have ended (instead of `streams`)"),
+    Axis(name="text_pace", kind=float, default=None, above=0, late=True,
+         help="tokens per second in which a text to be spoken comes, a token being up to 4 characters of a word "
+         "(default: all at once)"),
 )  # fmt: skip
 """Axes of cases that are measured live. Others do not have them."""
 
@@ -217,6 +220,11 @@ class Axes(Mapping[str, Any]):
     def rate(self) -> float | None:
         """Conversations that begin per second; None where streams hold them one after another."""
         return self._values.get("rate")
+
+    @property
+    def text_pace(self) -> float | None:
+        """Tokens per second in which a text to be spoken comes; None where it comes at once."""
+        return self._values.get("text_pace")
 
     @property
     def seconds(self) -> float | None:

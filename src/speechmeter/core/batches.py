@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, overload
 
-from speechmeter.core.types import Batch
+from speechmeter.core.types import Batch, Stage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +145,23 @@ def gathered(make: Callable[[], Iterable[Batch]]) -> Batches:
     """What a workload gives: `Batches` as they are, anything else made at once."""
     made = make()
     return made if isinstance(made, Batches) else MadeBatches(made, make)
+
+
+def text_of(stages: Sequence[Stage], sync: Callable[[], None], samples: Any, rate: int) -> str:
+    """What a whole chain makes of one array of samples. Raises TypeError where that is not text."""
+    seconds = len(samples) / rate
+    state: Any = Batch(
+        data=samples[None], items=1, ids=("live",), lengths=(len(samples),), audio_s=seconds, padded_s=seconds
+    )
+    for stage in stages:
+        state = stage.fn(state)
+        if hasattr(state, "__next__"):
+            state = list(state)
+    sync()
+    text = state[0] if isinstance(state, list | tuple) and state else state
+    if not isinstance(text, str):
+        raise TypeError(f"the output of the model is {type(text).__name__}, not text, so it cannot be live")
+    return text
 
 
 _LONGEST = 5_000_000

@@ -1,17 +1,20 @@
 """A system while it is spoken to: what is said to it, what it answers, and when. Every live metric follows from these.
 
 All moments are seconds on one monotonic clock, counted from the start of the conversation: the moment at which its
-first sample was spoken. Positions in the audio are seconds from its first sample. So a moment minus a position is a
-delay, and negative values are meaningful (a word that was guessed before it ended).
+first sample was spoken, or its text was due to be sent. Positions in the audio are seconds from its first sample. So a
+moment minus a position is a delay, and negative values are meaningful (a word that was guessed before it ended).
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from speechmeter.core.quality import NORMALISERS
+
+if TYPE_CHECKING:
+    from speechmeter.core.types import Speech
 
 EventKind = Literal["opened", "partial", "final", "audio", "text", "endpoint", "error", "closed"]
 EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
@@ -36,8 +39,16 @@ ERROR_KINDS: Mapping[str, str] = {
 CLIENT_BOUND = "client-bound"
 """How the warning begins that sends were late."""
 EXCHANGES = "speechmeter-exchanges"
-EXCHANGES_VERSION = 1
-"""Of an exchange file: gzipped JSON lines, `Conditions` first, then one `Exchange` a line. History: 1, first."""
+EXCHANGES_VERSION = 2
+"""Of an exchange file: gzipped JSON lines, `Conditions` first, then one `Exchange` a line. History: 1, first; 2 adds
+`text`, `sound` and `heard`, of systems that speak.
+"""
+FRAME_S = 0.01
+"""Of this length are the stretches of sound whose level an exchange keeps."""
+SILENT_DB = -120.0
+"""The level of digital silence, and the lowest that is stored."""
+WHOLE = "whole"
+"""A note of an `audio` event: the sound came in one piece, whatever the number of packets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +98,9 @@ class Event:
 
     `text` of a partial or final is the whole text so far of its `segment`: a partial replaces the one before it, a
     final closes the segment. `start_s` and `end_s` are the span of audio that the system says the event speaks of.
-    `audio` is None but for sound, where it is the number of bytes of samples; the samples are kept apart.
+
+    Of sound, `audio` is the number of bytes of samples: 0 for a header. The span is then that in all sound of the
+    answer. A conversation gives the samples themselves as `sound`; they are in no exchange file.
     """
 
     kind: EventKind
@@ -98,6 +111,7 @@ class Event:
     end_s: float | None = None
     audio: int | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+    sound: Speech | None = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; fields at their defaults are left out."""
@@ -118,8 +132,40 @@ _EVENT_FIELDS = ("kind", "moment_s", "text", "segment", "start_s", "end_s", "aud
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sound:
+    """The sound of an answer without its samples: what metrics need of it.
+
+    `levels_db` has the root mean square of each 10 ms in dB of full scale, without the mean of all samples (DC), at
+    least `SILENT_DB`. `peak` is the largest sample, 1 at full scale; `clipped` counts samples within 0.1 % of it.
+    """
+
+    rate: int
+    samples: int
+    peak: float
+    clipped: int
+    levels_db: tuple[float, ...]
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return self.samples / self.rate
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as in a line of an exchange file."""
+        return {**asdict(self), "levels_db": list(self.levels_db)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Sound:
+        """The inverse of `to_json`."""
+        return cls(**{**data, "levels_db": tuple(data["levels_db"])})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Send:
-    """A chunk of audio: when it was due, when its send began and ended, and its span [from_s, to_s) in the audio."""
+    """A chunk of audio: when it was due, when its send began and ended, and its span [from_s, to_s) in the audio.
+
+    Of a token of text, the span ends when it is due.
+    """
 
     due_s: float
     sent_s: float
@@ -138,6 +184,10 @@ class Exchange:
     `finish_s` is when `finish()` was due, `finished_s` when it was called; None without. `timeout_s` is how long after
     the end of the audio an answer was awaited. `busy_s` is the time that the engine computed, where it can be known.
     `error` is empty where the conversation ended as it should; `error_kind` is one of `ERROR_KINDS`.
+
+    Of a system that is given text, `text` is all of it, and `audio_s` the seconds in which it came. `sound` is what a
+    system said, `heard` what the recogniser of the plan understood of it; None without. `speech` has the samples while
+    they are in memory; it is in no file.
     """
 
     utterance: str
@@ -161,6 +211,10 @@ class Exchange:
     error_kind: str = ""
     warm_up: bool = False
     notes: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
+    sound: Sound | None = None
+    heard: str | None = None
+    speech: Speech | None = field(default=None, repr=False, compare=False)
 
     @property
     def fed_s(self) -> float:
@@ -183,14 +237,18 @@ class Exchange:
         }  # fmt: skip
         data["sends"] = [[one.due_s, one.sent_s, one.done_s, one.from_s, one.to_s] for one in self.sends]
         data["events"] = [event.to_json() for event in self.events]
-        return data
+        spoken = {
+            "text": self.text, "sound": None if self.sound is None else self.sound.to_json(), "heard": self.heard
+        }  # fmt: skip
+        return data | {name: value for name, value in spoken.items() if value is not None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Exchange:
         """The inverse of `to_json`."""
-        plain = {name: value for name, value in data.items() if name not in ("anchors", "sends", "events")}
+        plain = {name: value for name, value in data.items() if name not in ("anchors", "sends", "events", "sound")}
         return cls(
             **plain,
+            sound=Sound.from_json(data["sound"]) if data.get("sound") is not None else None,
             anchors=Anchors.from_json(data.get("anchors", {})),
             sends=tuple(
                 Send(due_s=due, sent_s=sent, done_s=done, from_s=start, to_s=end)
@@ -205,7 +263,9 @@ class Conditions:
     """How the conversations of one case and round were held, as far as the definitions of metrics depend on it.
 
     The first line of an exchange file, so that the file explains itself. `normaliser` is the one that texts are scored
-    with. The last five are what the system declares.
+    with. From `fixed_cadence` to `speaks` it is what the system declares. `reads` says that it is given text, at
+    `text_pace` tokens per second, or at once. Sound is played after `prebuffer_s` seconds of it have come. `heard_by`
+    is the recogniser that heard it.
     """
 
     pace: Pace
@@ -220,6 +280,11 @@ class Conditions:
     finishes: bool = True
     endpoints: bool = False
     texts: bool = True
+    speaks: bool = False
+    reads: bool = False
+    text_pace: float | None = None
+    prebuffer_s: float = 0.0
+    heard_by: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: the first line of an exchange file."""
@@ -256,11 +321,11 @@ class Conversation(Protocol):
         ...
 
     async def send(self, pcm: Any) -> None:
-        """Samples as a float32 array at 16 kHz."""
+        """Samples as a float32 array at 16 kHz; of a system that is given text, a piece of it as str."""
         ...
 
     async def finish(self) -> None:
-        """There is no more audio."""
+        """There is no more input."""
         ...
 
     def events(self) -> AsyncIterator[Event]:
@@ -278,11 +343,11 @@ class Live:
 
     `fixed_cadence` declares that text comes at fixed intervals whatever is said, so that the delay of the first text
     means nothing. `finishes` is False where the protocol has no `finish`. `endpoints` says that it decides by itself
-    when a turn ends. `texts` is False where it says nothing else, as a voice detector does. `whole` says that it takes
-    whole recordings: as fast as possible it is fed no silence behind them. `isolation` says what several streams share:
-    `process` (each has a process of its own, in which the subject is prepared anew), `thread` (each conversation
-    decodes in a thread of its own), or `shared`. A `virtual` system computes nothing: it waits on its clock for what it
-    simulates, and may be driven by one that jumps.
+    when a turn ends. `texts` is False where it gives no text, as a voice detector does. `speaks` says that it answers
+    with sound. `whole` says that it takes whole recordings: as fast as possible it is fed no silence behind them.
+    `isolation` says what several streams share: `process` (each has a process of its own, in which the subject is
+    prepared anew), `thread` (each conversation decodes in a thread of its own), or `shared`. A `virtual` system
+    computes nothing: it waits on its clock for what it simulates, and may be driven by one that jumps.
     """
 
     converse: Callable[[Clock], Conversation]
@@ -292,6 +357,7 @@ class Live:
     finishes: bool = True
     endpoints: bool = False
     texts: bool = True
+    speaks: bool = False
     whole: bool = False
     isolation: Literal["process", "thread", "shared"] = "thread"
     virtual: bool = False

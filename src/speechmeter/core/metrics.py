@@ -729,12 +729,14 @@ CHRF_DIFFERENCE = _higher(
 _TALKS = {
     "of": Note.WHOLE_EACH, "missing": Note.NUMBERS, "timeout_s": Note.NUMBER_OR_NONE, "withheld": Note.TEXTS,
     "normaliser": Note.TEXT, "above": Note.NUMBER_EACH, "below": Note.NUMBER_EACH, "word": Note.WHOLE_EACH,
+    "heard_by": Note.TEXT, "prebuffer_s": Note.NUMBER,
 }  # fmt: skip
 """Notes of live metrics.
 
 `of`: the conversation of each value, as an index into those of `live_answered`. `missing`: the conversations that gave
 no answer within `timeout_s`. `withheld`: why others have no value. `above` and `below`: what is divided, and by what.
-`word`: the word of the reference that a value is about, as an index.
+`word`: the word of the reference that a value is about, as an index. `heard_by`: the recogniser that heard the sound.
+`prebuffer_s`: seconds of sound that came before it was played.
 """
 
 
@@ -751,7 +753,8 @@ def _talks(make: Callable[..., Metric], id: str, unit: str, title: str, formula:
 LIVE_ANSWERED = _plain(
     "live_answered.v1", "1", "live answers",
     "1 for a conversation that ended without an error and has a final text with at least one word, 0 for any other. If "
-    "the reference has no words, or the system gives no text at all, the text is not required",
+    "the reference has no words, or the system gives no text at all, the text is not required. A system that speaks "
+    "needs audible sound instead",
     short="1 for a conversation with a final text and without an error, else 0",
     notes={**_TALKS, "utterances": Note.TEXT_EACH, "speakers": Note.TEXT_EACH, "streams": Note.WHOLE_EACH,
            "errors": Note.TEXT_EACH},
@@ -759,8 +762,8 @@ LIVE_ANSWERED = _plain(
 LIVE_COMPLETENESS = _talks(
     _higher, "live_completeness.v1", "%", "live completeness",
     "100 × number of conversations that ended without an error and have a final text with at least one word / number "
-    "of all conversations",
-    "share of conversations that ended without an error and have a final text",
+    "of all conversations. A system that speaks needs audible sound instead of a text",
+    "share of conversations that ended without an error and have a final text, or audible sound",
 )  # fmt: skip
 FIRST_PARTIAL_FROM_SEND = _delay(
     "first_partial_from_send.v1", "first text after the first chunk",
@@ -930,9 +933,10 @@ LIVE_RTF = _talks(
     "time that the engine computed / audio that it was fed, silence included",
 )  # fmt: skip
 _AT_A_LEVEL = (
-    "seconds of audio of the conversations that ended in a window, without an error and with a final text / seconds "
-    "of the window. It lasts from when all streams had begun until the first had ended; with arrivals, from the end "
-    "of the first such conversation, which does not count, to that of the last"
+    "seconds of audio (if the system is given text: of sound made) of the conversations that ended in a window, "
+    "without an error and with an answer / seconds of the window. It lasts from when all streams had begun until the "
+    "first had ended; with arrivals, from the end of the first such conversation, which does not count, to that of the "
+    "last"
 )
 LIVE_THROUGHPUT = _talks(
     _higher, "live_throughput.v1", "1", "throughput",
@@ -964,6 +968,141 @@ TTFT_VLLM = _delay(
         "partial or final, even "
     "if its text is empty. Conversations without a partial or final are left out, as in vLLM's benchmark",
     "vLLM's time to first token: the first event counts, even if it is empty",
+)  # fmt: skip
+_TEXT_DUE = "the moment at which the text, or its first token, was due"
+_PLAYED = "the sound is played from the moment at which the pre-buffer of the plan has come, and goes on at once"
+FIRST_BYTE = _delay(
+    "first_byte.v1", "first byte of sound",
+    f"time from {_TEXT_DUE} to the first sample of sound. The header of a file is no sound. Where the system is spoken "
+    "to, from the true end of speech",
+    "time from when the text was due to the first sample of sound; a header does not count",
+)  # fmt: skip
+FIRST_SOUND = _delay(
+    "first_sound.v1", "first sound",
+    f"time from {_TEXT_DUE} to the first audible sample, if playback starts with the first one: the later of the "
+    "moment at which the piece with the onset came, and first_byte plus the position of the onset. The onset is the "
+    "start of the first 3 stretches of 10 ms, one after another, above the larger of -60 dBFS and 40 dB below the "
+    "loudest stretch, in root mean square and without the mean of all samples. An answer without an onset counts as "
+    "beyond the timeout. Where the system is spoken to, from the true end of speech",
+    "time from when the text was due to the first audible sample (time to first audio)",
+)  # fmt: skip
+FIRST_SOUND_COLD = _lower(
+    "first_sound_cold.v1", "s", "first sound, cold",
+    "first_sound of the first conversation of a round, which is a warm-up and in no other figure",
+    notes=_TALKS,
+)  # fmt: skip
+FIRST_SOUND_REPEATED = _delay(
+    "first_sound_repeated.v1", "first sound, repeated texts",
+    "first_sound of texts that had been sent before in the same round, warm-up included; a system may answer these "
+    "from a cache",
+    "first_sound of texts that had been sent before in the same round",
+)  # fmt: skip
+REPEATED_TEXTS = _talks(
+    _lower, "repeated_texts.v1", "%", "repeated texts",
+    "100 × number of texts that had been sent before in the same round, warm-up included / number of texts",
+    "share of texts that had been sent before in the same round",
+)  # fmt: skip
+LEADING_SILENCE = _delay(
+    "leading_silence.v1", "leading silence",
+    "position of the onset in the sound: the part of first_sound that the voice causes, where no gap comes before it",
+    "seconds of sound before the onset",
+)  # fmt: skip
+TRAILING_SILENCE = _delay(
+    "trailing_silence.v1", "trailing silence",
+    "seconds of sound after the last 3 stretches of 10 ms, one after another, above the threshold of the onset",
+    "seconds of sound after the end of speech in it",
+)  # fmt: skip
+SOUND_GAP = _delay(
+    "sound_gap.v1", "time between pieces of sound", "time from the arrival of one piece of sound to that of the next"
+)
+UNDERRUN_LONGEST = _delay(
+    "underrun_longest.v1", "longest underrun",
+    f"longest pause of playback in an answer; {_PLAYED} after a gap. One that comes in one piece has none",
+    "longest pause of playback in an answer, after the pre-buffer of the plan",
+)  # fmt: skip
+UNDERRUN_TOTAL = _delay(
+    "underrun_total.v1", "underrun, sum",
+    f"sum of all pauses of playback in an answer; {_PLAYED} after a gap. One that comes in one piece has none",
+    "sum of all pauses of playback in an answer, after the pre-buffer of the plan",
+)  # fmt: skip
+UNDERRUN_COUNT = _talks(
+    _lower, "underrun_count.v1", "1", "underruns",
+    f"number of pauses of playback / number of answers in several pieces; {_PLAYED} after a gap",
+    "mean number of pauses of playback in an answer, after the pre-buffer of the plan",
+)  # fmt: skip
+PREBUFFER_NEEDED = _delay(
+    "prebuffer_needed.v1", "delay that avoids underruns",
+    "by how much playback would have to start after the first sample, so that there is no pause: the largest arrival "
+    "of a piece of sound minus the first arrival minus the seconds of sound before it. It needs no parameter",
+    "by how much playback would have to start later, so that there is no pause",
+)  # fmt: skip
+SPEECH_RTF = _talks(
+    _lower, "speech_rtf.v1", "1", "speech RTF",
+    "sum of the times from when the texts were due to the last sample of sound / sum of seconds of sound",
+    "time to the last sample / seconds of sound made",
+)  # fmt: skip
+SPEECH_CHARACTERS = _talks(
+    _higher, "speech_characters.v1", "1/s", "characters per second",
+    "sum of characters of the texts / sum of the times from when they were due to the last sample of sound",
+    "characters of text that are spoken per second of work, waiting included",
+)  # fmt: skip
+SPEECH_WORDS = _talks(
+    _higher, "speech_words.v1", "1/s", "words per second",
+    "sum of words of the texts / sum of the times from when they were due to the last sample of sound",
+    "words of text that are spoken per second of work, waiting included",
+)  # fmt: skip
+SOUND_MADE = _talks(
+    _plain, "sound_made.v1", "s", "sound made", "sum of seconds of sound / number of conversations",
+    "mean seconds of sound of an answer",
+)  # fmt: skip
+SPEAKING_RATE = _talks(
+    _plain, "speaking_rate.v1", "1/s", "speaking rate",
+    "sum of words of the texts / sum of seconds of sound between leading and trailing silence",
+    "words per second of speech in the sound",
+)  # fmt: skip
+SOUND_LEVEL = _plain(
+    "sound_level.v1", "dB", "level of the speech",
+    "root mean square of the stretches of 10 ms above the threshold of the onset, in dB of full scale",
+    combined="conversations", signed=True, notes=_TALKS,
+)  # fmt: skip
+CLIPPING = _talks(
+    _lower, "clipping.v1", "%", "clipped samples",
+    "100 × number of samples within 0.1 % of full scale / number of samples",
+    "share of samples at full scale",
+)  # fmt: skip
+ROUND_TRIP_WER = _talks(
+    _lower, "round_trip_wer.v1", "%", "round-trip WER",
+    "100 × sum of word errors of what the recogniser of the plan heard / sum of words of the texts. It is the score of "
+    "the pair of voice and recogniser, never of the voice alone. Without sound all words count as deleted",
+    "word errors of the pair of voice and recogniser / words of the texts",
+)  # fmt: skip
+VOICE_TO_VOICE = _delay(
+    "voice_to_voice.v1", "voice to voice",
+    "time from the true end of the user's speech to the first audible sample of the answer, as in first_sound. It is "
+    "the sum of its parts: voice_recognition, voice_thinking, voice_synthesis and voice_onset",
+    "time from the end of the user's speech to the first audible sample of the answer",
+)  # fmt: skip
+VOICE_RECOGNITION = _delay(
+    "voice_recognition.v1", "until the text is final",
+    "part of voice_to_voice: from the true end of speech to the last final text before the answer is given to the "
+    "synthesiser",
+    "part of voice_to_voice: from the end of speech to the final text",
+)  # fmt: skip
+VOICE_THINKING = _delay(
+    "voice_thinking.v1", "until the answer is text",
+    "part of voice_to_voice: from that final text to the moment at which the synthesiser gets the text of the answer",
+    "part of voice_to_voice: from the final text to the text of the answer",
+)  # fmt: skip
+VOICE_SYNTHESIS = _delay(
+    "voice_synthesis.v1", "until the first byte",
+    "part of voice_to_voice: from the text of the answer to the first sample of sound; of a system that reports no "
+    "texts, from the end of speech",
+    "part of voice_to_voice: from the text of the answer to the first sample",
+)  # fmt: skip
+VOICE_ONSET = _delay(
+    "voice_onset.v1", "until it is audible",
+    "part of voice_to_voice: from the first sample of sound to the first audible one",
+    "part of voice_to_voice: from the first sample to the first audible one",
 )  # fmt: skip
 _SENDS = "of how late the client sent a chunk, over all chunks of a round"
 _LATE = "Late is the moment at which the send began minus the moment at which it was due"

@@ -120,6 +120,9 @@ class LiveProtocol(_Shared):
     With `arrivals`, conversations begin when they are due, whether or not earlier ones have ended: `turns` of them, or
     those of `duration_s`. It is `constant`, `poisson`, `gamma:BURSTINESS`, or `trace` with the moments `offsets_s`.
     Those of the first `ramp_s` seconds are not measured.
+
+    Sound that a system makes is played after `prebuffer_s` seconds of it have come. `heard_by` is the recogniser that
+    hears it afterwards: a model as in a plan, empty where none does.
     """
 
     mode = "live"
@@ -136,6 +139,8 @@ class LiveProtocol(_Shared):
     arrivals: str = ""
     offsets_s: tuple[float, ...] = ()
     ramp_s: float = 0.0
+    prebuffer_s: float = 0.0
+    heard_by: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +152,9 @@ Protocol: TypeAlias = (
     SteadyProtocol | RepeatsProtocol | ScheduleProtocol | SearchProtocol | LiveProtocol | OtherProtocol
 )
 _READ: Mapping[str, Any] = {"filter": tuple, "quality": Quality.from_json, "offsets_s": tuple}
-_UNSAID: Mapping[str, tuple[Any, ...]] = {"arrivals": ("",), "offsets_s": ((),), "ramp_s": (0.0,)}
+_UNSAID: Mapping[str, tuple[Any, ...]] = {
+    "arrivals": ("",), "offsets_s": ((),), "ramp_s": (0.0,), "prebuffer_s": (0.0,), "heard_by": ({},),
+}  # fmt: skip
 """Values of keys that are left out, because they came later than the protocol."""
 
 

@@ -24,9 +24,11 @@ PERCENTILES = ("p50", "p90", "p95", "p99")
 _DELAYS = (
     metrics.FINAL_DELAY, metrics.FINALIZE_DELAY, metrics.REQUEST_LATENCY, metrics.FIRST_TOKEN,
     metrics.FIRST_PARTIAL_FROM_SEND, metrics.FIRST_PARTIAL_FROM_ONSET, metrics.ENDPOINT_DELAY, metrics.BACKLOG,
+    metrics.FIRST_BYTE, metrics.FIRST_SOUND, metrics.VOICE_TO_VOICE, metrics.UNDERRUN_LONGEST, metrics.UNDERRUN_TOTAL,
+    metrics.PREBUFFER_NEEDED,
 )  # fmt: skip
 """One value a conversation, so that a share of conversations is within a limit."""
-_MEANS = (metrics.KEEP_UP, metrics.LIVE_WER, metrics.EARLY_ENDPOINT)
+_MEANS = (metrics.KEEP_UP, metrics.LIVE_WER, metrics.EARLY_ENDPOINT, metrics.SPEECH_RTF, metrics.ROUND_TRIP_WER)
 _NAME = re.compile(r"(?P<metric>\w+?)(?:_(?P<percentile>p\d+))?(?:_(?P<unit>s|ms))?")
 _NAMES = (*(f"{one.name}_p95_s" for one in _DELAYS), metrics.LIVE_COMPLETENESS.name, *(one.name for one in _MEANS))
 

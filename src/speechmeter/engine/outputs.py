@@ -30,7 +30,7 @@ def write_outputs(folder: Path, outputs: Iterable[tuple[Batch, Output]], *, spee
         ]
         if speech is not None:
             for name, sound in zip(_names(batch), output.speech, strict=False):
-                _write_sound(folder, f"{speech.prefix}_{name}" if speech.prefix else name, sound, speech.rate)
+                write_speech(folder, speech, name, sound)
     if lines:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / TEXT_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
@@ -66,12 +66,15 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _write_sound(folder: Path, name: str, sound: Speech, rate: int | None) -> None:
+def write_speech(folder: Path, files: SpeechFiles, name: str, sound: Speech) -> None:
+    """A FLAC file of what a model said about the item `name`."""
     import numpy as np
     import soundfile
     import soxr
 
+    rate = files.rate
     folder.mkdir(parents=True, exist_ok=True)
+    name = f"{files.prefix}_{name}" if files.prefix else name
     plain = re.sub(r"[^\w.-]+", "-", name).strip(".-")[:80] or "item"
     samples = np.asarray(sound.samples, dtype=np.float32)
     if rate is not None and rate != sound.rate:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from speechmeter.analysis.live import measurements
 from speechmeter.core import plugins
 from speechmeter.core.axes import REALTIME
 from speechmeter.core.batches import gathered
 from speechmeter.core.outputs import Keep
-from speechmeter.core.protocols import Meter, Subject, Workload
+from speechmeter.core.protocols import TEXT, Meter, Subject, Workload
 from speechmeter.core.types import Case
 from speechmeter.engine.failures import classify, finite
 from speechmeter.engine.live.measure import LiveRound, Surroundings, measure_live
 from speechmeter.engine.live.round import Script
-from speechmeter.engine.live.utterance import Utterance
+from speechmeter.engine.live.utterance import Utterance, utterances_of
 from speechmeter.engine.measure import Outcome
+from speechmeter.engine.outputs import write_speech
 from speechmeter.store.exchanges import ExchangeWriter, exchange_file
 
 
@@ -35,7 +37,8 @@ def measure_live_case(
     """The outcome of one round. Its exchanges are in the folder of the case, if any is kept, whatever happens after."""
     folder = None if keep is None else keep.of(case.id).folder
     writer = None if folder is None else ExchangeWriter(folder / exchange_file(round_))
-    around = Surroundings(round=round_, sink=writer, report=report, waits=waits, start_s=start_s)
+    save = None if keep is None or folder is None or keep.speech is None else partial(write_speech, folder, keep.speech)
+    around = Surroundings(round=round_, sink=writer, report=report, waits=waits, start_s=start_s, save=save)
     held = measure_live(case, subject, workload, meters, around)
     try:
         if writer is not None:
@@ -55,8 +58,10 @@ def speech_s(case: Case) -> float:
     if protocol is None or (case.axes.pace != REALTIME and not protocol.arrivals):
         return 0.0
     made = gathered(lambda: plugins.workload(case.workload.plugin).batches(case))
-    # lengths alone: nothing is read for a batch that is only outlined
-    said = [Utterance(name="", pcm=range(length or 0)) for batch in made.outlines() for length in batch.lengths]
+    if plugins.fed_by(case).kinds == (TEXT,):
+        said = list(utterances_of(made, case.axes.text_pace))
+    else:  # lengths alone: nothing is read for a batch that is only outlined
+        said = [Utterance(name="", pcm=range(length or 0)) for batch in made.outlines() for length in batch.lengths]
     script, _ = Script.of_all(said, warmup_turns=protocol.warmup_turns, streams=case.axes.streams, seed="")
     return script.arriving(protocol, case.axes.rate).waits_s(protocol, case.axes.pace)
 

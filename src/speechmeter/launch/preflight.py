@@ -10,11 +10,13 @@ from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 
 from speechmeter.core import plugins
+from speechmeter.core.axes import FAST
 from speechmeter.core.device import Device
 from speechmeter.core.errors import DeviceError, InputError, Origin, PlanError, SubjectError, UnavailableError
 from speechmeter.core.machine import available_cores, kib_field
-from speechmeter.core.protocols import SOUND, LiveSubject
+from speechmeter.core.protocols import SOUND, TEXT, LiveSubject
 from speechmeter.core.types import Case, Limits, Skip
+from speechmeter.engine.live.hearing import Ear
 
 Originate = Callable[[Case, str], Origin | None]
 """Where in the plan a key of a case (its model, input or an axis) was written; None when that is not known."""
@@ -96,20 +98,48 @@ def not_live(case: Case) -> str | None:
     """Why a live case cannot be measured here; None when it can. Raises SubjectError for a model that is never live."""
     subject = plugins.subject(case.subject.plugin)
     fed = plugins.fed_by(case).kinds
-    if fed and SOUND not in fed:
+    if fed and not {SOUND, TEXT} & set(fed):
         raise InputError(
-            f"a live case is fed audio, but `{case.workload.plugin}:` provides {' or '.join(fed)}",
+            f"a live case is fed audio or text, but `{case.workload.plugin}:` provides {' or '.join(fed)}",
             key="pace",
-            fix="use `audio` or `data`, or remove `pace`",
+            fix="use `audio`, `data` or `text`, or remove `pace`",
         )
+    _check_text_pace(case, fed)
     if isinstance(subject, LiveSubject):
-        return subject.not_live(case)
+        return subject.not_live(case) or _deaf(case)
     names = [name for name in plugins.names(plugins.SUBJECTS) if _is_live(name)]
     raise SubjectError(
         f"{case.subject.name} takes whole recordings and cannot be measured live",
         key="pace",
         fix=f"use a model that can ({', '.join(names)}), or `pace: offline`",
     )
+
+
+def _deaf(case: Case) -> str | None:
+    """Why the recogniser that is to hear the speech cannot; None when it can, or when there is none."""
+    ear = Ear.of(case)
+    if ear is None:
+        return None
+    listener = plugins.subject(ear.case.subject.plugin)
+    if listener.takes and SOUND not in listener.takes:
+        raise SubjectError(
+            f"{ear.case.subject.name} does not take audio as input", key="heard_by", fix="use a recogniser"
+        )
+    reason = listener.installed().missing or listener.unavailable(ear.case)
+    if reason is None:
+        listener.check(ear.case)
+    return None if reason is None else f"heard_by: {reason}"
+
+
+def _check_text_pace(case: Case, fed: Sequence[str]) -> None:
+    if case.axes.text_pace is None:
+        return
+    if SOUND in fed:
+        raise InputError("`text_pace` applies to text", key="text_pace", fix="remove it, or use `text: {lines: FILE}`")
+    if case.axes.pace == FAST:
+        raise InputError(
+            "text that comes at a pace is not sent as fast as possible", key="text_pace", fix="use `pace: realtime`"
+        )
 
 
 def _is_live(name: str) -> bool:

@@ -25,6 +25,7 @@ from speechmeter.plan.source import KeyPath, Source
 SPECIAL_AUDIO = ("noise", "sample")
 """Values of `audio:` that are not files: generated noise, and the speech that ships with the package."""
 
+HEARD_BY = "heard_by"
 TRACE = "trace"
 """The meter that `trace:` asks for."""
 
@@ -47,6 +48,9 @@ def build_plan(source: Source, *, trust: bool = False) -> Plan:
         _check_model(entry, source, ("models", index), trust=trust)
         for number, stage in enumerate(stages_of(entry)):
             _check_model(stage, source, ("models", index, STAGES, number), trust=trust, is_stage=True)
+    if body.heard_by is not None:
+        _check_plugin(body.heard_by.load, source, (HEARD_BY,))
+        _check_model(body.heard_by, source, (HEARD_BY,), trust=trust)
     for name in body.meters:
         _named(lambda name=name: plugins.meter(name), source, ("meters",))
     _check_schedule(body, source)

@@ -113,6 +113,8 @@ def live_protocol(plan: Plan, quality: Quality | None) -> LiveProtocol:
         turns=plan.turns,
         duration_s=plan.duration,
         warmup_turns=plan.warmup_turns,
+        prebuffer_s=plan.prebuffer,
+        heard_by={} if plan.heard_by is None else plan.heard_by.model_dump(exclude={"axes"}),
     )
 
 

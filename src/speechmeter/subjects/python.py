@@ -2,7 +2,8 @@
 
 The factory takes no argument and returns something that takes a float32 tensor (batch, samples) at 16 kHz: a module or
 any callable. It may also return a `Prepared` chain of stages, which is then measured as it is. For a live case it
-returns a generator function that takes an iterator of chunks (float32 at 16 kHz) and yields texts, or a `Live`.
+returns a generator function that takes an iterator of chunks (float32 at 16 kHz) and yields texts, or a `Live`. A
+synthesiser gets an iterator of pieces of text instead, and yields `Speech`, or (samples, rate).
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from speechmeter.core import plugins
 from speechmeter.core.axes import OFFLINE, Axis, Option
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.live import Live
 from speechmeter.core.plugins import nearest
-from speechmeter.core.protocols import Installed, Prepared
-from speechmeter.core.types import BASELINE, VARIANT, Batch, Case, Stage
+from speechmeter.core.protocols import TEXT, Installed, Prepared
+from speechmeter.core.types import BASELINE, VARIANT, Batch, Case, Speech, Stage
 from speechmeter.subjects.live.hearing import Heard, Hearing
 
 _FORM = "write python:package.module:factory or python:path/file.py:factory"
@@ -72,7 +74,12 @@ def _live(made: Any, case: Case) -> Prepared:
     if isinstance(made, Live):
         return Prepared(live=made)
     if inspect.isgeneratorfunction(made) or inspect.isgeneratorfunction(vars(type(made)).get("__call__")):
-        return Prepared(live=Live(converse=lambda clock: Hearing(clock, lambda chunks: _hear(made(chunks)))))
+        speaks = plugins.fed_by(case).kinds == (TEXT,)
+        say = _speak if speaks else _hear
+        live = Live(
+            converse=lambda clock: Hearing(clock, lambda chunks: say(made(chunks))), speaks=speaks, texts=not speaks
+        )
+        return Prepared(live=live)
     if callable(made) and "clock" in _parameters(made):
         return Prepared(live=Live(converse=made))
     factory = case.subject.source.rpartition(":")[2]
@@ -101,6 +108,17 @@ def _hear(said: Iterator[Any]) -> Iterator[Heard]:
             segment, text = segment + 1, ""
     if text or not segment:
         yield Heard(kind="final", text=text, segment=segment)
+
+
+def _speak(said: Iterator[Any]) -> Iterator[Heard]:
+    """Pieces of sound, each `Speech` or (samples, rate)."""
+    for found in said:
+        sound = found if isinstance(found, Speech) else None
+        if isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], int):
+            sound = Speech(samples=found[0], rate=found[1])
+        if sound is None:
+            raise TypeError(f"a live synthesiser yields Speech or (samples, rate), not {type(found).__name__}")
+        yield Heard(kind="audio", sound=sound)
 
 
 def check_source(source: str) -> None:

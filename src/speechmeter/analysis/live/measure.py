@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from speechmeter.analysis.live import backlog, delays, words
+from speechmeter.analysis.live import backlog, delays, speech, voice, words
 from speechmeter.analysis.live.reading import Reading, none
-from speechmeter.analysis.live.talk import Talk, talks
+from speechmeter.analysis.live.talk import Talk, cold, talks
 from speechmeter.analysis.live.throughput import throughput
 from speechmeter.core import metrics
 from speechmeter.core.live import Conditions, Exchange
@@ -51,7 +51,11 @@ READERS: Mapping[Metric, Read] = {
     metrics.TTFT_VLLM: delays.ttft_vllm,
 }
 """How each metric is read off one conversation, in the order in which they are stored."""
-METRICS = (metrics.LIVE_ANSWERED, *READERS, metrics.LIVE_THROUGHPUT)
+SPEECH_READERS: Mapping[Metric, Read] = {**speech.READERS, **voice.READERS}
+"""Those of systems that speak."""
+METRICS = (
+    metrics.LIVE_ANSWERED, *READERS, *SPEECH_READERS, metrics.FIRST_SOUND_COLD, metrics.LIVE_THROUGHPUT,
+)  # fmt: skip
 """All that `measurements` makes, in this order."""
 OF, MISSING, TIMEOUT, WITHHELD, WORD = "of", "missing", "timeout_s", "withheld", "word"
 """Names of notes, which `metrics` describes."""
@@ -61,13 +65,34 @@ def measurements(exchanges: Sequence[Exchange], conditions: Conditions) -> list[
     """Every live metric of the conversations of one case and round; empty where all are warm-ups.
 
     Values are raw: one a conversation, or one for each of its words or texts. A metric that no conversation has is a
-    measurement with the reason.
+    measurement with the reason; those of sound are for systems that speak, and those of text not for one that is given
+    text.
     """
     found = talks(exchanges, conditions)
     if not found:
         return []
-    measured = [_measured(metric, found, read) for metric, read in READERS.items()]
+    measured = [_measured(metric, found, read) for metric, read in _readers(conditions).items()]
+    measured += [_cold(exchanges, conditions)] if conditions.speaks else []
     return [_answers(found), *measured, throughput(found)]
+
+
+def _readers(conditions: Conditions) -> Mapping[Metric, Read]:
+    """The metrics that a system can have."""
+    heard = {metric: READERS[metric] for metric in _OF_ANY} if conditions.reads else READERS
+    if not conditions.speaks:
+        return heard
+    return {**heard, **speech.READERS, **({} if conditions.reads else voice.READERS)}
+
+
+def _cold(exchanges: Sequence[Exchange], conditions: Conditions) -> Measurement:
+    """The first sound of the first conversation of a round."""
+    first = cold(exchanges, conditions)
+    if first is None:
+        return Measurement.absent(metrics.FIRST_SOUND_COLD, "the round has no warm-up; use `warmup_turns: 1`")
+    values = speech.first_sound(first).values
+    if not values:
+        return Measurement.absent(metrics.FIRST_SOUND_COLD, "the first conversation of the round gave no sound")
+    return Measurement.of(metrics.FIRST_SOUND_COLD, values)
 
 
 def _answers(found: Sequence[Talk]) -> Measurement:
@@ -84,13 +109,13 @@ def _answers(found: Sequence[Talk]) -> Measurement:
 
 
 def _measured(metric: Metric, found: Sequence[Talk], read: Read) -> Measurement:
-    silent = not found[0].conditions.texts and metric not in _WITHOUT_TEXT
+    silent = not found[0].conditions.texts and metric not in _WITHOUT_TEXT and metric not in SPEECH_READERS
     readings = [none(_NO_TEXTS) if silent else read(talk) for talk in found]
     values = [value for one in readings for value in one.values]
     notes = _notes(metric, found, readings)
     if values:
         return Measurement.of(metric, values, notes=notes)
-    return Measurement.absent(metric, _why_none(readings, notes), notes=notes)
+    return Measurement.absent(metric, _why_none(metric, readings, notes), notes=notes)
 
 
 def _notes(metric: Metric, found: Sequence[Talk], readings: Sequence[Reading]) -> dict[str, Any]:
@@ -104,24 +129,35 @@ def _notes(metric: Metric, found: Sequence[Talk], readings: Sequence[Reading]) -
     notes |= {"above": [above for above, _ in ratios], "below": [below for _, below in ratios]} if ratios else {}
     if metric in _OF_TEXTS:
         notes["normaliser"] = found[0].conditions.normaliser
+    if metric == metrics.ROUND_TRIP_WER:
+        notes["heard_by"] = found[0].conditions.heard_by
+    if metric in _PLAYED:
+        notes["prebuffer_s"] = found[0].conditions.prebuffer_s
     reasons = Counter(one.reason for one in readings if one.reason)
     withheld = [f"{why} ({count} of {len(found)})" for why, count in reasons.items()]
     return {**notes, WITHHELD: withheld} if reasons else notes
 
 
-def _why_none(readings: Sequence[Reading], notes: dict[str, Any]) -> str:
+def _why_none(metric: Metric, readings: Sequence[Reading], notes: dict[str, Any]) -> str:
     if any(one.missing for one in readings):
-        return f"in no conversation did a text come within {notes[TIMEOUT]:g} s after the audio"
+        awaited, given = ("audible sound", "input") if metric in SPEECH_READERS else ("a text", "audio")
+        return f"in no conversation did {awaited} come within {notes[TIMEOUT]:g} s after the {given}"
     return "; ".join(dict.fromkeys(one.reason for one in readings if one.reason)) or "no text contains a word"
 
 
+_OF_ANY = (metrics.LIVE_COMPLETENESS, metrics.CLIENT_QUEUE)
+"""Metrics of conversations that a system has which is given text."""
 _WITHOUT_TEXT = frozenset({
     metrics.LIVE_COMPLETENESS, metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT, metrics.CHUNK_WAIT, metrics.LIVE_RTF,
+    metrics.CLIENT_QUEUE,
 })  # fmt: skip
 """Metrics that a system has which gives no text."""
+_PLAYED = frozenset({metrics.UNDERRUN_LONGEST, metrics.UNDERRUN_TOTAL, metrics.UNDERRUN_COUNT})
+"""Metrics that depend on the pre-buffer."""
 _NO_TEXTS = "the system gives no text; it only says when a turn ends"
 _OF_TEXTS = frozenset({
     metrics.WORD_LAG, metrics.WORD_LAG_FIRST, metrics.WORD_COVERAGE, metrics.PARTIAL_CHURN,
     metrics.PARTIAL_CHURN_LENIENT, metrics.PARTIAL_REVISIONS, metrics.TAIL_LOSS, metrics.LIVE_WER, metrics.LAAL,
+    metrics.ROUND_TRIP_WER,
 })  # fmt: skip
 """Metrics that depend on how texts were made comparable."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from speechmeter.analysis.live.alignment import Alignment, align
+from speechmeter.analysis.live.sound import Piece, pieces_of, speech_span
 from speechmeter.core.live import Conditions, Event, Exchange
 from speechmeter.core.normalise import normaliser
 
@@ -33,12 +34,36 @@ class Held:
 
 
 class Talk:
-    """An exchange with its conditions, and what follows from both. `split` makes comparable words of a text."""
+    """An exchange with its conditions, and what follows from both. `split` makes comparable words of a text.
 
-    def __init__(self, exchange: Exchange, conditions: Conditions, split: Split) -> None:
+    `is_repeated` says that its text had been sent before in the same round.
+    """
+
+    def __init__(self, exchange: Exchange, conditions: Conditions, split: Split, *, is_repeated: bool = False) -> None:
         self.exchange = exchange
         self.conditions = conditions
         self.split = split
+        self.is_repeated = is_repeated
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """The pieces of sound of the answer, as they came."""
+        return pieces_of(self.exchange)
+
+    @cached_property
+    def speech_span(self) -> tuple[float, float] | None:
+        """(start, end) of speech in the sound of the answer; None without sound, and where nothing in it is audible."""
+        return None if self.exchange.sound is None else speech_span(self.exchange.sound)
+
+    @property
+    def made_s(self) -> float:
+        """Seconds of sound that the system made."""
+        return self.pieces[-1].to_s if self.pieces else 0.0
+
+    @property
+    def audio_s(self) -> float:
+        """Seconds of audio that count as work: the utterance, or the sound that was made of a text."""
+        return self.made_s if self.conditions.reads else self.exchange.audio_s
 
     @cached_property
     def events(self) -> list[Event]:
@@ -94,10 +119,13 @@ class Talk:
     def is_complete(self) -> bool:
         """Whether it ended without an error and with a final text.
 
-        If the reference has no words, or the system gives no text at all, the text is not required.
+        If the reference has no words, or the system gives no text at all, the text is not required. A system that
+        speaks needs audible sound instead.
         """
         if self.exchange.error:
             return False
+        if self.conditions.speaks:
+            return self.speech_span is not None
         return bool(self.final_words) or self.reference_words == () or not self.conditions.texts
 
     @cached_property
@@ -194,4 +222,25 @@ def final_text(exchange: Exchange) -> str:
 def talks(exchanges: Sequence[Exchange], conditions: Conditions) -> list[Talk]:
     """The conversations that are measured: all but warm-ups."""
     split = splitter(conditions.normaliser)
-    return [Talk(exchange, conditions, split) for exchange in exchanges if not exchange.warm_up]
+    again = _repeated(exchanges)
+    return [
+        Talk(exchange, conditions, split, is_repeated=place in again)
+        for place, exchange in enumerate(exchanges) if not exchange.warm_up
+    ]  # fmt: skip
+
+
+def cold(exchanges: Sequence[Exchange], conditions: Conditions) -> Talk | None:
+    """The first conversation of a round, where it is a warm-up."""
+    first = min(exchanges, key=lambda one: (one.started_s, one.stream), default=None)
+    return Talk(first, conditions, splitter(conditions.normaliser)) if first is not None and first.warm_up else None
+
+
+def _repeated(exchanges: Sequence[Exchange]) -> set[int]:
+    """Places of the conversations whose text had been sent before."""
+    known: set[str] = set()
+    found: set[int] = set()
+    for place, exchange in sorted(enumerate(exchanges), key=lambda item: item[1].started_s):
+        if exchange.text is not None:
+            found |= {place} if exchange.text in known else set()
+            known.add(exchange.text)
+    return found

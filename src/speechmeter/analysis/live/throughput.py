@@ -28,7 +28,7 @@ def throughput(found: Sequence[Talk]) -> Measurement:
     if end_s <= start_s:
         return Measurement.absent(metrics.LIVE_THROUGHPUT, _NO_TIME)
     inside = [start_s + _SLACK_S < _end_s(talk) <= end_s + _SLACK_S for talk in found]
-    audio = [talk.exchange.audio_s * (talk.is_complete and within) for talk, within in zip(found, inside, strict=True)]
+    audio = [talk.audio_s * (talk.is_complete and within) for talk, within in zip(found, inside, strict=True)]
     share_s = (end_s - start_s) / len(found)
     notes = {"of": list(range(len(found))), "above": audio, "below": [share_s] * len(found)}
     return Measurement.of(metrics.LIVE_THROUGHPUT, [one / share_s for one in audio], notes=notes)

@@ -26,6 +26,7 @@ from speechmeter.core.live import (
 from speechmeter.core.protocol import LiveProtocol
 from speechmeter.engine.failures import classify
 from speechmeter.engine.live.events import checked
+from speechmeter.engine.live.sound import SoundTaken, sound_of
 from speechmeter.engine.live.turns import Turn, turn_of
 from speechmeter.engine.live.utterance import Chunk, Utterance, chunks_of
 
@@ -83,6 +84,7 @@ class _Progress:
     error: str = ""
     error_kind: str = ""
     notes: dict[str, Any] = field(default_factory=dict)
+    sound: SoundTaken = field(default_factory=SoundTaken)
 
     def passed_s(self, clock_s: float) -> float:
         """A moment of the clock, counted from the start of the conversation in whole nanoseconds."""
@@ -163,7 +165,7 @@ class _Talk:
                     done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED, timeout=self._most_s())
                     _raise_of(listening)  # a lost connection explains a failed send better than the send does
                     if not done:
-                        raise TimeoutError("the system did not accept all of the audio in time")
+                        raise TimeoutError(f"the system did not accept all of the {self._input} in time")
                 _raise_of(fed)
             finally:
                 await _stop(fed)
@@ -171,6 +173,10 @@ class _Talk:
             await self._await_end(listening)
         finally:
             await _stop(listening)
+
+    @property
+    def _input(self) -> str:
+        return "audio" if self._utterance.text is None else "text"
 
     def _most_s(self) -> float:
         """Seconds from now until the conversation is given up."""
@@ -208,7 +214,8 @@ class _Talk:
         speech_s = min(self._utterance.audio_s if end_s is None else end_s, self._turn.fed_s)
         if heard_s < speech_s - _SAMPLE_S:
             text = (
-                f"the system ended the conversation after {heard_s:.6g} s of audio, but speech ends at {speech_s:.6g} s"
+                f"the system ended the conversation after {heard_s:.6g} s of {self._input}, but "
+                f"{'speech' if self._utterance.text is None else 'it'} ends at {speech_s:.6g} s"
             )
             raise ConversationError(text, kind=ENDED)
 
@@ -237,16 +244,18 @@ class _Talk:
                 raise _SystemError(f"the system sent more than {MOST_EVENTS:,} events")
             event = checked(given, began_s=progress.began_s, now_s=self._clock.now())
             moved = replace(event, moment_s=progress.passed_s(event.moment_s))
+            if event.kind == "audio":
+                moved = progress.sound.take(moved)
             progress.events.append(moved)
             progress.latest_s = max(progress.latest_s, moved.moment_s)
             self._heard(moved)
-            if event.kind == "final" and event.text.strip():
+            if (event.kind == "final" and event.text.strip()) or event.sound is not None:
                 self._final.set()
             if event.kind == "error":
                 raise _SystemError(event.text or "the system reported an error")
 
     async def _await_end(self, listening: asyncio.Future[None]) -> None:
-        """Until the system has said all; where it cannot say so, until it was quiet for long enough after a final."""
+        """Until the system has said all; where it cannot say so, until it was quiet for long enough after an answer."""
         while not listening.done():
             left_s = self._most_s()
             if not self._manner.live.finishes and self._final.is_set():
@@ -262,7 +271,7 @@ class _Talk:
         _raise_of(listening)
 
     async def _news(self, listening: asyncio.Future[None], limit_s: float) -> None:
-        """Wait for the end of listening, or for the first final, from which on quiet is waited for."""
+        """Wait for the end of listening, or for the first answer, from which on quiet is waited for."""
         if self._final.is_set():
             await asyncio.wait({listening}, timeout=limit_s)
             return
@@ -321,6 +330,7 @@ def _exchange(
         """On the clock of the round. Nanoseconds are enough: what is finer is rounding."""
         return round(clock_s - slot.zero_s, 9)
 
+    speech = progress.sound.speech()
     busy = [event.notes["busy_s"] for event in progress.events if event.kind == "closed" and "busy_s" in event.notes]
     return Exchange(
         utterance=utterance.name,
@@ -344,4 +354,7 @@ def _exchange(
         error_kind=progress.error_kind,
         warm_up=slot.warm_up,
         notes=progress.notes,
+        text=utterance.text,
+        sound=None if speech is None else sound_of(speech),
+        speech=speech,
     )

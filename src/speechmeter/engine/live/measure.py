@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic, perf_counter
 from typing import Any, Protocol
 
@@ -17,12 +17,13 @@ from speechmeter.core.live import TIMEOUT, Clock, Conditions, Exchange, Live
 from speechmeter.core.protocols import Meter, Prepared, Subject, WatchingMeter, Workload
 from speechmeter.core.quality import normaliser_id
 from speechmeter.core.scope import PROCESS, Scope
-from speechmeter.core.types import Case, Measurement, Status
+from speechmeter.core.types import Case, Measurement, Speech, Status
 from speechmeter.engine.disturbance import Watch, disturbances
 from speechmeter.engine.environment import capture
 from speechmeter.engine.failures import classify, finite
 from speechmeter.engine.live.clock import run
 from speechmeter.engine.live.conversation import Manner
+from speechmeter.engine.live.hearing import Ear, repeated
 from speechmeter.engine.live.round import Round, Script
 from speechmeter.engine.live.utterance import utterances_of
 from speechmeter.engine.measure import Outcome
@@ -67,7 +68,7 @@ class Surroundings:
     """What a round of a live case needs to know of whoever runs it.
 
     `waits` is called with the seconds that the round will spend waiting for speech, so that they do not count against a
-    limit of time.
+    limit of time. `save` gets the sound of each answer by its utterance, once all conversations have ended.
     """
 
     round: int = 0
@@ -75,6 +76,7 @@ class Surroundings:
     report: Progress = lambda _: None
     waits: Callable[[float], None] = lambda seconds: None
     start_s: float | None = None
+    save: Callable[[str, Speech], None] | None = None
 
 
 def measure_live(
@@ -96,6 +98,7 @@ class _LiveAttempt:
     phases: dict[str, float] = field(default_factory=dict)
     exchanges: list[Exchange] = field(default_factory=list)
     conditions: Conditions | None = None
+    _ear: Ear | None = None
 
     def measure(self) -> LiveRound:
         if self.around.start_s is not None:
@@ -108,6 +111,7 @@ class _LiveAttempt:
             prepared = self._timed("load", lambda: self.subject.prepare(self.case, self.case.axes.device))
             self.found.append(Measurement.of(metrics.LATENCY_LOAD, [self.phases["load"]]))
             self._hold(prepared, batches)
+            self._listen()
             status, reason = _judged([exchange for exchange in self.exchanges if not exchange.warm_up])
         except KeyboardInterrupt:
             raise
@@ -129,17 +133,19 @@ class _LiveAttempt:
             )
         live = prepared.live
         script, warned = Script.of_all(
-            list(utterances_of(batches)),
+            list(utterances_of(batches, case.axes.text_pace)),
             warmup_turns=protocol.warmup_turns,
             streams=case.axes.streams,
             seed=f"{protocol.seed}/{self.around.round}",
         )
         script = script.arriving(protocol, case.axes.rate)
         self.warnings += [*batches.warnings, *warned]
-        self.conditions = conditions_of(case, live)
+        self._ear = Ear.of(case)
+        self.conditions = conditions_of(case, live, reads=script.measured[0].text is not None)
         if self.around.sink is not None:
             self.around.sink.begin(self.conditions)
-        manner = Manner(live=live, protocol=protocol, pace=case.axes.pace, chunk_s=case.axes.chunk_s)
+        chunk_s = 1 / case.axes.text_pace if case.axes.text_pace else case.axes.chunk_s
+        manner = Manner(live=live, protocol=protocol, pace=case.axes.pace, chunk_s=chunk_s)
         if not live.virtual and (waits_s := script.waits_s(protocol, manner.pace)):
             self.around.waits(waits_s)
         before = Watch.now()
@@ -151,6 +157,23 @@ class _LiveAttempt:
             self.found += busy
             self.warnings += disturbed
         self.found += self._facts(prepared, batches, live)
+        self.warnings += repeated(self.exchanges)
+
+    def _listen(self) -> None:
+        """What a recogniser hears of the sound, and its files: after all conversations, so that none waits for it."""
+        if self._ear is not None:
+            self.around.report("hearing the speech")
+            started_s = perf_counter()
+            self.exchanges, warned = self._ear.hear(self.exchanges)
+            self.warnings += warned
+            self.phases["hearing"] = perf_counter() - started_s
+            for exchange in self.exchanges if self.around.sink is not None else ():
+                self.around.sink.take(exchange)  # type: ignore[union-attr]
+        if self.around.save is not None:
+            for exchange in self.exchanges:
+                if exchange.speech is not None and not exchange.warm_up:
+                    self.around.save(exchange.utterance, exchange.speech)
+        self.exchanges = [replace(exchange, speech=None) for exchange in self.exchanges]
 
     def _round(self, script: Script, manner: Manner) -> Round:
         """All conversations, watched by the meters that can. What is there before is hidden from garbage collection:
@@ -192,8 +215,11 @@ class _LiveAttempt:
         return found
 
     def _take(self, exchange: Exchange) -> None:
+        """Keep it. What a recogniser is still to hear is written when it was heard."""
+        if self._ear is None and self.around.save is None:
+            exchange = replace(exchange, speech=None)
         self.exchanges.append(exchange)
-        if self.around.sink is not None:
+        if self.around.sink is not None and self._ear is None:
             self.around.sink.take(exchange)
 
     def _facts(self, prepared: Prepared, batches: Batches, live: Live) -> list[Measurement]:
@@ -208,7 +234,8 @@ class _LiveAttempt:
         texts = [*prepared.notes, *batches.notes, *sharing, *virtual, *anchors]
         items = [1.0] * len(measured)
         facts = [Measurement.of(metrics.ITEMS, items, notes={"notes": texts} if texts else {})]
-        facts.append(Measurement.of(metrics.AUDIO_SECONDS, [exchange.audio_s for exchange in measured]))
+        if not all(exchange.text is not None for exchange in measured):
+            facts.append(Measurement.of(metrics.AUDIO_SECONDS, [exchange.audio_s for exchange in measured]))
         left_out = batches.left_out
         if left_out is not None:
             notes: dict[str, Any] = {"refused": [list(item) for item in left_out.first]} if left_out.count else {}
@@ -250,7 +277,7 @@ class _LiveAttempt:
         )
 
 
-def conditions_of(case: Case, live: Live) -> Conditions:
+def conditions_of(case: Case, live: Live, *, reads: bool = False) -> Conditions:
     """How the conversations of a case are held, for whoever computes their metrics."""
     protocol = case.live
     assert protocol is not None
@@ -268,6 +295,11 @@ def conditions_of(case: Case, live: Live) -> Conditions:
         finishes=live.finishes,
         endpoints=live.endpoints,
         texts=live.texts,
+        speaks=live.speaks,
+        reads=reads,
+        text_pace=case.axes.text_pace if reads else None,
+        prebuffer_s=protocol.prebuffer_s,
+        heard_by=str(protocol.heard_by.get("name", "")),
     )
 
 

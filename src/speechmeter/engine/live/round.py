@@ -77,8 +77,8 @@ class Script:
 
     def lasts_s(self, protocol: LiveProtocol) -> float:
         """Seconds of speech and silence that a round waits for, where audio is fed in real time."""
-        fed = [one.audio_s + protocol.silence_s for one in self.measured]
-        warm_s = sum(one.audio_s + protocol.silence_s for one in self.warm_up)
+        fed = [one.fed_s(protocol.silence_s) for one in self.measured]
+        warm_s = sum(one.fed_s(protocol.silence_s) for one in self.warm_up)
         if self.arrivals is not None:
             return warm_s + LEAD_S + self.arrivals[-1] + max(fed)
         turns = turns_of(self, protocol)
@@ -107,12 +107,14 @@ class Tally:
     late: int = 0
     partials: int = 0
     errors: int = 0
+    sounds: int = 0
 
     def line(self) -> str:
-        """`12 of 40 utterances, 3 late sends, 57 partials`."""
+        """`12 of 40 utterances, 3 late sends, 57 partials`, or pieces of sound where the system speaks."""
         of = "" if self.turns is None else f" of {self.turns}"
         errors = f", {self.errors} failed" if self.errors else ""
-        return f"{self.done}{of} utterances, {self.late} late sends, {self.partials} partials{errors}"
+        heard = f"{self.sounds} pieces of sound" if self.sounds else f"{self.partials} partials"
+        return f"{self.done}{of} utterances, {self.late} late sends, {heard}{errors}"
 
 
 @dataclass(kw_only=True)
@@ -164,7 +166,7 @@ class Round:
         protocol = self.manner.protocol
         first = self.script.utterance(stream, 0)
         aligned = protocol.phase == "aligned" or self.manner.pace == FAST
-        due_s = begin_s + self.script.starts_s(stream, first.audio_s + protocol.silence_s, aligned=aligned)
+        due_s = begin_s + self.script.starts_s(stream, first.fed_s(protocol.silence_s), aligned=aligned)
         turn = 0
         while self._goes_on(turn, due_s - begin_s):
             slot = Slot(stream=stream, turn=turn, due_s=due_s, zero_s=self.zero_s)
@@ -196,6 +198,7 @@ class Round:
 
     def _heard(self, event: Event) -> None:
         self.tally.partials += event.kind == "partial"
+        self.tally.sounds += event.kind == "audio"
 
     def _count(self, exchange: Exchange) -> None:
         self.tally.done += 1

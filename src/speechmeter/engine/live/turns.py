@@ -62,7 +62,9 @@ class Turn:
 
 def turn_of(utterance: Utterance, protocol: LiveProtocol, *, silence: bool = True) -> Turn:
     """How an utterance is fed. Raises InputError for an oracle that does not know the end of speech."""
-    whole_s = utterance.audio_s + (protocol.silence_s if silence else 0.0)
+    whole_s = utterance.fed_s(protocol.silence_s if silence else 0.0)
+    if utterance.text is not None:
+        return Turn(fed_s=whole_s)
     if protocol.turn_end == "oracle":
         end_s = utterance.anchors.speech_end_s
         if end_s is None:

@@ -1,6 +1,6 @@
-"""A conversation with an engine that blocks: sound goes into a queue, and a thread of its own decodes it.
+"""A conversation with an engine that blocks: sound or text goes into a queue, and a thread of its own works on it.
 
-So `send` never waits for decoding: a system that falls behind shows a backlog, not late sends.
+So `send` never waits for the work: a system that falls behind shows a backlog, not late sends.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from queue import SimpleQueue
 from time import perf_counter
 from typing import Any, Literal, Protocol
 
-from speechmeter.core.live import Clock, Event
+from speechmeter.core.live import WHOLE, Clock, Event
+from speechmeter.core.types import Speech
 
 _CLOSING_S = 10.0
 """How long `close` waits for an engine that is computing."""
@@ -21,21 +22,25 @@ _CLOSING_S = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Heard:
-    """What an engine says: the text so far of a segment, its final text, or that the turn ended.
+    """What an engine says: the text so far of a segment, its final text, that the turn ended, or a piece of sound.
 
-    `at_s` is the moment on `perf_counter` at which another process said it; None: now.
+    `whole` says that the sound is all there is. `at_s` is the moment on `perf_counter` at which another process said
+    it; None: now.
     """
 
-    kind: Literal["partial", "final", "endpoint"]
+    kind: Literal["partial", "final", "endpoint", "audio", "text"]
     text: str = ""
     segment: int = 0
     start_s: float | None = None
     end_s: float | None = None
     at_s: float | None = None
+    sound: Speech | None = None
+    whole: bool = False
 
 
 Hear = Callable[[Iterator[Any]], Iterator[Heard]]
-"""One conversation: takes the chunks as they come, float32 arrays at 16 kHz, and yields what it hears."""
+"""One conversation: takes the chunks as they come, float32 arrays at 16 kHz or pieces of text, and yields what it says.
+"""
 
 
 class Engine(Protocol):
@@ -150,6 +155,8 @@ class Hearing:
             segment=heard.segment,
             start_s=heard.start_s,
             end_s=heard.end_s,
+            notes={WHOLE: True} if heard.whole else {},
+            sound=heard.sound,
         )
 
     def _tell(self, event: Event | BaseException | None) -> None:

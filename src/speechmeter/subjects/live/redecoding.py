@@ -13,10 +13,11 @@ from typing import Any
 
 from speechmeter.core import plugins
 from speechmeter.core.axes import OFFLINE, Axes, Axis, Option
+from speechmeter.core.batches import text_of
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.live import Live
 from speechmeter.core.protocols import SOUND, Installed, Prepared
-from speechmeter.core.types import Batch, Case, Spec, Stage
+from speechmeter.core.types import Case, Spec
 from speechmeter.subjects.common import RATE
 from speechmeter.subjects.live.hearing import Heard, Hearing, hearing
 
@@ -89,7 +90,10 @@ class RedecodeSubject:
         if case.live is None or case.axes.pace == OFFLINE:
             return model
         policy = policy_of(case)
-        decode = _decoding(model.stages, model.sync)
+
+        def decode(samples: Any) -> str:
+            return text_of(model.stages, model.sync, samples, RATE)
+
         hear = hearing(lambda: Redecoding(decode, policy))
         return replace(
             model,
@@ -131,27 +135,6 @@ def inner_case(case: Case) -> Case:
     axes = {axis.name: given.pop(axis.name, axis.default) for axis in subject.axes}
     spec = Spec(plugin=plugin, name=case.subject.name, source=source, options=given)
     return replace(case, subject=spec, axes=Axes({**axes, **case.axes}))
-
-
-def _decoding(stages: Sequence[Stage], sync: Callable[[], None]) -> Decode:
-    """The text of one array, by the model's whole chain."""
-
-    def decode(samples: Any) -> str:
-        seconds = len(samples) / RATE
-        state: Any = Batch(
-            data=samples[None], items=1, ids=("live",), lengths=(len(samples),), audio_s=seconds, padded_s=seconds
-        )
-        for stage in stages:
-            state = stage.fn(state)
-            if hasattr(state, "__next__"):
-                state = list(state)
-        sync()
-        text = state[0] if isinstance(state, list | tuple) and state else state
-        if not isinstance(text, str):
-            raise TypeError(f"the output of the model is {type(text).__name__}, not text, so it cannot be live")
-        return text
-
-    return decode
 
 
 class Redecoding:
