@@ -21,10 +21,11 @@ from speechmeter.report.caveats import with_caveats
 from speechmeter.report.frontier import searched
 from speechmeter.report.grids import grids, split_rtf
 from speechmeter.report.growth import At
-from speechmeter.report.live import live_groups, one_metric
+from speechmeter.report.live import hearing_groups, live_groups, one_metric
 from speechmeter.report.losses import is_loss, losses
 from speechmeter.report.modules import modules
 from speechmeter.report.overview import summary
+from speechmeter.report.speech import speaking_groups
 from speechmeter.report.tables import NOT_MEASURED, Table, with_notes
 from speechmeter.report.views import BESIDE, TABLES, VIEWS, View
 
@@ -140,7 +141,9 @@ def _first_figures(
     if held_live := live_groups(records):
         own = {record.case.id for group in held_live.values() for record in group}
         rest = [record for record in records if record.case.id not in own and record.case.live is None]
-        return [*tables(records, "live"), *(_first_figures(rest, asked, plugged, statistic, assumed) if rest else ())]
+        views = {"live": hearing_groups(records), "speech": speaking_groups(records)}
+        opening = [table for word, groups in views.items() if groups for table in tables(records, word)]
+        return [*opening, *(_first_figures(rest, asked, plugged, statistic, assumed) if rest else ())]
     opening, covered = _headline(records, statistic)
     covered -= {"energy"} if assumed else set()
     held = [record for record in records if record.measurements]

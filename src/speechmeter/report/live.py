@@ -41,6 +41,8 @@ _PERCENTILES = ("p50", "p90", "p95", "p99")
 _BESIDE = {metrics.ENDPOINT_DELAY: metrics.EARLY_ENDPOINT, metrics.WORD_LAG: metrics.WORD_COVERAGE}
 """A metric that says how much of another one can be believed: the two are always shown together."""
 _LABELS = ("system", "chunk", "streams")
+TEXT = "text"
+"""The workload of systems that are given text."""
 _LOAD = "load"
 """In place of streams, where conversations of some case begin at a rate."""
 _CLIENT = (metrics.CLIENT_SLIP_P50, metrics.CLIENT_SLIP_P99, metrics.CLIENT_SLIP_MAX)
@@ -50,21 +52,26 @@ Groups = dict[str, list[Record]]
 
 def live(records: Sequence[Record]) -> list[Table]:
     """A row for each model, chunk and number of streams: its delays, and in a second table its texts."""
-    groups = live_groups(records)
+    groups = hearing_groups(records)
     if not groups:
         return []
     labels = live_labels(groups)
     made = [
-        _table("live: delays", groups, labels, _DELAYS, records),
-        _with_front(_table("live: texts", groups, labels, _TEXTS, records), groups),
+        live_table("live: delays", groups, labels, _DELAYS, records),
+        _with_front(live_table("live: texts", groups, labels, _TEXTS, records), groups),
     ]
-    return [made[0], _with_more(made[1], warning_notes(list(groups.values()), metrics.FINAL_DELAY, live_names(groups)))]
+    return [made[0], with_more(made[1], warning_notes(list(groups.values()), metrics.FINAL_DELAY, live_names(groups)))]
 
 
 def live_groups(records: Sequence[Record]) -> Groups:
     """The live cases of these records, without those that were skipped."""
     tried = [record for record in records if record.case.live is not None and record.status != "skipped"]
     return by_case(tried)
+
+
+def hearing_groups(records: Sequence[Record]) -> Groups:
+    """The live cases of systems that are spoken to, not given text."""
+    return {key: group for key, group in live_groups(records).items() if group[0].case.workload.plugin != TEXT}
 
 
 def live_labels(groups: Groups) -> dict[str, tuple[str, ...]]:
@@ -94,6 +101,7 @@ def live_names(groups: Groups) -> dict[str, str]:
     """A name for each case that has only what tells it from the others: for charts and sentences."""
     labels = live_labels(groups)
     chunks, streams = ({label[place] for label in labels.values()} for place in (1, 2))
+    paces = {key: group[0].case.axes.text_pace for key, group in groups.items()}
     split = [system.split(" · ")[1:] for system, _, _ in labels.values()]
     shared = set.intersection(*map(set, split)) if split else set()
     made = {}
@@ -101,6 +109,8 @@ def live_names(groups: Groups) -> dict[str, str]:
         model, *others = system.split(" · ")
         parts = [model, *(part for part in others if part not in shared), *([chunk] if len(chunks) > 1 else [])]
         parts += [counted(int(many), "stream") if many.isdigit() else many] if len(streams) > 1 else []
+        pace = paces[key]
+        parts += ["at once" if pace is None else f"{pace:g} tokens/s"] if len(set(paces.values())) > 1 else []
         made[key] = " · ".join(parts)
     return made
 
@@ -117,8 +127,8 @@ def one_metric(records: Sequence[Record], metric: Metric, statistic: str = "geom
         columns = [(name, metric, name) for name in asked if name == asked[0] or least_utterances(name) <= most]
     if metric in _BESIDE:
         columns.append((_BESIDE[metric].title, _BESIDE[metric], "geomean"))
-    table = _table(metric.title, groups, live_labels(groups), columns, records, counts=metric)
-    return [_with_more(table, warning_notes(list(groups.values()), metric, live_names(groups)))]
+    table = live_table(metric.title, groups, live_labels(groups), columns, records, counts=metric)
+    return [with_more(table, warning_notes(list(groups.values()), metric, live_names(groups)))]
 
 
 def _with_front(table: Table, groups: Groups) -> Table:
@@ -141,11 +151,12 @@ def _with_front(table: Table, groups: Groups) -> Table:
     return replace(table, columns=(*table.columns, FRONT), rows=tuple(rows), notes=(*table.notes, note))
 
 
-def _with_more(table: Table, notes: Iterable[str]) -> Table:
+def with_more(table: Table, notes: Iterable[str]) -> Table:
+    """The table with further notes."""
     return replace(table, notes=(*table.notes, *notes))
 
 
-def _table(
+def live_table(
     title: str,
     groups: Groups,
     labels: dict[str, tuple[str, ...]],
@@ -153,8 +164,9 @@ def _table(
     records: Sequence[Record],
     *,
     counts: Metric | None = None,
+    headings: tuple[str, ...] = _LABELS,
 ) -> Table:
-    """`counts` adds how many utterances, rounds and missing answers there are of a metric."""
+    """A row a case. `counts` adds how many utterances, rounds and missing answers there are of a metric."""
     everything = list(by_case(records).values())
     rows = []
     for key, group in groups.items():
@@ -162,12 +174,12 @@ def _table(
         cells += _counts(group, counts) if counts is not None else []
         rows.append(Row(labels=labels[key], cells=tuple(cells)))
     shown = list(dict.fromkeys(metric for _, metric, _ in columns))
-    headings = [heading for heading, _, _ in columns]
-    headings += ["utterances", "rounds", "no answer"] if counts is not None else []
+    titles = [heading for heading, _, _ in columns]
+    titles += ["utterances", "rounds", "no answer"] if counts is not None else []
     old = outdated_note([record for group in groups.values() for record in group], shown)
     notes = [*_interval_notes(rows), *_withheld_notes(groups, labels, shown), *([old] if old else [])]
     rated = any(group[0].case.axes.rate is not None for group in groups.values())
-    return list_table(title, (*_LABELS[:2], _LOAD) if rated else _LABELS, shown, rows, notes, columns=headings)
+    return list_table(title, (*headings[:2], _LOAD) if rated else headings, shown, rows, notes, columns=titles)
 
 
 def _cell(group: Sequence[Record], metric: Metric, statistic: str, everything: Sequence[Sequence[Record]]) -> Cell:

@@ -333,6 +333,16 @@ VIEWS = (
         ),
     ),
     View(
+        name="speech",
+        summary="One row per live system that speaks: first byte and first sound, cold and warm; underruns; the sound "
+        "itself and what a recogniser heard in it; for systems that are spoken to, the parts of voice to voice.",
+        details="See [speech out](../howto/speech-out.md).",
+        tables="speech:speech",
+        cases=Cases(
+            lack="has no live case of a system that speaks", options={"pace": "fast", "set": "text.lines=FILE"}
+        ),
+    ),
+    View(
         name="losses",
         summary=(
             "Transducer losses ranked by latency: latency, memory, and how many times longer the loss "

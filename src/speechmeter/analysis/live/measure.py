@@ -58,6 +58,7 @@ METRICS = (
 )  # fmt: skip
 """All that `measurements` makes, in this order."""
 OF, MISSING, TIMEOUT, WITHHELD, WORD = "of", "missing", "timeout_s", "withheld", "word"
+HEARD_BY, PREBUFFER = "heard_by", "prebuffer_s"
 """Names of notes, which `metrics` describes."""
 
 
@@ -130,9 +131,9 @@ def _notes(metric: Metric, found: Sequence[Talk], readings: Sequence[Reading]) -
     if metric in _OF_TEXTS:
         notes["normaliser"] = found[0].conditions.normaliser
     if metric == metrics.ROUND_TRIP_WER:
-        notes["heard_by"] = found[0].conditions.heard_by
+        notes[HEARD_BY] = found[0].conditions.heard_by
     if metric in _PLAYED:
-        notes["prebuffer_s"] = found[0].conditions.prebuffer_s
+        notes[PREBUFFER] = found[0].conditions.prebuffer_s
     reasons = Counter(one.reason for one in readings if one.reason)
     withheld = [f"{why} ({count} of {len(found)})" for why, count in reasons.items()]
     return {**notes, WITHHELD: withheld} if reasons else notes

@@ -19,7 +19,7 @@ from speechmeter.report.charts.conversations import backlogs, timelines
 from speechmeter.report.charts.findings import best_words, headline, named
 from speechmeter.report.charts.marks import SERIES, cut, dots
 from speechmeter.report.charts.scatter import Axis, scatter
-from speechmeter.report.live import Groups, live_groups, live_names
+from speechmeter.report.live import Groups, hearing_groups, live_names
 from speechmeter.report.numbers import number
 from speechmeter.report.sources import Source
 
@@ -34,7 +34,7 @@ _DELAYS = (
 
 def figures(source: Source, axis: str = "") -> Iterator[fig.Figure]:
     """All of the page, or the one that is named by the word behind `live:`."""
-    groups = live_groups(source.records)
+    groups = hearing_groups(source.records)
     if not groups:
         return
     records = [record for group in groups.values() for record in group]
