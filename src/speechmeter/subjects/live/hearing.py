@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any, Literal, Protocol
 
-from speechmeter.core.live import WHOLE, Clock, Event
+from speechmeter.core.live import Clock, Event
 from speechmeter.core.types import Speech
 
 _CLOSING_S = 10.0
@@ -24,8 +24,7 @@ _CLOSING_S = 10.0
 class Heard:
     """What an engine says: the text so far of a segment, its final text, that the turn ended, or a piece of sound.
 
-    `whole` says that the sound is all there is. `at_s` is the moment on `perf_counter` at which another process said
-    it; None: now.
+    `at_s` is the moment on `perf_counter` at which another process said it; None: now.
     """
 
     kind: Literal["partial", "final", "endpoint", "audio", "text"]
@@ -35,7 +34,7 @@ class Heard:
     end_s: float | None = None
     at_s: float | None = None
     sound: Speech | None = None
-    whole: bool = False
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
 
 Hear = Callable[[Iterator[Any]], Iterator[Heard]]
@@ -155,7 +154,7 @@ class Hearing:
             segment=heard.segment,
             start_s=heard.start_s,
             end_s=heard.end_s,
-            notes={WHOLE: True} if heard.whole else {},
+            notes=heard.notes,
             sound=heard.sound,
         )
 

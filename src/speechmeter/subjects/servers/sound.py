@@ -1,13 +1,18 @@
-"""Sound as servers take it: 16-bit samples, other sampling rates, WAV files."""
+"""Sound as servers take and give it: 16-bit samples, other sampling rates, WAV files."""
 
 from __future__ import annotations
 
 import struct
 from typing import Any
 
+from speechmeter.core.errors import ConversationError
+from speechmeter.core.live import GARBAGE
+from speechmeter.core.types import Speech
 from speechmeter.subjects.common import RATE
 
 _FULL_SCALE = 32_767
+_UNKNOWN_SIZE = 0x7FFF0000
+"""Sizes from here on are a way to say that the length is not known."""
 
 
 def pcm16(samples: Any) -> bytes:
@@ -29,6 +34,62 @@ def wav(pcm: bytes, rate: int = RATE) -> bytes:
     head = struct.pack("<4sI4s4sIHHIIHH4sI", b"RIFF", 36 + len(pcm), b"WAVE", b"fmt ", 16, 1, 1, rate, rate * 2, 2, 16,
                        b"data", len(pcm))  # fmt: skip
     return head + pcm
+
+
+def speech_of(data: bytes, rate: int, channels: int = 1, width: int = 2) -> Speech:
+    """Samples of a server: 16 bits or 32-bit floats, several channels as their mean."""
+    import numpy as np
+
+    if width not in (2, 4):
+        raise ConversationError(f"the sound has samples of {width} bytes; 16 bits are needed", kind=GARBAGE)
+    values = np.frombuffer(data, dtype="<i2" if width == 2 else "<f4").astype(np.float32)
+    values = values / (_FULL_SCALE + 1) if width == 2 else values
+    return Speech(samples=values.reshape(-1, channels).mean(axis=1) if channels > 1 else values, rate=rate)
+
+
+class SoundReader:
+    """Sound of an answer as its bytes come: a WAV file, whose header may not know its length, or plain samples."""
+
+    def __init__(self, rate: int | None) -> None:
+        """With a rate the bytes are 16-bit mono samples, without one a WAV file."""
+        self._rate, self._channels, self._width = rate or 0, 1, 2
+        self._rest = b""
+        self._left: int | None = None
+        self.in_header = rate is None
+
+    def read(self, data: bytes) -> Speech | None:
+        """The samples that are complete; None where there are none, as of a header."""
+        self._rest += data
+        if self.in_header and not self._header():
+            return None
+        frame = self._width * self._channels
+        ready = len(self._rest) if self._left is None else min(len(self._rest), self._left)
+        ready -= ready % frame
+        made, self._rest = self._rest[:ready], self._rest[ready:]
+        self._left = None if self._left is None else self._left - ready
+        return speech_of(made, self._rate, self._channels, self._width) if made else None
+
+    def _header(self) -> bool:
+        """Read chunks up to the samples; whether all of them were there."""
+        if len(self._rest) < 12:
+            return False
+        if self._rest[:4] != b"RIFF" or self._rest[8:12] != b"WAVE":
+            raise ConversationError(f"the sound is no WAV file: it begins with {self._rest[:12]!r}", kind=GARBAGE)
+        at = 12
+        while at + 8 <= len(self._rest):
+            name, size = struct.unpack_from("<4sI", self._rest, at)
+            if name == b"data":
+                # servers that stream do not know the size, and write 0 or the largest number
+                self._left = size if 0 < size < _UNKNOWN_SIZE else None
+                self._rest, self.in_header = self._rest[at + 8 :], False
+                return True
+            if at + 8 + size > len(self._rest):
+                return False
+            if name == b"fmt ":
+                _, self._channels, self._rate, _, _, bits = struct.unpack_from("<HHIIHH", self._rest, at + 8)
+                self._width = bits // 8
+            at += 8 + size + size % 2
+        return False
 
 
 class Resampler:

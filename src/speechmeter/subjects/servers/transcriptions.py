@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from speechmeter.core.axes import Option
 from speechmeter.core.errors import ConversationError
-from speechmeter.core.live import CONNECTION, GARBAGE, REFUSED, TIMEOUT, Clock, Event, Live
+from speechmeter.core.live import GARBAGE, Clock, Event, Live
 from speechmeter.subjects.servers.event_stream import EventStream
+from speechmeter.subjects.servers.http import OWN_CONNECTION, Posted, body_of, is_event_stream, url_of
 from speechmeter.subjects.servers.sound import pcm16, wav
 from speechmeter.subjects.servers.subject import KEY, LANGUAGE, MODEL, PROMPT, Request, ServerSubject
-from speechmeter.subjects.servers.web_socket import refused_by
 from speechmeter.subjects.servers.wire import error_text, mapping_in, shown, text_in
 
 if TYPE_CHECKING:
     import httpx
 
 _PATH = "/audio/transcriptions"
-_MOST_ERROR_BYTES = 4096
 _MOST_BYTES = 16 << 20
 _FORMATS = ("json", "verbose_json", "text")
 
@@ -57,85 +52,36 @@ class TranscriptionsSubject(ServerSubject):
 
     def notes(self, request: Request) -> tuple[str, ...]:
         """That a connection is made for each request, inside the clock."""
-        return ("each request opens its own connection, and this time is included",)
+        return (OWN_CONNECTION,)
 
 
-def url_of(address: str) -> str:
-    """The address of the endpoint; one that names it already is used as it is."""
-    path = urlsplit(address).path
-    return address if path.rstrip("/").endswith(_PATH) else address.rstrip("/") + _PATH
-
-
-class Upload:
-    """One request (see `core.live.Conversation`): samples are kept until `finish`, then sent as a WAV file."""
+class Upload(Posted):
+    """One request: samples are kept until `finish`, then sent as a WAV file."""
 
     def __init__(self, clock: Clock, request: Request) -> None:
-        self._clock, self._request, self._secret = clock, request, request.secret
+        super().__init__(clock, request)
         self._pcm: list[bytes] = []
-        self._complete = asyncio.Event()
-        self._client: httpx.AsyncClient | None = None
-
-    async def open(self) -> None:
-        """Nothing is connected yet."""
-        import httpx
-
-        # proxies and .netrc of the environment would be part of what is measured
-        self._client = httpx.AsyncClient(timeout=None, trust_env=False, verify=_trusted())
 
     async def send(self, pcm: Any) -> None:
         """Keep samples."""
         self._pcm.append(pcm16(pcm))
 
-    async def finish(self) -> None:
-        """The file is complete."""
-        self._complete.set()
-
-    async def events(self) -> AsyncIterator[Event]:
-        """The answer, piece by piece where the server streams it."""
-        import httpx
-
-        await self._complete.wait()
-        try:
-            async for event in self._answer():
-                yield self._secret.masked(event)
-        except httpx.TimeoutException:
-            raise ConversationError("no answer in time", kind=TIMEOUT) from None
-        except httpx.ConnectError as error:
-            raise ConversationError(f"cannot connect: {self._secret.hidden(str(error))}", kind=REFUSED) from None
-        except (httpx.DecodingError, httpx.LocalProtocolError, httpx.TooManyRedirects) as error:
-            text = f"the server's answer cannot be read: {self._secret.hidden(str(error))}"
-            raise ConversationError(text, kind=GARBAGE) from None
-        except httpx.RemoteProtocolError as error:
-            raise _broken(str(error)) from None
-        except httpx.TransportError as error:
-            reason = str(error) or type(error).__name__
-            raise ConversationError(
-                f"the connection was lost: {self._secret.hidden(reason)}", kind=CONNECTION
-            ) from None
-        yield Event(kind="closed", moment_s=self._clock.now())
-
-    async def close(self) -> None:
-        """Drop the connection."""
-        if self._client is not None:
-            await self._client.aclose()
-
     async def _answer(self) -> AsyncIterator[Event]:
         assert self._client is not None
         sent = self._client.stream(
             "POST",
-            url_of(self._request.url),
+            url_of(self._request.url, _PATH),
             data=form(self._request.options),
             files={"file": ("audio.wav", wav(b"".join(self._pcm)), "audio/wav")},
             headers=self._secret.headers(),
         )
         async with sent as response:
-            if response.status_code != 200:
-                raise refused_by(response.status_code, await _read(response, _MOST_ERROR_BYTES), self._secret)
-            if response.headers.get("content-type", "").startswith("text/event-stream"):
+            await self._checked(response)
+            if is_event_stream(response):
                 async for event in self._streamed(response):
                     yield event
                 return
-            body = await _read(response, _MOST_BYTES)
+            body = await body_of(response, _MOST_BYTES)
             for event in whole(body, self._request.options["response_format"], self._clock.now()):
                 yield event
 
@@ -187,28 +133,5 @@ def _plain(body: bytes) -> str:
     return text.strip()
 
 
-async def _read(response: httpx.Response, most: int) -> bytes:
-    """The body, at most so many bytes: a server may send without end."""
-    body = b""
-    async for part in response.aiter_bytes():
-        body += part
-        if len(body) > most:
-            return body[:most]
-    return body
-
-
-def _broken(text: str) -> ConversationError:
-    """A connection that ended within an answer, or an answer that is not HTTP."""
-    if "disconnected" in text or "closed connection" in text:
-        return ConversationError("the server closed the connection before its answer was complete", kind=CONNECTION)
-    return ConversationError(f"the server does not speak HTTP: {text}", kind=GARBAGE)
-
-
 def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-@cache
-def _trusted() -> ssl.SSLContext:
-    """Made once: reading all certificates takes some 20 ms."""
-    return ssl.create_default_context()

@@ -9,12 +9,14 @@ import soundfile
 from live_rounds import held
 from live_servers import SAID, answered, http, talk, tcp, texts
 
+from speechmeter.subjects.servers.http import url_of
 from speechmeter.subjects.servers.secrets import Secret
 from speechmeter.subjects.servers.subject import Request
-from speechmeter.subjects.servers.transcriptions import TranscriptionsSubject, url_of
+from speechmeter.subjects.servers.transcriptions import TranscriptionsSubject
 
 pytest.importorskip("httpx_sse")
 SUBJECT = TranscriptionsSubject()
+PATH = "/audio/transcriptions"
 
 
 def fields_in(head, body):
@@ -216,5 +218,5 @@ def test_a_key_is_masked_in_whatever_the_server_says():
 
 
 def test_the_address_is_that_of_the_server_or_of_the_endpoint():
-    assert url_of("http://h:1/v1") == url_of("http://h:1/v1/") == "http://h:1/v1/audio/transcriptions"
-    assert url_of("http://h:1/openai/v1/audio/transcriptions") == "http://h:1/openai/v1/audio/transcriptions"
+    assert url_of("http://h:1/v1", PATH) == url_of("http://h:1/v1/", PATH) == "http://h:1/v1/audio/transcriptions"
+    assert url_of("http://h:1/openai/v1/audio/transcriptions", PATH) == "http://h:1/openai/v1/audio/transcriptions"
