@@ -150,9 +150,15 @@ def gathered(make: Callable[[], Iterable[Batch]]) -> Batches:
 def text_of(stages: Sequence[Stage], sync: Callable[[], None], samples: Any, rate: int) -> str:
     """What a whole chain makes of one array of samples. Raises TypeError where that is not text."""
     seconds = len(samples) / rate
-    state: Any = Batch(
+    batch = Batch(
         data=samples[None], items=1, ids=("live",), lengths=(len(samples),), audio_s=seconds, padded_s=seconds
     )
+    return text_through(stages, sync, batch)
+
+
+def text_through(stages: Sequence[Stage], sync: Callable[[], None], batch: Batch) -> str:
+    """What a whole chain makes of one item. Raises TypeError where that is not text."""
+    state: Any = batch
     for stage in stages:
         state = stage.fn(state)
         if hasattr(state, "__next__"):

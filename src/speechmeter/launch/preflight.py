@@ -17,6 +17,7 @@ from speechmeter.core.machine import available_cores, kib_field
 from speechmeter.core.protocols import SOUND, TEXT, LiveSubject
 from speechmeter.core.types import Case, Limits, Skip
 from speechmeter.engine.live.hearing import Ear
+from speechmeter.engine.live.utterance import utterances_of
 
 Originate = Callable[[Case, str], Origin | None]
 """Where in the plan a key of a case (its model, input or an axis) was written; None when that is not known."""
@@ -105,6 +106,8 @@ def not_live(case: Case) -> str | None:
             fix="use `audio`, `data` or `text`, or remove `pace`",
         )
     _check_text_pace(case, fed)
+    if fed == (TEXT,):
+        next(utterances_of(plugins.workload(case.workload.plugin).batches(case)), None)  # refuses token ids
     if isinstance(subject, LiveSubject):
         return subject.not_live(case) or _deaf(case)
     names = [name for name in plugins.names(plugins.SUBJECTS) if _is_live(name)]

@@ -11,12 +11,15 @@ from dataclasses import replace
 from typing import Any
 
 from speechmeter.core import plugins
-from speechmeter.core.axes import Axes, Axis, Option
+from speechmeter.core.axes import LIVE_AXES, OFFLINE, Axes, Axis, Option, axis_names
+from speechmeter.core.batches import text_through
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.outputs import is_ids
-from speechmeter.core.protocols import Installed, Prepared
+from speechmeter.core.protocol import RepeatsProtocol
+from speechmeter.core.protocols import TEXT, Installed, LiveSubject, Prepared
 from speechmeter.core.types import Batch, Case, Spec, Speech, Stage
 from speechmeter.subjects.common import RATE
+from speechmeter.subjects.live.relay import Think, relayed
 
 BETWEEN = "→"
 _SHORTEST_S = 0.1
@@ -65,8 +68,32 @@ class CascadeSubject:
                 return f"stage {inner.subject.name}: {reason}"
         return None
 
+    def not_live(self, case: Case) -> str | None:
+        """Live where it is spoken to and speaks: the first and the last model must be able to be live."""
+        inner = stage_cases(case)
+        for one in (inner[0], inner[-1]):
+            subject = plugins.subject(one.subject.plugin)
+            if not isinstance(subject, LiveSubject):
+                raise SubjectError(
+                    f"stage {one.subject.name}: {one.subject.plugin} cannot be measured live",
+                    key="pace",
+                    fix="use a live recogniser first and a live synthesiser last, or `pace: offline`",
+                )
+            if (reason := subject.not_live(one)) is not None:
+                return f"stage {one.subject.name}: {reason}"
+        last = plugins.subject(inner[-1].subject.plugin)
+        if TEXT not in last.takes:
+            raise SubjectError(
+                f"stage {inner[-1].subject.name}: {inner[-1].subject.plugin} speaks no text",
+                key="pace",
+                fix="use a synthesiser as the last stage, such as piper",
+            )
+        return None
+
     def prepare(self, case: Case, device: str) -> Prepared:
         """Load every stage; all of them stay loaded, as in use."""
+        if case.live is not None and case.axes.pace != OFFLINE:
+            return _live(case, device)
         inner = stage_cases(case)
         prepared = [plugins.subject(one.subject.plugin).prepare(one, device) for one in inner]
         return joined([one.subject.name for one in inner], prepared)
@@ -91,6 +118,47 @@ def stage_cases(case: Case) -> list[Case]:
     return cases
 
 
+def _live(case: Case, device: str) -> Prepared:
+    """Recogniser and synthesiser as conversations, models of text between them as calls."""
+    cases = stage_cases(case)
+    cases[1:-1] = [_offline(one) for one in cases[1:-1]]
+    cases[-1] = replace(cases[-1], workload=Spec(plugin=TEXT, name=TEXT))
+    prepared = [plugins.subject(one.subject.plugin).prepare(one, device) for one in cases]
+    first, last = prepared[0].live, prepared[-1].live
+    if first is None or last is None:
+        raise SubjectError("the first or the last stage is not live", fix="use `pace: offline`")
+    names = [one.subject.name for one in cases]
+    return Prepared(
+        live=relayed(first, [_thinking(one) for one in prepared[1:-1]], last),
+        close=_each([one.close for one in prepared]),
+        notes=tuple(f"{name}: {note}" for name, one in zip(names, prepared, strict=True) for note in one.notes),
+        data_dependent=True,
+    )
+
+
+def _offline(case: Case) -> Case:
+    """The case of a model that is called with a whole text."""
+    live = axis_names(LIVE_AXES)
+    axes = Axes({name: value for name, value in case.axes.items() if name not in live})
+    return replace(case, axes=axes, protocol=RepeatsProtocol(discard=0, samples=1, seed=case.protocol.seed))
+
+
+def _thinking(prepared: Prepared) -> Think:
+    def think(text: str) -> str:
+        batch = Batch(data=(text,), items=1, ids=("live",), lengths=(len(text.split()),))
+        return text_through(prepared.stages, prepared.sync, batch)
+
+    return think
+
+
+def _each(calls: Sequence[Callable[[], None]]) -> Callable[[], None]:
+    def run() -> None:
+        for call in calls:
+            call()
+
+    return run
+
+
 def joined(roles: Sequence[str], prepared: Sequence[Prepared]) -> Prepared:
     """The chains one after another, each fed the output of the one before it."""
     first: list[Batch] = []  # what a call began with: later stages use its names, and segments are cut from its sound
@@ -108,13 +176,6 @@ def joined(roles: Sequence[str], prepared: Sequence[Prepared]) -> Prepared:
     def named(role: str, modules: Mapping[str, Any]) -> dict[str, Any]:
         return {(role if len(modules) == 1 else f"{role}.{name}"): module for name, module in modules.items()}
 
-    def each(calls: Sequence[Callable[[], None]]) -> Callable[[], None]:
-        def run() -> None:
-            for call in calls:
-                call()
-
-        return run
-
     parts = list(zip(roles, prepared, strict=True))
     stages: list[Stage] = []
     for index, (role, part) in enumerate(parts):
@@ -128,8 +189,8 @@ def joined(roles: Sequence[str], prepared: Sequence[Prepared]) -> Prepared:
     return Prepared(
         stages=tuple(stages),
         modules={name: module for role, part in parts for name, module in named(role, part.modules).items()},
-        sync=each([part.sync for part in prepared]),
-        close=each([part.close for part in prepared]),
+        sync=_each([part.sync for part in prepared]),
+        close=_each([part.close for part in prepared]),
         notes=tuple(f"{role}: {note}" for role, part in parts for note in part.notes),
         data_dependent=any(part.data_dependent for part in prepared),
     )

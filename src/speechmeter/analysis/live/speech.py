@@ -17,7 +17,8 @@ _SILENT = "nothing in the sound is audible"
 _WHOLE = "not streamed: the sound came in one piece"
 _PACED = "the text was not given at once, so the system waited for it"
 _SPOKEN_TO = "the system was spoken to; it was given no text"
-NO_END = "the end of speech is unknown; add it with: speechmeter data anchors"
+_NO_END = "the end of speech is unknown; add it with: speechmeter data anchors"
+_WAITS = "this system cannot end a turn by itself; use --turn-end oracle"
 _NO_EAR = "the plan names no recogniser; add for example `heard_by: pocketsphinx`"
 _NEW = "the text had not been sent before in this round"
 
@@ -26,7 +27,7 @@ def first_byte(talk: Talk) -> Reading:
     """Until the first sample."""
     since = asked_s(talk)
     if since is None:
-        return none(NO_END)
+        return none(unasked(talk))
     return value(talk.pieces[0].moment_s - since) if talk.pieces and not talk.exchange.error else MISSING
 
 
@@ -34,7 +35,7 @@ def first_sound(talk: Talk) -> Reading:
     """Until the first audible sample."""
     since, heard = asked_s(talk), onset_s(talk)
     if since is None:
-        return none(NO_END)
+        return none(unasked(talk))
     return MISSING if heard is None or talk.exchange.error else value(heard - since)
 
 
@@ -145,11 +146,25 @@ def round_trip_wer(talk: Talk) -> Reading:
 
 
 def asked_s(talk: Talk) -> float | None:
-    """When the answer was due to begin: with the text, or at the end of the user's speech; None where unknown."""
+    """When the answer was due to begin: with the text, or at the end of the user's speech.
+
+    None where that is unknown, and for a system that should end the turn but cannot.
+    """
     if talk.conditions.reads:
         return 0.0
+    if _waits(talk):
+        return None
     end_s = talk.exchange.anchors.speech_end_s
     return None if end_s is None else talk.spoken(end_s)
+
+
+def unasked(talk: Talk) -> str:
+    """Why there is no such moment."""
+    return _WAITS if _waits(talk) else _NO_END
+
+
+def _waits(talk: Talk) -> bool:
+    return talk.conditions.turn_end == "system" and not talk.conditions.endpoints
 
 
 def onset_s(talk: Talk) -> float | None:

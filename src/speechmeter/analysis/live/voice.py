@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from speechmeter.analysis.live.reading import MISSING, Reading, none, value
-from speechmeter.analysis.live.speech import NO_END, asked_s, first_sound, onset_s
+from speechmeter.analysis.live.speech import asked_s, first_sound, onset_s, unasked
 from speechmeter.analysis.live.talk import Talk
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
@@ -52,7 +52,7 @@ def _part(talk: Talk, number: int) -> Reading:
     """From one moment to the next; from the last one that is known, where a system reports no texts."""
     moments = voice_moments(talk)
     if moments[0] is None:
-        return none(NO_END)
+        return none(unasked(talk))
     if moments[4] is None or talk.exchange.error:
         return MISSING
     before, after = [one for one in moments[: number + 1] if one is not None][-1], moments[number + 1]

@@ -1,0 +1,124 @@
+"""Rounds of systems that speak, as a run makes them: files, warnings, what a recogniser hears, and recomputing."""
+
+import pytest
+import soundfile
+
+from speechmeter.api.recomputing import recompute
+from speechmeter.api.runs import run_study
+from speechmeter.api.starting import Options, check_study
+from speechmeter.core import metrics
+from speechmeter.core.errors import InputError, SubjectError
+from speechmeter.plan.study import study_from_python
+from speechmeter.store.exchanges import read_exchanges
+
+VOICE = {"name": "voice", "load": "known-voice", "clock": "virtual", "leading_s": 0.25, "gaps": [[1.0, 1.5]]}
+EAR = """
+def make():
+    return lambda batch: ["the sheet"] * len(batch)
+"""
+SYNTHESISER = """
+import numpy as np
+
+def make():
+    def speak(pieces):
+        for piece in pieces:
+            yield np.ones(800, dtype="float32") * np.resize([0.5, -0.5], 800), 16_000
+    return speak
+"""
+
+
+@pytest.fixture
+def lines(tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_text("The birch canoe slid.\nGlue the sheet.\nGlue the sheet.\n")
+    return str(path)
+
+
+def plan(lines, **more):
+    return {"models": [VOICE], "text": {"lines": lines}, "pace": "fast", "rounds": 1, **more}
+
+
+def run(tmp_path, given):
+    return run_study(study_from_python(given), Options(output=tmp_path / "run", launcher="inline"))
+
+
+def test_a_run_keeps_what_metrics_are_made_from(tmp_path, lines):
+    (record,) = run(tmp_path, plan(lines, prebuffer=0.5)).records
+    assert record.status == "ok"
+    (file,) = (tmp_path / "run").rglob("exchanges-*.jsonl.gz")
+    log = read_exchanges(file)
+    assert (log.conditions.reads, log.conditions.speaks, log.conditions.prebuffer_s) == (True, True, 0.5)
+    assert [one.text for one in log.exchanges] == ["The birch canoe slid.", "Glue the sheet.", "Glue the sheet."]
+    assert all(one.speech is None and one.sound is not None for one in log.exchanges)
+    assert any("1 of 3 texts had been sent before" in warning for warning in record.warnings)
+    assert recompute(tmp_path / "run").changes == ()
+    assert record.find(metrics.UNDERRUN_TOTAL.id).notes["prebuffer_s"] == 0.5
+
+
+def test_a_recogniser_of_the_plan_hears_the_speech(tmp_path, lines):
+    ear = tmp_path / "ear.py"
+    ear.write_text(EAR)
+    given = plan(lines, heard_by={"name": "ear", "load": f"python:{ear}:make"})
+    (record,) = run(tmp_path, given).records
+    found = record.find(metrics.ROUND_TRIP_WER.id)
+    assert found.notes["heard_by"] == "ear"
+    assert found.values == (pytest.approx(100 / 3),) * 2
+    (file,) = (tmp_path / "run").rglob("exchanges-*.jsonl.gz")
+    assert [one.heard for one in read_exchanges(file).exchanges] == [None, "the sheet", "the sheet"]
+
+
+def test_a_recogniser_that_fails_costs_no_other_figure(tmp_path, lines):
+    ear = tmp_path / "deaf.py"
+    ear.write_text("def make():\n    raise RuntimeError('no ears')\n")
+    (record,) = run(tmp_path, plan(lines, heard_by=f"python:{ear}:make")).records
+    assert record.status == "ok" and record.find(metrics.FIRST_SOUND.id).values == (0.5, 0.5)
+    assert any("no ears" in warning for warning in record.warnings)
+    assert "could not hear" in record.find(metrics.ROUND_TRIP_WER.id).unavailable
+
+
+def test_speech_is_saved_where_it_is_asked_for(tmp_path, lines):
+    run(tmp_path, plan(lines, save_speech=True))
+    files = sorted(path.name for path in (tmp_path / "run").rglob("*.flac"))
+    assert files == ["text-1.flac", "text-2.flac"]  # not that of the warm-up
+    sound, rate = soundfile.read(next((tmp_path / "run").rglob("text-1.flac")))
+    assert (rate, len(sound)) == (16_000, round(0.25 * 16_000) + 15 * 1000)
+
+
+def test_a_generator_of_samples_is_a_synthesiser(tmp_path, lines):
+    path = tmp_path / "mine.py"
+    path.write_text(SYNTHESISER)
+    given = plan(lines, models=[f"python:{path}:make"], pace="realtime", text_pace=1000, warmup_turns=2)
+    (record,) = run(tmp_path, given).records
+    assert record.find(metrics.LIVE_COMPLETENESS.id).values == (100.0,)
+    assert record.find(metrics.SOUND_MADE.id).values == (pytest.approx(0.05 * 4),)  # a piece for each of four tokens
+
+
+def test_searches_and_slos_know_first_sound(tmp_path, lines):
+    given = plan(lines, slo={"first_sound_p95_s": 0.6}, streams=[1, 2], turns=3)
+    assert [record.status for record in run(tmp_path, given).records] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "message"),
+    [
+        ({"text_pace": 20}, InputError, "not sent as fast as possible"),
+        ({"text": {"vocabulary": 20}}, InputError, "not token ids"),
+        ({"heard_by": "known-voice"}, SubjectError, "does not take audio"),
+        ({"heard_by": "no-such-thing"}, InputError, "no-such-thing"),
+        ({"models": ["known:live"]}, SubjectError, "needs sound as input"),
+        ({"models": [{**VOICE, "gaps": [1]}]}, SubjectError, "position, seconds"),
+    ],
+)
+def test_what_cannot_be_is_refused(lines, more, error, message):
+    with pytest.raises(error, match=message):
+        run_checked(plan(lines, **more))
+
+
+def run_checked(given):
+    check_study(study_from_python(given), Options())
+
+
+def test_text_pace_needs_text(lines):
+    given = {"models": ["known:live"], "audio": "sample", "seconds": 1, "pace": "realtime", "text_pace": 20}
+    with pytest.raises(InputError, match="applies to text"):
+        run_checked(given)
