@@ -106,7 +106,7 @@ def not_live(case: Case) -> str | None:
             fix="use `audio`, `data` or `text`, or remove `pace`",
         )
     _check_text_pace(case, fed)
-    if fed == (TEXT,):
+    if fed == (TEXT,) and (not subject.takes or TEXT in subject.takes):
         next(utterances_of(plugins.workload(case.workload.plugin).batches(case)), None)  # refuses token ids
     if isinstance(subject, LiveSubject):
         return subject.not_live(case) or _deaf(case)

@@ -291,10 +291,11 @@ def _delay(answer: Answer) -> Words:
     text = number(answer.figure.value, metric.unit)
     load = f" with {answer.where}" if answer.where else ""
     noted = f",{load}" if load else ""
+    charts = ("speech",) if metric == metrics.FIRST_SOUND else ("live",)
     if answer.of == 1:
-        return f"has a {metric.title} of {text}{load}", f"{metric.title}, median{noted}", ("live",)
+        return f"has a {metric.title} of {text}{load}", f"{metric.title}, median{noted}", charts
     label = f"lowest {metric.title} of {answer.of} systems, median{noted}"
-    return f"has the lowest {metric.title}{load}", label, ("live",)
+    return f"has the lowest {metric.title}{load}", label, charts
 
 
 def _streams(answer: Answer) -> Words:

@@ -341,6 +341,15 @@ VIEWS = (
         cases=Cases(
             lack="has no live case of a system that speaks", options={"pace": "fast", "set": "text.lines=FILE"}
         ),
+        chart=Chart(
+            name="speech",
+            draws="charts.speech:figures",
+            on_paper="charts.speech:plotted",
+            axes=("start", "distribution", "answer", "underrun"),
+            needs="a live case of a system that speaks",
+            title="Speech out",
+            text="What a listener feels: how soon sound comes, and whether it stutters.",
+        ),
     ),
     View(
         name="losses",

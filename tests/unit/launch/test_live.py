@@ -126,7 +126,7 @@ def test_preflight_refuses_models_and_input_that_cannot_be_live():
     with pytest.raises(PlanError, match=r"known:live can only be measured live: add `pace: realtime`"):
         check_study(offline, Options())
     text = {key: value for key, value in PLAN.items() if key not in ("audio", "seconds")}
-    with pytest.raises(InputError, match="known:live needs sound as input"):
+    with pytest.raises(InputError, match="needs sound as input"):
         check_study(study_from_python({**text, "text": {"vocabulary": 10}}), Options())
 
 

@@ -11,14 +11,18 @@ from speechmeter.analysis.live.levels import edge, ladders
 from speechmeter.analysis.study import Answer, Setting, Study, best_of
 from speechmeter.core import metrics
 
-_DELAYS = (metrics.FINAL_DELAY, metrics.REQUEST_LATENCY, metrics.WORD_LAG, metrics.FIRST_PARTIAL_FROM_ONSET)
+_DELAYS = (
+    metrics.FINAL_DELAY, metrics.REQUEST_LATENCY, metrics.WORD_LAG, metrics.FIRST_PARTIAL_FROM_ONSET,
+    metrics.FIRST_SOUND,
+)  # fmt: skip
 _REAL_TIME = "realtime"
 
 
 def least_delay(study: Study) -> Iterator[Answer]:
     """The system whose text is final soonest, in the middle of all conversations, with the fewest streams.
 
-    Where no final text has a delay, the latency of requests, then the lag of words, then the time to the first text.
+    Where no final text has a delay, the latency of requests, then the lag of words, the time to the first text, or to
+    the first sound.
     """
     settings = _alone(study)
     for metric in _DELAYS:

@@ -177,7 +177,7 @@ def _time_axis() -> Any:
 def _same_utterance(source: Source, groups: Groups, *, longest: bool) -> list[_Heard]:
     """A conversation of each system about one utterance that all of them heard: the longest, or a typical one."""
     names = live_names(groups)
-    heard = {key: found for key in groups if (found := _first_round(source, groups, key))}
+    heard = {key: found for key in groups if (found := first_round(source, groups, key))}
     shared = set.intersection(*(set(found) for found in heard.values())) if heard else set()
     if not shared:
         return []
@@ -198,7 +198,7 @@ def _final_delay(talk: Talk) -> float:
     return float("inf") if talk.final_s is None else talk.final_s - (end or 0.0)
 
 
-def _first_round(source: Source, groups: Groups, key: str) -> Mapping[str, Talk]:
+def first_round(source: Source, groups: Groups, key: str) -> Mapping[str, Talk]:
     """The first conversation about each utterance in the first round whose exchanges can be read."""
     for record in groups[key]:
         path = None if source.artifacts is None else artifact(source.artifacts, record, exchange_file(record.round))

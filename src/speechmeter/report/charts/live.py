@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from speechmeter.analysis.estimate import Estimate, estimate
@@ -11,6 +12,7 @@ from speechmeter.analysis.leading import lead
 from speechmeter.analysis.live.figures import shares_by_delay
 from speechmeter.analysis.live.resampling import LEAST_ROUNDS
 from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
 from speechmeter.report.charts import figure as fig
 from speechmeter.report.charts.capacity import hockey_sticks
@@ -38,10 +40,14 @@ def figures(source: Source, axis: str = "") -> Iterator[fig.Figure]:
     if not groups:
         return
     records = [record for group in groups.values() for record in group]
-    for name, draw in _KINDS.items():
-        for figure in draw(source, groups) if axis in ("", name) else ():
-            caveats = (*_late_sends(records), *fig.caveats_of(records, sampled=figure.sampled and not _bounded(figure)))
-            yield replace(figure, caveats=caveats)
+    yield from with_caveats(records, (draw(source, groups) for name, draw in _KINDS.items() if axis in ("", name)))
+
+
+def with_caveats(records: Sequence[Record], drawn: Iterable[Iterator[fig.Figure]]) -> Iterator[fig.Figure]:
+    """The figures, each with what a reader of live figures must know."""
+    for figure in chain.from_iterable(drawn):
+        caveats = (*_late_sends(records), *fig.caveats_of(records, sampled=figure.sampled and not _bounded(figure)))
+        yield replace(figure, caveats=caveats)
 
 
 def _late_sends(records: Sequence[Record]) -> tuple[str, ...]:
@@ -52,7 +58,7 @@ def _late_sends(records: Sequence[Record]) -> tuple[str, ...]:
     )
 
 
-def _over(found: Iterable[Estimate | None]) -> str:
+def over(found: Iterable[Estimate | None]) -> str:
     """What intervals are over, where there are any."""
     bounded = [one for one in found if one is not None and one.low is not None]
     if not bounded:
@@ -95,7 +101,7 @@ def _delays(source: Source, groups: Groups) -> Iterator[fig.Figure]:
     }
     yield fig.Figure(
         title=headline(_with_completeness(finals, groups, names), "delays of live systems"),
-        caption=fig.sentence(_over(found.values()), _beyond(found.values())) + left_out,
+        caption=fig.sentence(over(found.values()), _beyond(found.values())) + left_out,
         spec=dots(rows, unit, series="delay", ordered=tuple(title for title, _, _ in _DELAYS),
                   models=models_of(source.records)),
         columns=(("label", "system"), (SERIES, "delay"), ("text", "figure")),
@@ -120,50 +126,55 @@ def _beyond(found: Iterable[Estimate | None]) -> str:
 
 def _distribution(source: Source, groups: Groups) -> Iterator[fig.Figure]:
     """The share of conversations whose text was final within a delay."""
+    return distribution(source, groups, metrics.FINAL_DELAY, "with a final text")
+
+
+def distribution(source: Source, groups: Groups, metric: Metric, what: str) -> Iterator[fig.Figure]:
+    """The share of conversations whose delay was no longer, against the delay."""
     names = live_names(groups)
     rows: fig.Rows = []
     lost = False
     figures = []
     for key, group in groups.items():
-        for delay_s, share, low, high in shares_by_delay(group, metrics.FINAL_DELAY):
+        for delay_s, share, low, high in shares_by_delay(group, metric):
             bounds = {"low": low, "high": high}
             rows.append({
                 "line": names[key], "model": group[0].case.subject.name, "delay": fig.six(delay_s),
                 "value": fig.six(100 * share), "text": f"{100 * share:.3g} %",
                 **{name: None if end is None else fig.six(100 * end) for name, end in bounds.items()},
             })  # fmt: skip
-        found = estimate(group, metrics.FINAL_DELAY)
+        found = estimate(group, metric)
         figures.append(found)
         lost = lost or (found is not None and found.beyond_s is not None)
     if len(rows) == len({row["line"] for row in rows}):
         return  # one conversation each: a share says nothing more than the delay
-    bands = _over(figures)
+    bands = over(figures)
     yield fig.Figure(
-        title=headline("", "share of conversations by final delay"),
+        title=headline("", f"share of conversations by {metric.title}"),
         caption=fig.sentence(
             f"bands are {bands}" if bands else "",
             "a line that ends below 100 %: the system did not answer in every conversation" if lost else "",
         ),
-        spec=_shares(rows, models_of(source.records)),
-        columns=(("line", "system"), ("delay", "final delay [s]"), ("text", "conversations")),
-        definitions=(metrics.FINAL_DELAY,),
+        spec=_shares(rows, models_of(source.records), metric, what),
+        columns=(("line", "system"), ("delay", f"{metric.title} [s]"), ("text", "conversations")),
+        definitions=(metric,),
     )
 
 
-def _shares(rows: fig.Rows, models: Sequence[str]) -> dict[str, Any]:
+def _shares(rows: fig.Rows, models: Sequence[str], metric: Metric, what: str) -> dict[str, Any]:
     import altair as alt
 
     lines = list(dict.fromkeys(row["line"] for row in rows))
-    unit = fig.unit_of(metrics.FINAL_DELAY, [row["delay"] for row in rows])
+    unit = fig.unit_of(metric, [row["delay"] for row in rows])
     domain = by_line(models, {row["line"]: row["model"] for row in rows}) or lines
     legend = alt.Legend(title=None, values=lines) if len(lines) > 1 else None
     x = alt.X("delay:Q", axis=unit.axis([]), scale=alt.Scale(zero=True))
-    up = alt.Axis(title="conversations with a final text [%]", labelExpr="'' + datum.value", tickCount=5)
+    up = alt.Axis(title=f"conversations {what} [%]", labelExpr="'' + datum.value", tickCount=5)
     scale = alt.Scale(domain=[0, 100])
     base = alt.Chart().encode(
         x=x,
         color=alt.Color("line:N", title=None, scale=alt.Scale(domain=domain), legend=legend),
-        tooltip=[alt.Tooltip("line:N", title="system"), alt.Tooltip("delay:Q", title="final delay [s]"),
+        tooltip=[alt.Tooltip("line:N", title="system"), alt.Tooltip("delay:Q", title=f"{metric.title} [s]"),
                  alt.Tooltip("text:N", title="conversations")],
     )  # fmt: skip
     band = base.mark_area(interpolate="step-after", opacity=0.15, line=False)
@@ -204,7 +215,7 @@ def _churn(source: Source, groups: Groups) -> Iterator[fig.Figure]:
     titles = {"label": "system", "text": metrics.PARTIAL_CHURN.title, "cost_text": metrics.WORD_LAG.title}
     yield fig.Figure(
         title=headline(best_words(churns), "rewritten words of partial texts against word lag"),
-        caption=fig.sentence(_over([*churns.values(), *lags]), (
+        caption=fig.sentence(over([*churns.values(), *lags]), (
             "words that come early but change later are of little use"
         )),
         spec=scatter(
