@@ -9,7 +9,7 @@ from pathlib import Path
 import commands
 
 import speechmeter
-from speechmeter.analysis.live.measure import READERS
+from speechmeter.analysis.live.measure import READERS, SPEECH_READERS
 from speechmeter.core import metrics, plugins
 from speechmeter.report.views import markdown_list
 
@@ -42,7 +42,20 @@ def live_metrics() -> dict[str, str]:
     """Name by id of the metrics of live cases, which have a page of their own."""
     every = [value for value in vars(metrics).values() if isinstance(value, metrics.Metric)]
     starts = ("live_", "client_")
-    return {one.id: one.name for one in (*READERS, *(one for one in every if one.id.startswith(starts)))}
+    named = (one for one in every if one.id.startswith(starts))
+    return {one.id: one.name for one in (*READERS, *speech_metrics(), *named)}
+
+
+def speech_metrics() -> tuple[metrics.Metric, ...]:
+    """The metrics of systems that speak, which have a page of their own."""
+    return (*SPEECH_READERS, metrics.FIRST_SOUND_COLD)
+
+
+def speech_list() -> str:
+    """A line for each of these."""
+    rows = [(f"`{one.name}`", *_definition(one)) for one in speech_metrics()]
+    head = ["| metric | definition |", "|---|---|"]
+    return "\n".join([*head, *(f"| {name}{unit} | {text} |" for name, unit, text in rows)])
 
 
 def _definition(metric: metrics.Metric) -> tuple[str, str]:
@@ -95,6 +108,7 @@ TABLES = {
     "explanation/losses.md": {"whole step": partial(losses, "whole step")},
     "contributing/evidence.md": {"loss alone": partial(losses, "loss alone")},
     "reference/metrics/index.md": {"metrics": metric_list},
+    "reference/metrics/speech.md": {"speech metrics": speech_list},
     "reference/cli.md": {"commands": commands.reference},
     "reference/tables.md": {
         "views": markdown_list,

@@ -30,13 +30,18 @@ def check_report(output: Path, *, force: bool) -> None:
     check_installed()
 
 
-def write_report(runs: Sequence[str], output: Path, watch: Watch = lambda done, of: None) -> tuple[str, ...]:
-    """Write the page of these runs. An existing file is replaced. Returns a line for each unfinished run."""
+def write_report(
+    runs: Sequence[str], output: Path, watch: Watch = lambda done, of: None, *, samples: int = 0
+) -> tuple[str, ...]:
+    """Write the page of these runs. An existing file is replaced. Returns a line for each unfinished run.
+
+    `samples` of the speech that a run saved can be listened to, so many of each system.
+    """
     from speechmeter import __version__
     from speechmeter.report.page.build import build_page
 
     sources = read_sources(runs)
-    page = build_page(sources, __version__, watch)
+    page = build_page(sources, __version__, watch, samples=samples)
     with written_by_user(output):
         write_whole(output, page.encode())
     return left_of(sources)

@@ -28,6 +28,15 @@ def report(
         help="Write a site instead, for a static web server: a list of the runs with filters, and a page and a JSON "
         "file for each.",
     ),
+    samples: int = typer.Option(
+        0,
+        "--samples",
+        metavar="N",
+        min=0,
+        max=20,
+        help="Put so many samples of speech of each system into the page, to be listened to. The runs need "
+        "`save_speech: true`.",
+    ),
     force: bool = typer.Option(False, "--force", help="Replace the output file, or the files of the site."),
 ) -> None:
     """Write tables and charts of runs as one HTML page that works without a network or a server, or as a site.
@@ -42,13 +51,15 @@ def report(
     gc.disable()  # a command this short has nothing to free, and collecting takes a third of its time
     if site is not None and output is not None:
         raise InputError("a site has no output file", key="site", fix="give one of `output` and `site`")
+    if site is not None and samples:
+        raise InputError("a site has no samples of speech", key="samples", fix="leave out `site`, or `samples`")
     if site is not None:
         check_site(site, force=force)
         _write_site(runs, site)
         return
     page = output or Path("report.html")
     check_report(page, force=force)
-    write_page(runs, page)
+    write_page(runs, page, samples=samples)
 
 
 def _write_site(runs: list[str], folder: Path) -> None:
@@ -84,13 +95,13 @@ def badge(
     say(said)
 
 
-def write_page(runs: list[str], output: Path) -> None:
+def write_page(runs: list[str], output: Path, *, samples: int = 0) -> None:
     """Write the page, with progress in a terminal, and say where it is."""
     from speechmeter.api.pages import write_report
     from speechmeter.api.progress import counting
 
     with counting(console_for(sys.stderr), "reading") as watch:
-        left = write_report(runs, output, watch)
+        left = write_report(runs, output, watch, samples=samples)
     say(f"written: {output}")
     for line in left:
         note(line)
@@ -103,7 +114,8 @@ def plot(
         "--kind",
         metavar="KIND",
         help=f"One of {', '.join([*CHARTS][:-1])} or {[*CHARTS][-1]}. scaling:batch draws against the batch "
-        f"size; live:{', live:'.join(CHARTS['live'].axes[1:])} draw more of live systems.",
+        f"size; live:{', live:'.join(CHARTS['live'].axes[1:])} draw more of live systems, "
+        f"speech:{', speech:'.join(CHARTS['speech'].axes[1:])} of systems that speak.",
     ),
     metric: str = typer.Option(
         "",

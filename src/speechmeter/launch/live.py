@@ -37,7 +37,8 @@ def measure_live_case(
     """The outcome of one round. Its exchanges are in the folder of the case, if any is kept, whatever happens after."""
     folder = None if keep is None else keep.of(case.id).folder
     writer = None if folder is None else ExchangeWriter(folder / exchange_file(round_))
-    save = None if keep is None or folder is None or keep.speech is None else partial(write_speech, folder, keep.speech)
+    speech = None if keep is None or round_ else keep.speech
+    save = None if speech is None or folder is None else partial(write_speech, folder, speech)
     around = Surroundings(round=round_, sink=writer, report=report, waits=waits, start_s=start_s, save=save)
     held = measure_live(case, subject, workload, meters, around)
     try:

@@ -100,8 +100,8 @@ def _answer(source: Source, groups: Groups) -> Iterator[fig.Figure]:
     yield fig.Figure(
         title=headline("", f"one answer as it came and was played: {answers[0].talk.exchange.utterance}"),
         caption=fig.sentence(
-            f"the text is: {one_line(text)}" if text else "",
-            "upright strokes are pieces of sound as they came, blocks how they were played"
+            f"the text is: {one_line(text).rstrip('.')}" if text else "",
+            "strokes are pieces of sound as they came, blocks how they were played"
             + (f" after a pre-buffer of {number(buffered, 's')}" if buffered else ""),
             "first round",
         ),
@@ -170,8 +170,8 @@ def _lanes(rows: fig.Rows, lanes: Sequence[str]) -> dict[str, Any]:
     )
     strokes = base.transform_filter("isValid(datum.came)").encode(x=alt.X("came:Q", axis=axis, scale=scale))
     chart = alt.layer(
-        blocks.mark_rule(strokeWidth=10, opacity=0.9),
-        strokes.mark_tick(thickness=1.5, height=26, opacity=0.9),
+        blocks.mark_rule(strokeWidth=10, opacity=0.9, yOffset=-4),
+        strokes.mark_tick(thickness=1.5, size=9, yOffset=9),
     )
     return fig.drawn(chart, rows, _LANE_PX * len(lanes))
 

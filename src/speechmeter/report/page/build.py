@@ -24,11 +24,13 @@ Watch = Callable[[int, int], None]
 """Called with how many of how many cases are done."""
 
 
-def build_page(sources: Sequence[Source], version: str, watch: Watch = lambda done, of: None) -> str:
-    """The whole HTML document for some sources."""
+def build_page(
+    sources: Sequence[Source], version: str, watch: Watch = lambda done, of: None, *, samples: int = 0
+) -> str:
+    """The whole HTML document for some sources, with so many samples of speech of each system that speaks."""
     names = ", ".join(dict.fromkeys(source.name for source in sources))
     runtime = f"<script>{chart_runtime()}</script>"
-    return document(f"Speechmeter: {names}", page_data(sources, version, watch), runtime)
+    return document(f"Speechmeter: {names}", page_data(sources, version, watch, samples=samples), runtime)
 
 
 def document(title: str, data: Any, runtime: str = "", scripts: Sequence[str] = SCRIPTS) -> str:
@@ -72,14 +74,16 @@ def _finite(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def page_data(sources: Sequence[Source], version: str, watch: Watch = lambda done, of: None) -> dict[str, Any]:
+def page_data(
+    sources: Sequence[Source], version: str, watch: Watch = lambda done, of: None, *, samples: int = 0
+) -> dict[str, Any]:
     """Everything the page shows."""
     shared, defined = Shared(), dict[str, Metric]()
     total = sum(len(source.cases) for source in sources)
     done = count(1)
     keys = keys_of([source.name for source in sources])
     studies = [
-        study_data(source, key, shared, defined, lambda: watch(next(done), total))
+        study_data(source, key, shared, defined, lambda: watch(next(done), total), samples)
         for source, key in zip(sources, keys, strict=True)
     ]
     together = (

@@ -24,6 +24,13 @@ function samplesSection(parent, study) {
     make("div", { class: "tools" }, select), make("figure", null, holder, words));
 }
 
+// Samples of speech, embedded in the page: nothing is fetched.
+function playersSection(parent, study) {
+  if (!study.players.length) return;
+  const lines = study.players.flatMap((one) => one.samples.map((sample) => [one.name, make("span", null, sample.title, make("div", { class: "quiet" }, sample.text)), make("audio", { controls: "", preload: "metadata", src: sample.sound, "aria-label": `${one.name}: ${sample.title}` })]));
+  section(parent, sectionId(study, "samples-of-speech"), "Samples of speech", make("p", { class: "quiet" }, "The first texts as each system spoke them in the first round."), simpleTable(["system", "text", "sound"], lines));
+}
+
 function warningLine([text, names]) {
   const more = names.length > 12 ? ` and ${names.length - 12} more` : "";
   return make("li", null, text, make("div", { class: "quiet" }, names.slice(0, 12).join(", ") + more));
@@ -39,6 +46,7 @@ function studyOf(study) {
   if (study.cases.length) {
     summary(article, study);
     for (const one of study.sections) chartSection(article, study.id, `${study.id}--`, one);
+    playersSection(article, study);
     samplesSection(article, study);
     warningsSection(article, study);
   } else {

@@ -16,6 +16,7 @@ from speechmeter.report.large_figures import Finding
 from speechmeter.report.lines import summary
 from speechmeter.report.numbers import counted
 from speechmeter.report.page.cases import Shared, case_data
+from speechmeter.report.page.players import players
 from speechmeter.report.page.table import raw_metrics, shown_metrics, table_data
 from speechmeter.report.plot import chart_figures
 from speechmeter.report.sources import Source
@@ -39,9 +40,17 @@ class Drawn:
 
 
 def study_data(
-    source: Source, key: str, shared: Shared, defined: Defined, done: Callable[[], None] = lambda: None
+    source: Source,
+    key: str,
+    shared: Shared,
+    defined: Defined,
+    done: Callable[[], None] = lambda: None,
+    samples: int = 0,
 ) -> dict[str, Any]:
-    """Everything the page shows of a study; the metrics it shows are added to `defined`."""
+    """Everything the page shows of a study; the metrics it shows are added to `defined`.
+
+    `samples` of speech of each system that speaks can be listened to.
+    """
     sections, top = list(drawn_sections([source], together=False)), top_of(source)
     tabled = [one.metric for one in top.findings if one.tabled and _section_of(one, sections) is None]
     shown = list(dict.fromkeys([*shown_metrics(source.records), *tabled]))
@@ -66,6 +75,7 @@ def study_data(
         "cases": cases,
         "warnings": _warnings(source),
         "sections": [section_data(one, defined, compared) for one in sections],
+        "players": players(source, samples),
     }
 
 
