@@ -12,7 +12,7 @@ from conftest import make_case, make_record
 
 from speechmeter.analysis.live import measurements
 from speechmeter.core import metrics
-from speechmeter.core.live import Anchors, Conditions, Event, Exchange, Send, Word
+from speechmeter.core.live import Anchors, Conditions, Event, Exchange, Send, Sound, Word
 from speechmeter.core.memory_timeline import FILE, Held, MemoryTimeline, write_timeline
 from speechmeter.core.protocol import LiveProtocol, SearchProtocol
 from speechmeter.core.types import Environment, Measurement, Record, Spec
@@ -226,6 +226,54 @@ def live(artifacts: Path) -> list[Record]:
     return made
 
 
+def _answer(number: int, late_s: float, gap_s: float) -> Exchange:
+    """A second of sound in four pieces, of which the last comes late, with 0.2 s of silence before the speech."""
+    moments = [late_s + piece / 16 + gap_s * (piece == 3) for piece in range(4)]
+    events = tuple(
+        Event(kind="audio", moment_s=moment, audio=8000, start_s=piece / 4, end_s=(piece + 1) / 4)
+        for piece, moment in enumerate(moments)
+    )
+    text = f"Sentence number {number}."
+    sound = Sound(rate=16_000, samples=16_000, peak=0.5, clipped=0, levels_db=(-120.0,) * 20 + (-9.0,) * 80)
+    return Exchange(
+        utterance=f"text-{number}", reference=text, text=text, audio_s=0.0, events=events, sound=sound, turn=number,
+        started_s=3.0 * number, heard="sentence number", ended_s=moments[-1], timeout_s=30.0, warm_up=number == 0,
+    )  # fmt: skip
+
+
+def speech(artifacts: Path) -> list[Record]:
+    """Two voices over twelve texts in two rounds, their exchanges and two sound files each in this folder."""
+    import numpy as np
+    import soundfile
+
+    protocol = LiveProtocol(
+        turn_end="system", turn_delay_s=0.0, turn_vad="", silence_s=2.0, quiet_s=3.0, timeout_s=30.0, phase="random",
+        turns=None, duration_s=None, warmup_turns=1, prebuffer_s=0.1, heard_by={"name": "ear", "load": "ear"},
+    )  # fmt: skip
+    conditions = Conditions(
+        pace="fast", chunk_s=0.1, turn_end="system", quiet_s=3.0, texts=False, speaks=True, reads=True,
+        prebuffer_s=0.1, heard_by="ear",
+    )  # fmt: skip
+    made = []
+    for name, late_s, gap_s in (("smooth", 0.2, 0.0), ("stutters", 0.1, 1.5)):
+        workload = Spec(plugin="text", name="lines.txt")
+        case = make_case(name, meters=(), workload=workload, protocol=protocol, pace="fast", chunk=0.1, streams=1)
+        case = case.without_axis("seconds").without_axis("batch")
+        for number in range(2):
+            held = [_answer(n, late_s + 0.01 * n + 0.005 * number, gap_s) for n in range(13)]
+            writer = ExchangeWriter(artifacts / case.id / exchange_file(number))
+            writer.begin(conditions)
+            for exchange in held:
+                writer.take(exchange)
+            writer.close()
+            found = measurements(held, conditions)
+            made.append(make_record(case, *found, round=number, sequence=len(made), host="desk"))
+        for n in (1, 2):
+            tone = 0.1 * np.sin(np.arange(8_000) / 10 / n)
+            soundfile.write(artifacts / case.id / f"text-{n}.flac", tone, 16_000)
+    return made
+
+
 def write(path: Path, records: Iterable[Record], environment: Environment) -> Path:
     """A run directory of these records, written at once: a store sees every line to the disk, which takes long."""
     lines = [replace(record, environment=environment.fingerprint).to_json() for record in records]
@@ -264,6 +312,8 @@ def full(
     ]
     runs.append(write(folder / "live", change(live(folder / "heard")), CPU))
     (folder / "heard").rename(folder / "live" / "artifacts")
+    runs.append(write(folder / "speech", change(speech(folder / "spoken")), CPU))
+    (folder / "spoken").rename(folder / "speech" / "artifacts")
     write_timeline(folder / "training" / "artifacts" / training()[0].case.id / FILE, timeline())
     return runs
 

@@ -33,9 +33,9 @@ def test_nothing_is_said_on_the_console_and_no_request_leaves_the_file(opened, r
 def test_every_study_is_there_with_its_answer_and_its_sections(opened):
     page = opened().page
     assert [one.get_attribute("id") for one in page.query_selector_all("article.study")] == [
-        "desk", "cluster", "accuracy", "losses", "training", "search", "live",
+        "desk", "cluster", "accuracy", "losses", "training", "search", "live", "speech",
     ]  # fmt: skip
-    for study in ("desk", "accuracy", "losses", "training", "search", "live"):
+    for study in ("desk", "accuracy", "losses", "training", "search", "live", "speech"):
         assert page.locator(f"#{study} .headline").inner_text().endswith(".")
         assert page.locator(f"#{study} .finding .value").count() >= 1
         assert page.locator(f"#{study} .compared svg text").count() > 3, study
@@ -52,7 +52,7 @@ def test_the_links_of_the_contents_and_of_the_answers_lead_somewhere(opened):
       .filter((id) => !document.getElementById(id))"""
     assert page.evaluate(lost) == []
     assert page.locator("#contents .name").all_inner_texts() == [
-        "desk", "cluster", "accuracy", "losses", "training", "search", "live",
+        "desk", "cluster", "accuracy", "losses", "training", "search", "live", "speech",
     ]  # fmt: skip
 
 
@@ -278,3 +278,27 @@ def test_one_round_and_random_weights_are_said_where_the_figures_are(open_file, 
     page.click("#run--summary tbody tr:has-text('ok') td.figure button >> nth=0")
     detail = page.inner_text("#detail")
     assert f"Note: {report_runs.RANDOM}" in detail and "one round: no interval; 1 round" in detail
+
+
+def test_samples_of_speech_play_without_a_network(open_file, tmp_path):
+    records = report_runs.speech(tmp_path / "spoken")
+    run = report_runs.write(tmp_path / "run", records, report_runs.CPU)
+    (tmp_path / "spoken").rename(run / "artifacts")
+    sources = read_sources([str(run)])
+    page = tmp_path / "page.html"
+    page.write_text(build_page(sources, "0", samples=1), encoding="utf-8")
+    one = open_file(page)
+    assert one.page.locator("#run--samples-of-speech audio").count() == 2
+    assert "Sentence number 1." in one.page.inner_text("#run--samples-of-speech")
+    played = """async () => {
+      const sound = document.querySelector("audio");
+      sound.muted = true;
+      await sound.play();
+      await new Promise((done) => { sound.ontimeupdate = () => sound.currentTime > 0.05 && done(); });
+      return [sound.duration, sound.error];
+    }"""
+    assert one.page.evaluate(played) == [0.5, None]
+    assert one.said == []
+    assert [url for url in one.asked if not url.startswith(("data:", "blob:"))] == [page.as_uri()]
+    page.write_text(build_page(sources, "0"), encoding="utf-8")
+    assert "data:audio" not in page.read_text()

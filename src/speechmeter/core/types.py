@@ -123,12 +123,19 @@ class Case:
             many = f"{self.axes.streams} stream{'s' if self.axes.streams > 1 else ''}"
             if self.live.arrivals:
                 many = self.live.arrivals + (f" {self.axes.rate:g}/s" if self.axes.rate else "")
-            parts += [self.axes.pace, f"{self.axes.chunk_s * 1000:g} ms chunks", many]
+            parts += [self.axes.pace, self._fed, many]
         for name, value in self.axes.items():
             shown_above = name in ("device", "seconds", "batch", "threads", "cores", *_LIVE_AXES)
             if not shown_above and value not in (None, NONE, usual.get(name)):
                 parts.append(f"{name} {value}")
         return " · ".join(part for part in parts if part)
+
+    @property
+    def _fed(self) -> str:
+        """How a live case gets its input."""
+        if self.workload.plugin == "text":
+            return "text at once" if self.axes.text_pace is None else f"text, {self.axes.text_pace:g} tokens/s"
+        return f"{self.axes.chunk_s * 1000:g} ms chunks"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as stored in a record."""
