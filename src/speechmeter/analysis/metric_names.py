@@ -28,13 +28,14 @@ _BY_RECORDS = (MEMORY, ENERGY, QUALITY)
 MODULES, METHODS, LIVE = "modules", "methods", "live"
 TABLES = (
     "summary", "stages", "cold-start", MODULES, "operators", "operators-by-module", "coverage", "utilisation",
-    "cascades", "relations", "utterances", "losses", LIVE, "streams", "capacity", "split", "trace", "timeline",
-    "frontier", "growth", "inputs",
+    "cascades", "relations", "utterances", "losses", LIVE, "speech", "streams", "capacity", "split", "trace",
+    "timeline", "frontier", "growth", "inputs",
 )  # fmt: skip
 """Words of `speechmeter show --metric` that are tables of many metrics, and not a metric themselves."""
 _LIVE = (
     metrics.FINAL_DELAY, metrics.FIRST_PARTIAL_FROM_ONSET, metrics.WORD_LAG, metrics.PARTIAL_CHURN,
     metrics.LIVE_COMPLETENESS, metrics.LIVE_WER,
+    metrics.VOICE_TO_VOICE, metrics.FIRST_SOUND, metrics.UNDERRUN_TOTAL, metrics.SPEECH_RTF, metrics.ROUND_TRIP_WER,
 )  # fmt: skip
 """What `live` compares."""
 _NO_FIGURES = {metrics.PHASE.id} | {count.id for rule in scores.RULES.values() for count in rule.counts}
