@@ -16,6 +16,7 @@ from speechmeter.api.finding import Finding
 from speechmeter.api.live import measure
 from speechmeter.api.runs import run_study
 from speechmeter.api.selftest_live import live_findings
+from speechmeter.api.selftest_speech import speech_finding
 from speechmeter.api.starting import Options
 from speechmeter.core import metrics
 from speechmeter.core.device import Device
@@ -120,6 +121,7 @@ def selftest() -> Iterator[Finding]:
             finding = attempt()
         yield finding
     yield from live_findings()
+    yield speech_finding()
 
 
 def _finding(check: _Check) -> Finding:

@@ -11,7 +11,7 @@ from speechmeter.analysis.live import measurements
 from speechmeter.analysis.live.measure import READERS
 from speechmeter.api.finding import Finding
 from speechmeter.core import metrics
-from speechmeter.core.live import Anchors, Clock, Conditions, Exchange, Pace, Word
+from speechmeter.core.live import Anchors, Clock, Conditions, Exchange, Live, Pace, Word
 from speechmeter.core.metrics import Metric
 from speechmeter.core.protocol import CONSTANT, LiveProtocol
 from speechmeter.engine.live.client import ClientWatch, percentile
@@ -35,7 +35,7 @@ _PROTOCOL = LiveProtocol(
     turn_end="system", turn_delay_s=0.0, turn_vad="", silence_s=1.0, quiet_s=3.0, timeout_s=30.0, phase="aligned",
     turns=None, duration_s=None, warmup_turns=0,
 )  # fmt: skip
-_SPOKEN = Behaviour(
+SPOKEN = Behaviour(
     delay_s=0.125, unstable_words=1, lose_word=5, endpoint_s=0.5, final_s=0.5, service_s=0.0625, spans=False
 )
 """A chunk takes 62.5 ms, and text comes 125 ms later. Heard are words 1 to 4 of 5; the last word of a partial is wrong.
@@ -85,18 +85,18 @@ def live_findings() -> list[Finding]:
 
 
 def _exact_finding() -> Finding:
-    exchanges, _ = _held([_five_words()], _SPOKEN)
+    exchanges, _ = _held([five_words()], SPOKEN)
     stream = _stream()
     along, _ = _held([stream], Behaviour(leak=_LEAK, segment_words=1))
     found = {one.metric: one for one in measurements(exchanges, _conditions())}
     slope = {one.metric: one for one in measurements(along, _conditions())}
     found[metrics.KEEP_UP.id] = slope[metrics.KEEP_UP.id]
-    at_once, _ = _held([_five_words()], _SPOKEN, pace="fast")
+    at_once, _ = _held([five_words()], SPOKEN, pace="fast")
     requests = {
         one.metric: one for one in measurements(at_once, replace(_conditions(), pace="fast", arrivals=CONSTANT))
     }
     found |= {metric.id: requests[metric.id] for metric in _OF_REQUESTS}
-    wrong = [metric.name for metric in READERS if not _is(found[metric.id].values, TRUTHS[metric])]
+    wrong = [metric.name for metric in READERS if not equal(found[metric.id].values, TRUTHS[metric])]
     return Finding(
         meter="live",
         what="live metrics of a simulated recogniser, on a virtual clock",
@@ -111,7 +111,7 @@ def _exact_finding() -> Finding:
 def _real_findings() -> list[Finding]:
     """Measured at once: a final whose delay is known, and how late the chunks before it were sent."""
     behaviour = Behaviour(final_s=_REAL_FINAL_S)
-    exchanges, watch = _held([_five_words()], behaviour, virtual=False, turns=_REAL_TURNS, chunk_s=_REAL_CHUNK_S)
+    exchanges, watch = _held([five_words()], behaviour, virtual=False, turns=_REAL_TURNS, chunk_s=_REAL_CHUNK_S)
     found = {one.metric: one for one in measurements(exchanges, _conditions())}
     busy = "this machine was busy: close other programs before you measure live"
     late_s = percentile(watch.late_s, 99)
@@ -141,22 +141,42 @@ def _held(
     chunk_s: float = _CHUNK_S,
     pace: Pace = "realtime",
 ) -> tuple[list[Exchange], ClientWatch]:
+    live = recogniser(said, behaviour, virtual=virtual)
+    return held_round(said, live, turns=turns, chunk_s=chunk_s, pace=pace)
+
+
+def recogniser(said: Sequence[Utterance], behaviour: Behaviour, *, virtual: bool = True) -> Live:
+    """The simulated recogniser that knows these utterances."""
     spoken = [
         Spoken(name=one.name, pcm=one.pcm, words=one.anchors.words, speech_end_s=one.anchors.speech_end_s or 0.0)
         for one in said
     ]
-    live = known_live(behaviour, spoken, virtual=virtual)
-    protocol = replace(_PROTOCOL, turns=turns, silence_s=1.0 if virtual else 0.0)
+    return known_live(behaviour, spoken, virtual=virtual)
+
+
+def held_round(
+    said: Sequence[Utterance],
+    live: Live,
+    *,
+    turns: int = 1,
+    chunk_s: float = _CHUNK_S,
+    pace: Pace = "realtime",
+    warmup_turns: int = 0,
+    interrupt_s: float | None = None,
+) -> tuple[list[Exchange], ClientWatch]:
+    """A round of these utterances with a simulated system."""
+    protocol = replace(_PROTOCOL, turns=turns, silence_s=1.0 if live.virtual else 0.0, interrupt_s=interrupt_s)
     manner = Manner(live=live, protocol=protocol, pace=pace, chunk_s=chunk_s)
-    script, _ = Script.of_all(said, warmup_turns=0, streams=1, seed="0")
+    script, _ = Script.of_all(said, warmup_turns=warmup_turns, streams=1, seed="0")
     exchanges: list[Exchange] = []
 
     async def work(clock: Clock) -> Round:
         here = Round(script=script, manner=manner, clock=clock, take=exchanges.append)
+        await here.warm()
         await here.hold()
         return here
 
-    return exchanges, run(work, virtual=virtual).watch
+    return exchanges, run(work, virtual=live.virtual).watch
 
 
 def _conditions() -> Conditions:
@@ -174,7 +194,7 @@ def _utterance(name: str, audio_s: float, words: Sequence[Word]) -> Utterance:
     return Utterance(name=name, pcm=pcm, anchors=anchors, reference=" ".join(word.text for word in words))
 
 
-def _five_words() -> Utterance:
+def five_words() -> Utterance:
     """Five words from 0.5 s to 2.875 s, in 4 s."""
     texts = ("one", "two", "three", "four", "five")
     ends = (1.0, 1.5, 2.0, 2.5, 2.875)
@@ -190,7 +210,8 @@ def _stream() -> Utterance:
     return _utterance("stream", float(_STREAM_S), words)
 
 
-def _is(values: Sequence[float], truth: Sequence[float]) -> bool:
+def equal(values: Sequence[float], truth: Sequence[float]) -> bool:
+    """Whether values are what they must be, up to rounding."""
     return len(values) == len(truth) and all(
         math.isclose(value, true, abs_tol=_EXACT) for value, true in zip(values, truth, strict=True)
     )

@@ -47,6 +47,8 @@ FRAME_S = 0.01
 """Of this length are the stretches of sound whose level an exchange keeps."""
 SILENT_DB = -120.0
 """The level of digital silence, and the lowest that is stored."""
+CUT = "cut"
+"""A note of a `closed` event: the answer was cut short because it was interrupted, and a player drops what it holds."""
 WHOLE = "whole"
 """A note of an `audio` event: the sound came in one piece, whatever the number of packets."""
 
@@ -186,8 +188,9 @@ class Exchange:
     `error` is empty where the conversation ended as it should; `error_kind` is one of `ERROR_KINDS`.
 
     Of a system that is given text, `text` is all of it, and `audio_s` the seconds in which it came. `sound` is what a
-    system said, `heard` what the recogniser of the plan understood of it; None without. `speech` has the samples while
-    they are in memory; it is in no file.
+    system said, `heard` what the recogniser of the plan understood of it; None without. `interrupt_s` is when the
+    system was told to stop speaking; None where it was not. `speech` has the samples while they are in memory; it is in
+    no file.
     """
 
     utterance: str
@@ -214,6 +217,7 @@ class Exchange:
     text: str | None = None
     sound: Sound | None = None
     heard: str | None = None
+    interrupt_s: float | None = None
     speech: Speech | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -238,7 +242,8 @@ class Exchange:
         data["sends"] = [[one.due_s, one.sent_s, one.done_s, one.from_s, one.to_s] for one in self.sends]
         data["events"] = [event.to_json() for event in self.events]
         spoken = {
-            "text": self.text, "sound": None if self.sound is None else self.sound.to_json(), "heard": self.heard
+            "text": self.text, "sound": None if self.sound is None else self.sound.to_json(), "heard": self.heard,
+            "interrupt_s": self.interrupt_s,
         }  # fmt: skip
         return data | {name: value for name, value in spoken.items() if value is not None}
 
@@ -265,7 +270,7 @@ class Conditions:
     The first line of an exchange file, so that the file explains itself. `normaliser` is the one that texts are scored
     with. From `fixed_cadence` to `speaks` it is what the system declares. `reads` says that it is given text, at
     `text_pace` tokens per second, or at once. Sound is played after `prebuffer_s` seconds of it have come. `heard_by`
-    is the recogniser that heard it.
+    is the recogniser that heard it. `interrupts` says that answers are interrupted.
     """
 
     pace: Pace
@@ -285,6 +290,7 @@ class Conditions:
     text_pace: float | None = None
     prebuffer_s: float = 0.0
     heard_by: str = ""
+    interrupts: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: the first line of an exchange file."""
@@ -337,6 +343,14 @@ class Conversation(Protocol):
         ...
 
 
+class Interruptible(Conversation, Protocol):
+    """A conversation with a system that can be told to stop speaking."""
+
+    async def interrupt(self) -> None:
+        """The user speaks: end the answer, and then the events."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Live:
     """What a subject answers for live use: how to converse, and what the engine and the reader must know.
@@ -344,7 +358,8 @@ class Live:
     `fixed_cadence` declares that text comes at fixed intervals whatever is said, so that the delay of the first text
     means nothing. `finishes` is False where the protocol has no `finish`. `endpoints` says that it decides by itself
     when a turn ends. `texts` is False where it gives no text, as a voice detector does. `speaks` says that it answers
-    with sound. `whole` says that it takes whole recordings: as fast as possible it is fed no silence behind them.
+    with sound, `interrupts` that its conversations are `Interruptible`. `whole` says that it takes whole recordings: as
+    fast as possible it is fed no silence behind them.
     `isolation` says what several streams share: `process` (each has a process of its own, in which the subject is
     prepared anew), `thread` (each conversation decodes in a thread of its own), or `shared`. A `virtual` system
     computes nothing: it waits on its clock for what it simulates, and may be driven by one that jumps.
@@ -358,6 +373,7 @@ class Live:
     endpoints: bool = False
     texts: bool = True
     speaks: bool = False
+    interrupts: bool = False
     whole: bool = False
     isolation: Literal["process", "thread", "shared"] = "thread"
     virtual: bool = False

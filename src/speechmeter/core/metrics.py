@@ -1065,16 +1065,23 @@ SOUND_LEVEL = _plain(
     "root mean square of the stretches of 10 ms above the threshold of the onset, in dB of full scale",
     combined="conversations", signed=True, notes=_TALKS,
 )  # fmt: skip
-CLIPPING = _talks(
-    _lower, "clipping.v1", "%", "clipped samples",
-    "100 × number of samples within 0.1 % of full scale / number of samples",
-    "share of samples at full scale",
+CLIPPING = _delay(
+    "clipping.v1", "clipped samples",
+    "100 × number of samples within 0.1 % of full scale / number of samples, of each answer",
+    "share of the samples of an answer that are at full scale",
+    unit="%",
 )  # fmt: skip
 ROUND_TRIP_WER = _talks(
     _lower, "round_trip_wer.v1", "%", "round-trip WER",
     "100 × sum of word errors of what the recogniser of the plan heard / sum of words of the texts. It is the score of "
     "the pair of voice and recogniser, never of the voice alone. Without sound all words count as deleted",
     "word errors of the pair of voice and recogniser / words of the texts",
+)  # fmt: skip
+BARGE_IN_STOP = _delay(
+    "barge_in_stop.v1", "barge-in stop",
+    "time from the start of the user's interruption to the end of the system's sound: to the end of playback of all "
+    "sound that came, or to the moment at which the system ended the answer early: a player then drops what it holds",
+    "time from the user's interruption to the end of the system's sound",
 )  # fmt: skip
 VOICE_TO_VOICE = _delay(
     "voice_to_voice.v1", "voice to voice",

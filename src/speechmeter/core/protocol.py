@@ -122,7 +122,8 @@ class LiveProtocol(_Shared):
     Those of the first `ramp_s` seconds are not measured.
 
     Sound that a system makes is played after `prebuffer_s` seconds of it have come. `heard_by` is the recogniser that
-    hears it afterwards: a model as in a plan, empty where none does.
+    hears it afterwards: a model as in a plan, empty where none does. Answers are interrupted `interrupt_s` after their
+    first piece of sound; None: they are not.
     """
 
     mode = "live"
@@ -141,6 +142,7 @@ class LiveProtocol(_Shared):
     ramp_s: float = 0.0
     prebuffer_s: float = 0.0
     heard_by: Mapping[str, Any] = field(default_factory=dict)
+    interrupt_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +156,7 @@ Protocol: TypeAlias = (
 _READ: Mapping[str, Any] = {"filter": tuple, "quality": Quality.from_json, "offsets_s": tuple}
 _UNSAID: Mapping[str, tuple[Any, ...]] = {
     "arrivals": ("",), "offsets_s": ((),), "ramp_s": (0.0,), "prebuffer_s": (0.0,), "heard_by": ({},),
+    "interrupt_s": (None,),
 }  # fmt: skip
 """Values of keys that are left out, because they came later than the protocol."""
 

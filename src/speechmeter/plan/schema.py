@@ -192,6 +192,7 @@ class Plan(_Part):
     ramp: SecondsOrZero = 0.0
     prebuffer: SecondsOrZero = 0.0
     heard_by: ModelEntry | None = None
+    interrupt: Seconds | None = None
     slo: Annotated[Mapping[str, str | float] | None, BeforeValidator(_slo)] = None
     axes: Mapping[str, tuple[Any, ...]] = Field(default_factory=dict)
 
@@ -222,7 +223,7 @@ class Plan(_Part):
 
 
 LIVE_KEYS = ("turn_end", "silence", "quiet", "answer_timeout", "phase", "turns", "duration", "warmup_turns",
-             "arrivals", "ramp", "prebuffer", "heard_by", "slo")  # fmt: skip
+             "arrivals", "ramp", "prebuffer", "heard_by", "interrupt", "slo")  # fmt: skip
 """Keys that say how conversations are held, beside the axes of live cases."""
 _EXAMPLES = {
     "turn_end": "for example `turn_end: oracle:200ms`",
@@ -233,6 +234,7 @@ _EXAMPLES = {
     "ramp": "for example `ramp: 10s`",
     "prebuffer": "for example `prebuffer: 100ms`",
     "heard_by": "for example `heard_by: pocketsphinx`",
+    "interrupt": "for example `interrupt: 1s`",
     "slo": "for example `slo: {final_delay_p95_s: 0.8, live_completeness: 99%, keep_up: 0.01}`",
     "models": "for example `models: [log-mel]`",
     "meters": "for example `meters: [latency, memory]`",

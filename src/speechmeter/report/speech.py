@@ -32,7 +32,7 @@ _SOUND: tuple[Column, ...] = (
     ("sound made", metrics.SOUND_MADE, "geomean"),
     ("speaking rate", metrics.SPEAKING_RATE, "geomean"),
     ("level", metrics.SOUND_LEVEL, "p50"),
-    ("clipped", metrics.CLIPPING, "geomean"),
+    ("clipped, largest", metrics.CLIPPING, "max"),
     ("round-trip WER", metrics.ROUND_TRIP_WER, "geomean"),
 )
 _ANSWERS: tuple[Column, ...] = (

@@ -7,6 +7,7 @@ moment is exact. All figures of its exchanges therefore follow from its `VoiceSc
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, fields
 from random import Random
@@ -14,11 +15,13 @@ from typing import Any
 
 from speechmeter.core.axes import Axis, Option
 from speechmeter.core.errors import SubjectError
-from speechmeter.core.live import WHOLE, Clock, Conversation, Event, Live
+from speechmeter.core.live import CUT, WHOLE, Clock, Conversation, Event, Live
 from speechmeter.core.protocols import TEXT, Installed, Prepared
 from speechmeter.core.types import Case, Speech
 from speechmeter.subjects.common import check_no_source
 
+_LOOK_S = 0.03125
+"""How often a voice looks whether it was interrupted."""
 _TONE = 0.5
 """Amplitude of what stands for speech."""
 
@@ -34,6 +37,8 @@ class VoiceScript:
     `piece_s` of sound, and one is made `speech_rtf` times its length after the one before it. Each of `gaps`, a
     position in the sound with its seconds, delays all pieces from there on. With `header` an empty piece comes before
     the first, so many seconds earlier. `whole` gives all sound at once, when its last piece is made.
+
+    Where it is interrupted, it makes pieces for `stop_s` more.
 
     `service_s` of work come before all of this, on one of `slots` that all conversations share. `lose_all` and `fail`
     are shares of conversations: without any sound, with an error. They follow from `seed` and the text.
@@ -54,6 +59,7 @@ class VoiceScript:
     rate: int = 16_000
     offset: float = 0.0
     clip: bool = False
+    stop_s: float = 0.0
     service_s: float = 0.0
     service: str = "fixed"
     slots: int = 1
@@ -78,7 +84,7 @@ def known_voice(script: VoiceScript, *, virtual: bool = True) -> Live:
     def converse(clock: Clock) -> Conversation:
         return KnownVoice(script, shared, clock)
 
-    return Live(converse=converse, texts=False, speaks=True, isolation="shared", virtual=virtual)
+    return Live(converse=converse, texts=False, speaks=True, interrupts=True, isolation="shared", virtual=virtual)
 
 
 def sound_of(script: VoiceScript, text: str) -> Any:
@@ -99,6 +105,8 @@ class KnownVoice:
         self._script, self._shared, self._clock = script, shared, clock
         self._pieces: asyncio.Queue[str | None] = asyncio.Queue()
         self._busy_s = 0.0
+        self._stops_s = math.inf
+        self._cut = False
 
     async def open(self) -> None:
         """Ready at once."""
@@ -111,6 +119,10 @@ class KnownVoice:
         """There is no more text."""
         self._pieces.put_nowait(None)
 
+    async def interrupt(self) -> None:
+        """Stop soon."""
+        self._stops_s = self._clock.now() + self._script.stop_s
+
     async def events(self) -> AsyncIterator[Event]:
         """Pieces of sound when they are due."""
         async for text in self._texts():
@@ -118,7 +130,8 @@ class KnownVoice:
                 yield event
                 if event.kind == "error":
                     return
-        yield Event(kind="closed", moment_s=self._clock.now(), notes={"busy_s": self._busy_s})
+        notes = {"busy_s": self._busy_s, **({CUT: True} if self._cut else {})}
+        yield Event(kind="closed", moment_s=self._clock.now(), notes=notes)
 
     async def close(self) -> None:
         """Nothing to free."""
@@ -178,12 +191,21 @@ class KnownVoice:
             late_s = sum(seconds for position, seconds in script.gaps if position <= from_s)
             due_s = begins_s + number * script.piece_s * script.speech_rtf + late_s
             if not script.whole or start == starts[-1]:
-                await self._clock.sleep_until(due_s)
+                await self._until(due_s)
+                if due_s > self._stops_s:
+                    self._cut = True
+                    return
                 part = samples if script.whole else samples[start : start + size]
                 yield Event(
                     kind="audio", moment_s=self._clock.now(), sound=Speech(samples=part, rate=script.rate),
                     notes={WHOLE: True} if script.whole else {},
                 )  # fmt: skip
+
+    async def _until(self, due_s: float) -> None:
+        """Wait until a piece is due, or until it is known that it will not come."""
+        clock = self._clock
+        while (moment_s := min(due_s, self._stops_s)) > clock.now():
+            await clock.sleep_until(min(moment_s, clock.now() + _LOOK_S))
 
 
 def _sentence_end(text: str) -> int:
@@ -218,6 +240,7 @@ class KnownVoiceSubject:
         Option(name="rate", kind=int, default=16_000, minimum=8_000, help="sampling rate of the sound"),
         Option(name="offset", kind=float, default=0.0, help="a constant in all samples (DC)"),
         Option(name="clip", kind=bool, default=False, help="whether the speech is too loud"),
+        _seconds("stop_s", "seconds for which it goes on where it is interrupted", 0.0),
         _seconds("service_s", "seconds of processing before each answer", 0.0),
         Option(name="service", kind=str, default="fixed", choices=("fixed", "exponential"),
                help="exponential: random seconds of processing, service_s on average"),

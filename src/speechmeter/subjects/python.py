@@ -77,7 +77,10 @@ def _live(made: Any, case: Case) -> Prepared:
         speaks = plugins.fed_by(case).kinds == (TEXT,)
         say = _speak if speaks else _hear
         live = Live(
-            converse=lambda clock: Hearing(clock, lambda chunks: say(made(chunks))), speaks=speaks, texts=not speaks
+            converse=lambda clock: Hearing(clock, lambda chunks: say(made(chunks))),
+            speaks=speaks,
+            texts=not speaks,
+            interrupts=speaks,
         )
         return Prepared(live=live)
     if callable(made) and "clock" in _parameters(made):

@@ -10,6 +10,7 @@ from speechmeter.analysis.live.reading import MISSING, Reading, none, ratio, sev
 from speechmeter.analysis.live.sound import first_sound_s, is_streamed, played, prebuffer_needed_s, speech_level
 from speechmeter.analysis.live.talk import Talk
 from speechmeter.core import metrics
+from speechmeter.core.live import CUT
 from speechmeter.core.metrics import Metric
 
 _NO_SOUND = "the system made no sound"
@@ -20,6 +21,7 @@ _SPOKEN_TO = "the system was spoken to; it was given no text"
 _NO_END = "the end of speech is unknown; add it with: speechmeter data anchors"
 _WAITS = "this system cannot end a turn by itself; use --turn-end oracle"
 _NO_EAR = "the plan names no recogniser; add for example `heard_by: pocketsphinx`"
+_UNINTERRUPTED = "the system was not interrupted: it cannot be, or the plan has no `interrupt`"
 _NEW = "the text had not been sent before in this round"
 
 
@@ -129,7 +131,7 @@ def sound_level(talk: Talk) -> Reading:
 def clipping(talk: Talk) -> Reading:
     """The share of samples at full scale."""
     sound = talk.exchange.sound
-    return none(_NO_SOUND) if sound is None else ratio(float(sound.clipped), sound.samples, scale=100)
+    return none(_NO_SOUND) if sound is None else value(100 * sound.clipped / sound.samples)
 
 
 def round_trip_wer(talk: Talk) -> Reading:
@@ -143,6 +145,18 @@ def round_trip_wer(talk: Talk) -> Reading:
     wanted = talk.split(talk.exchange.text)
     heard = () if talk.exchange.error else talk.split(talk.exchange.heard or "")
     return ratio(align(wanted, heard).errors, len(wanted), scale=100)
+
+
+def barge_in_stop(talk: Talk) -> Reading:
+    """From the interruption to the end of the sound."""
+    if not talk.conditions.interrupts:
+        return none(_UNINTERRUPTED)
+    start = talk.exchange.interrupt_s
+    if start is None or not talk.pieces:
+        return none("the conversation ended before it was interrupted")
+    dropped = [event.moment_s for event in talk.exchange.of_kind("closed") if event.notes.get(CUT)]
+    ends = min([played(talk.pieces, talk.conditions.prebuffer_s).ends_s, *dropped])
+    return value(ends - start) if ends >= start else none("the sound ended before it was interrupted")
 
 
 def asked_s(talk: Talk) -> float | None:
@@ -218,5 +232,6 @@ READERS: Mapping[Metric, Callable[[Talk], Reading]] = {
     metrics.SOUND_LEVEL: sound_level,
     metrics.CLIPPING: clipping,
     metrics.ROUND_TRIP_WER: round_trip_wer,
+    metrics.BARGE_IN_STOP: barge_in_stop,
 }
 """How each metric of a system that speaks is read off one conversation, in the order in which they are stored."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from speechmeter.core.axes import FAST
 from speechmeter.core.errors import ConversationError
@@ -20,6 +20,7 @@ from speechmeter.core.live import (
     Conversation,
     Event,
     Exchange,
+    Interruptible,
     Live,
     Send,
 )
@@ -85,6 +86,7 @@ class _Progress:
     error_kind: str = ""
     notes: dict[str, Any] = field(default_factory=dict)
     sound: SoundTaken = field(default_factory=SoundTaken)
+    interrupt_s: float | None = None
 
     def passed_s(self, clock_s: float) -> float:
         """A moment of the clock, counted from the start of the conversation in whole nanoseconds."""
@@ -152,11 +154,12 @@ class _Talk:
         self._conversation, self._utterance, self._turn = conversation, utterance, turn
         self._manner, self._clock, self._progress = manner, clock, progress
         self._sent, self._heard = sent, heard
-        self._final = asyncio.Event()
+        self._final, self._sounds = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
         """Feed, finish, and listen until the system is done. Raises what the system raised, or TimeoutError."""
         listening = asyncio.ensure_future(self._listen())
+        interrupting = asyncio.ensure_future(self._interrupt())
         try:
             fed = asyncio.ensure_future(self._feed(listening))
             try:
@@ -171,7 +174,9 @@ class _Talk:
                 await _stop(fed)
             self._progress.fed_s = self._progress.passed_s(self._clock.now())
             await self._await_end(listening)
+            _raise_of(interrupting)
         finally:
+            await _stop(interrupting)
             await _stop(listening)
 
     @property
@@ -246,6 +251,8 @@ class _Talk:
             moved = replace(event, moment_s=progress.passed_s(event.moment_s))
             if event.kind == "audio":
                 moved = progress.sound.take(moved)
+                if progress.sound.samples:
+                    self._sounds.set()
             progress.events.append(moved)
             progress.latest_s = max(progress.latest_s, moved.moment_s)
             self._heard(moved)
@@ -253,6 +260,16 @@ class _Talk:
                 self._final.set()
             if event.kind == "error":
                 raise _SystemError(event.text or "the system reported an error")
+
+    async def _interrupt(self) -> None:
+        """Tell the system to stop so long after its first sound, where it can be told."""
+        after_s = self._manner.protocol.interrupt_s
+        if after_s is None or not self._manner.live.interrupts:
+            return
+        await self._sounds.wait()
+        await self._clock.sleep_until(self._clock.now() + after_s)
+        self._progress.interrupt_s = self._progress.passed_s(self._clock.now())
+        await cast(Interruptible, self._conversation).interrupt()
 
     async def _await_end(self, listening: asyncio.Future[None]) -> None:
         """Until the system has said all; where it cannot say so, until it was quiet for long enough after an answer."""
@@ -356,5 +373,6 @@ def _exchange(
         notes=progress.notes,
         text=utterance.text,
         sound=None if speech is None else sound_of(speech),
+        interrupt_s=progress.interrupt_s,
         speech=speech,
     )

@@ -300,6 +300,7 @@ def conditions_of(case: Case, live: Live, *, reads: bool = False) -> Conditions:
         text_pace=case.axes.text_pace if reads else None,
         prebuffer_s=protocol.prebuffer_s,
         heard_by=str(protocol.heard_by.get("name", "")),
+        interrupts=live.interrupts and protocol.interrupt_s is not None,
     )
 
 

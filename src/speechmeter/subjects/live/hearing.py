@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from time import perf_counter
 from typing import Any, Literal, Protocol
 
-from speechmeter.core.live import Clock, Event
+from speechmeter.core.live import CUT, Clock, Event
 from speechmeter.core.types import Speech
 
 _CLOSING_S = 10.0
@@ -101,6 +101,10 @@ class Hearing:
         """There is no more sound."""
         self._chunks.put(None)
 
+    async def interrupt(self) -> None:
+        """End after the piece that is being made."""
+        self._closed = True
+
     async def events(self) -> AsyncIterator[Event]:
         """What the engine says, then `closed` with the seconds that it computed. Raises what the engine raised."""
         while (event := await self._events.get()) is not None:
@@ -117,13 +121,15 @@ class Hearing:
 
     def _decode(self) -> None:
         began_s = perf_counter()
+        cut: dict[str, Any] = {}
         try:
             for heard in self._hear(self._waiting()):
                 if self._closed:
+                    cut = {CUT: True}
                     break
                 self._tell(self._event(heard))
             busy_s = perf_counter() - began_s - self._waited_s
-            self._tell(Event(kind="closed", moment_s=self._clock.now(), notes={"busy_s": busy_s}))
+            self._tell(Event(kind="closed", moment_s=self._clock.now(), notes={"busy_s": busy_s, **cut}))
             self._tell(None)
         except BaseException as error:  # of the engine: the conversation reports it
             self._tell(error)

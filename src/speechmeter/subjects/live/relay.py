@@ -7,10 +7,10 @@ finals so far go on as one text, once: what is heard later has no answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, cast
 
-from speechmeter.core.live import Clock, Conversation, Event, Live
+from speechmeter.core.live import CUT, Clock, Conversation, Event, Interruptible, Live
 
 Think = Callable[[str], str]
 """The answer of a model of text."""
@@ -30,6 +30,7 @@ def relayed(hear: Live, think: Sequence[Think], speak: Live) -> Live:
         endpoints=hear.endpoints,
         texts=hear.texts,
         speaks=True,
+        interrupts=speak.interrupts,
         whole=hear.whole,
         isolation="shared",
         virtual=hear.virtual and speak.virtual,
@@ -45,6 +46,7 @@ class Relay:
         self._events: asyncio.Queue[Event | BaseException | None] = asyncio.Queue()
         self._finals: dict[int, str] = {}
         self._ended = self._answered = False
+        self._notes: Mapping[str, Any] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
@@ -60,6 +62,10 @@ class Relay:
         """The user says no more."""
         await self._hear.finish()
 
+    async def interrupt(self) -> None:
+        """Let the synthesiser stop."""
+        await cast(Interruptible, self._speak).interrupt()
+
     async def events(self) -> AsyncIterator[Event]:
         """What was heard, the text of the answer, and its sound. Raises what either end raised."""
         self._tasks.append(asyncio.ensure_future(self._guarded(self._listen)))
@@ -67,7 +73,8 @@ class Relay:
             if isinstance(event, BaseException):
                 raise event
             yield event
-        yield Event(kind="closed", moment_s=self._clock.now())
+        cut = {CUT: True} if self._notes.get(CUT) else {}
+        yield Event(kind="closed", moment_s=self._clock.now(), notes=cut)
 
     async def close(self) -> None:
         """Close both ends, the second one also where the first fails."""
@@ -108,6 +115,8 @@ class Relay:
         async for event in self._speak.events():
             if event.kind != "closed":
                 self._events.put_nowait(event)
+            else:
+                self._notes = event.notes
         self._events.put_nowait(None)
 
     async def _guarded(self, work: Callable[[], Any]) -> None:

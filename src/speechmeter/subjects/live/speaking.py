@@ -44,7 +44,7 @@ def by_sentence(say: Say) -> Hear:
 def voice(say: Say, *, notes: tuple[str, ...] = (), live: bool) -> Prepared:
     """A synthesiser: live by the sentence, or one stage that speaks whole texts."""
     if live:
-        made = Live(converse=lambda clock: Hearing(clock, by_sentence(say)), texts=False, speaks=True)
+        made = Live(converse=lambda clock: Hearing(clock, by_sentence(say)), texts=False, speaks=True, interrupts=True)
         return Prepared(live=made, notes=(*notes, SENTENCES), data_dependent=True)
 
     def speak(batch: Batch) -> list[Speech]:

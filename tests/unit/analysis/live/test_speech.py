@@ -177,3 +177,31 @@ def test_throughput_of_a_voice_is_sound_made_per_second():
     exchanges = spoken(TEXT, "eight ch", first_s=0.0, speech_rtf=0.25)
     found = measured(metrics.LIVE_THROUGHPUT, exchanges)
     assert sum(found.notes["above"]) == 1.5
+
+
+@pytest.mark.parametrize(
+    ("stop_s", "stops"),
+    [(0.0625, 0.0625), (0.0, 0.0), (0.5, 0.25 + 1.0 - 0.5)],  # the last one has said all: its second of sound is played
+)
+def test_a_voice_that_is_interrupted_is_silent_when_it_stops(stop_s, stops):
+    exchanges = spoken(stop_s=stop_s, round_={"interrupt_s": 0.25}, speech_rtf=0.5)
+    found = measured(metrics.BARGE_IN_STOP, exchanges, interrupts=True)
+    assert exchanges[0].interrupt_s == 0.5
+    assert found.values == pytest.approx((stops,))
+
+
+def test_an_answer_that_is_over_cannot_be_interrupted():
+    exchanges = spoken(round_={"interrupt_s": 5.0})
+    assert exchanges[0].interrupt_s is None
+    assert "ended before" in measured(metrics.BARGE_IN_STOP, exchanges, interrupts=True).unavailable
+    assert "not interrupted" in measured(metrics.BARGE_IN_STOP, exchanges).unavailable
+
+
+def test_voices_that_wait_for_a_slot_are_as_late_as_the_queue_is_long():
+    # four streams, two slots, half a second of work: from the second turn on everybody waits for one other
+    exchanges = spoken(
+        *(f"text {n}" for n in range(4)), service_s=0.5, slots=2, first_s=0.0, speech_rtf=0.0,
+        round_={"streams": 4, "turns": 5},
+    )  # fmt: skip
+    found = sorted(values(metrics.FIRST_SOUND, exchanges))
+    assert found == pytest.approx([0.5] * 2 + [1.0] * 18)
