@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import reprlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import PathFinder
@@ -93,9 +94,10 @@ def _hear(said: Iterator[Any]) -> Iterator[Heard]:
     """A text is a partial result, (text, True) a final one that ends its segment. The last text is final."""
     segment, text = 0, ""
     for found in said:
-        text, is_final = found if isinstance(found, tuple) else (found, False)
-        if not isinstance(text, str):
-            raise TypeError(f"a live model yields texts or (text, final), not {type(found).__name__}")
+        pair = found if isinstance(found, tuple) else (found, False)
+        if len(pair) != 2 or not isinstance(pair[0], str) or pair[1] not in (True, False):
+            raise TypeError(f"a live model yields a text or (text, True), not {reprlib.repr(found)}")
+        text, is_final = pair
         yield Heard(kind="final" if is_final else "partial", text=text, segment=segment)
         if is_final:
             segment, text = segment + 1, ""
