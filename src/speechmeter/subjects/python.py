@@ -25,6 +25,7 @@ from speechmeter.core.live import Live
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import BASELINE, VARIANT, Batch, Case, Stage
+from speechmeter.subjects.common import waves
 from speechmeter.subjects.live.hearing import Heard, Hearing
 
 _FORM = "write python:package.module:factory or python:path/file.py:factory"
@@ -62,6 +63,8 @@ class PythonSubject:
             return made
         if case.live is not None and case.axes.pace != OFFLINE:
             return _live(made, case)
+        if _is_generator(made) and "chunks" in _parameters(made):
+            return _whole(made)
         if not callable(made):
             factory = case.subject.source.rpartition(":")[2]
             raise TypeError(f"{factory}() returned {type(made).__name__}, which cannot be called")
@@ -72,7 +75,7 @@ def _live(made: Any, case: Case) -> Prepared:
     """A system that is spoken to: a `Live`, a function that makes a conversation, or a generator of texts."""
     if isinstance(made, Live):
         return Prepared(live=made)
-    if inspect.isgeneratorfunction(made) or inspect.isgeneratorfunction(vars(type(made)).get("__call__")):
+    if _is_generator(made):
         return Prepared(live=Live(converse=lambda clock: Hearing(clock, lambda chunks: _hear(made(chunks)))))
     if callable(made) and "clock" in _parameters(made):
         return Prepared(live=Live(converse=made))
@@ -80,6 +83,24 @@ def _live(made: Any, case: Case) -> Prepared:
     raise TypeError(
         f"{factory}() returned {type(made).__name__}, which cannot be measured live; return a generator function that "
         "takes an iterator of chunks and yields texts, a function converse(clock), or speechmeter.core.live.Live"
+    )
+
+
+def _is_generator(made: Any) -> bool:
+    return inspect.isgeneratorfunction(made) or inspect.isgeneratorfunction(vars(type(made)).get("__call__"))
+
+
+def _whole(listen: Callable[[Iterator[Any]], Iterator[Any]]) -> Prepared:
+    """A live generator fed whole recordings, as the offline partner of a live case: each is a single chunk."""
+
+    def recognise(batch: Batch) -> list[str]:
+        heard = [list(_hear(listen(iter([wave])))) for wave in waves(batch)]
+        return [" ".join(one.text for one in said if one.kind == "final" and one.text) for said in heard]
+
+    return Prepared(
+        stages=(Stage(name="model", fn=recognise),),
+        notes=("whole recordings: the generator gets each as one chunk",),
+        data_dependent=True,
     )
 
 
