@@ -48,7 +48,7 @@ def _arithmetic(torch: Any, device: str, dtype: Any, sync: Callable[[], None]) -
     """(side, FLOP/s of each try) of the smallest square product that takes long enough."""
     for side in _SIDES:
         left = torch.rand((side, side), device=device).to(dtype)
-        took = min(_timed(partial(torch.mm, left, left), sync) for _ in range(2))
+        took = min(_timed(partial(torch.mm, left, left), sync) for _ in range(_TRIES))
         if took >= _LONG_ENOUGH_S or side == _SIDES[-1]:
             break
     return side, [2 * side**3 / _timed(partial(torch.mm, left, left), sync) for _ in range(_TRIES)]
