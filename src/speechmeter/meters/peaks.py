@@ -45,13 +45,13 @@ class PeaksMeter(Meter):
 
 
 def _arithmetic(torch: Any, device: str, dtype: Any, sync: Callable[[], None]) -> tuple[int, list[float]]:
-    """(side, FLOP/s of each try) of the smallest square product that takes long enough."""
+    """(side, FLOP/s of each try) of the smallest square product that takes long enough in every try."""
     for side in _SIDES:
         left = torch.rand((side, side), device=device).to(dtype)
-        took = min(_timed(partial(torch.mm, left, left), sync) for _ in range(_TRIES))
-        if took >= _LONG_ENOUGH_S or side == _SIDES[-1]:
+        tries_s = [_timed(partial(torch.mm, left, left), sync) for _ in range(_TRIES)]
+        if min(tries_s) >= _LONG_ENOUGH_S:
             break
-    return side, [2 * side**3 / _timed(partial(torch.mm, left, left), sync) for _ in range(_TRIES)]
+    return side, [2 * side**3 / took_s for took_s in tries_s]
 
 
 def _bandwidth(torch: Any, device: Device, sync: Callable[[], None]) -> tuple[int, list[float]]:
