@@ -45,13 +45,16 @@ class PeaksMeter(Meter):
 
 
 def _arithmetic(torch: Any, device: str, dtype: Any, sync: Callable[[], None]) -> tuple[int, list[float]]:
-    """(side, FLOP/s of each try) of the smallest square product that takes long enough in every try."""
+    """(side, FLOP/s of each try) of the smallest square product that takes long enough.
+
+    The tries are new ones: on a busy machine those that chose the side are those that other work delayed.
+    """
     for side in _SIDES:
         left = torch.rand((side, side), device=device).to(dtype)
-        tries_s = [_timed(partial(torch.mm, left, left), sync) for _ in range(_TRIES)]
-        if min(tries_s) >= _LONG_ENOUGH_S:
+        took = min(_timed(partial(torch.mm, left, left), sync) for _ in range(_TRIES))
+        if took >= _LONG_ENOUGH_S:
             break
-    return side, [2 * side**3 / took_s for took_s in tries_s]
+    return side, [2 * side**3 / _timed(partial(torch.mm, left, left), sync) for _ in range(_TRIES)]
 
 
 def _bandwidth(torch: Any, device: Device, sync: Callable[[], None]) -> tuple[int, list[float]]:
