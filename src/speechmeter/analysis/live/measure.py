@@ -140,12 +140,17 @@ def _notes(metric: Metric, found: Sequence[Talk], readings: Sequence[Reading]) -
 
 
 def _why_none(metric: Metric, readings: Sequence[Reading], notes: dict[str, Any]) -> str:
-    if any(one.missing for one in readings):
-        awaited, given = ("audible sound", "input") if metric in SPEECH_READERS else ("a text", "audio")
-        return f"in no conversation did {awaited} come within {notes[TIMEOUT]:g} s after the {given}"
-    return "; ".join(dict.fromkeys(one.reason for one in readings if one.reason)) or "no text contains a word"
+    missing = sum(one.missing for one in readings)
+    reasons = dict.fromkeys(one.reason for one in readings if one.reason)
+    if missing:
+        which = "all conversations" if missing == len(readings) else f"{missing} of {len(readings)} conversations"
+        what = "the system did not end the turn" if metric in _OF_TURNS else "no text came"
+        what, given = ("no sound was audible", "input") if metric in SPEECH_READERS else (what, "audio")
+        reasons = {f"in {which} {what} within {notes[TIMEOUT]:g} s after the {given}": None, **reasons}
+    return "; ".join(reasons) or "no text contains a word"
 
 
+_OF_TURNS = (metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT)
 _OF_ANY = (metrics.LIVE_COMPLETENESS, metrics.CLIENT_QUEUE)
 """Metrics of conversations that a system has which is given text."""
 _WITHOUT_TEXT = frozenset({
