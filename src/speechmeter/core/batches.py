@@ -156,15 +156,20 @@ def text_of(stages: Sequence[Stage], sync: Callable[[], None], samples: Any, rat
     return text_through(stages, sync, batch)
 
 
-def text_through(stages: Sequence[Stage], sync: Callable[[], None], batch: Batch) -> str:
-    """What a whole chain makes of one item. Raises TypeError where that is not text."""
+def output_of_chain(stages: Sequence[Stage], sync: Callable[[], None], batch: Batch) -> Any:
+    """What a whole chain makes of the first item."""
     state: Any = batch
     for stage in stages:
         state = stage.fn(state)
         if hasattr(state, "__next__"):
             state = list(state)
     sync()
-    text = state[0] if isinstance(state, list | tuple) and state else state
+    return state[0] if isinstance(state, list | tuple) and state else state
+
+
+def text_through(stages: Sequence[Stage], sync: Callable[[], None], batch: Batch) -> str:
+    """What a whole chain makes of one item. Raises TypeError where that is not text."""
+    text = output_of_chain(stages, sync, batch)
     if not isinstance(text, str):
         raise TypeError(f"the output of the model is {type(text).__name__}, not text, so it cannot be live")
     return text

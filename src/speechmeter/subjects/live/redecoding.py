@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from speechmeter.core import plugins
-from speechmeter.core.axes import OFFLINE, Axes, Axis, Option
+from speechmeter.core.axes import OFFLINE, Axis, Option
 from speechmeter.core.batches import text_of
-from speechmeter.core.errors import SubjectError
 from speechmeter.core.live import Live
 from speechmeter.core.protocols import SOUND, Installed, Prepared
-from speechmeter.core.types import Case, Spec
+from speechmeter.core.types import Case
 from speechmeter.subjects.common import RATE
 from speechmeter.subjects.live.hearing import Heard, Hearing, hearing
+from speechmeter.subjects.live.inner import check_inner, inner_case
 
 Decode = Callable[[Any], str]
 _FRAME_S = 0.01
@@ -52,26 +52,7 @@ class RedecodeSubject:
 
     def check(self, case: Case) -> None:
         """There must be a model that takes sound, and it must be sound itself."""
-        inner = inner_case(case)
-        subject = plugins.subject(inner.subject.plugin)
-        if subject.takes and SOUND not in subject.takes:
-            raise SubjectError(f"{inner.subject.plugin} does not take audio as input", fix="use a recogniser")
-        if subject.runs_code:
-            raise SubjectError(
-                f"redecode cannot be used with {inner.subject.plugin}, because that runs your code",
-                fix="return a generator from a python: factory; see the documentation of live models",
-            )
-        known = {option.name: option for option in (*subject.options, *subject.axes)}
-        for name, value in (case.subject.options.get("model") or {}).items():
-            if name not in known:
-                raise SubjectError(
-                    f"unknown key {name!r} for {inner.subject.plugin!r}",
-                    key="model",
-                    fix=plugins.nearest(name, list(known)),
-                )
-            if (wrong := known[name].check(value)) is not None:
-                raise SubjectError(f"{inner.subject.plugin}: {wrong}", key="model", fix=known[name].help or None)
-        subject.check(inner)
+        check_inner(case, SOUND, "use a recogniser")
 
     def unavailable(self, case: Case) -> str | None:
         """As the model says."""
@@ -123,18 +104,6 @@ def policy_of(case: Case) -> Policy:
     """The policy that a case's options make."""
     given = {option.name: option.default for option in RedecodeSubject.options} | dict(case.subject.options)
     return Policy(every_s=given["every"], window_s=given["window"], agree=given["agree"], pause_s=given["pause"])
-
-
-def inner_case(case: Case) -> Case:
-    """The case of the model behind it, with the model's own axes at their defaults where they are not given."""
-    plugin, _, source = case.subject.source.partition(":")
-    if not plugin:
-        raise SubjectError("redecode needs a model", fix="for example redecode:faster-whisper:DIRECTORY")
-    subject = plugins.subject(plugin)
-    given = dict(case.subject.options.get("model") or {})
-    axes = {axis.name: given.pop(axis.name, axis.default) for axis in subject.axes}
-    spec = Spec(plugin=plugin, name=case.subject.name, source=source, options=given)
-    return replace(case, subject=spec, axes=Axes({**axes, **case.axes}))
 
 
 class Redecoding:
