@@ -265,6 +265,7 @@ def speech(artifacts: Path) -> list[Record]:
             writer.begin(conditions)
             for exchange in held:
                 writer.take(exchange)
+            writer.hear([exchange.heard for exchange in held])
             writer.close()
             found = measurements(held, conditions)
             made.append(make_record(case, *found, round=number, sequence=len(made), host="desk"))

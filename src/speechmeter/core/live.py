@@ -242,7 +242,7 @@ class Exchange:
         data["sends"] = [[one.due_s, one.sent_s, one.done_s, one.from_s, one.to_s] for one in self.sends]
         data["events"] = [event.to_json() for event in self.events]
         spoken = {
-            "text": self.text, "sound": None if self.sound is None else self.sound.to_json(), "heard": self.heard,
+            "text": self.text, "sound": None if self.sound is None else self.sound.to_json(),
             "interrupt_s": self.interrupt_s,
         }  # fmt: skip
         return data | {name: value for name, value in spoken.items() if value is not None}

@@ -1,6 +1,7 @@
 """Exchange files: what was said and heard in one round of a live case, one conversation a line, readable without us.
 
-A file is gzipped JSON lines: `Conditions`, then one `Exchange` a line. Each line is a gzip member of its own and is
+A file is gzipped JSON lines: `Conditions`, then one `Exchange` a line; where a recogniser heard the sound of a system,
+a last line `{"heard": […]}` has what it understood of each. Each line is a gzip member of its own and is
 handed to the kernel when its conversation ends, so that whatever kills the process, finished conversations are kept.
 """
 
@@ -8,8 +9,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
@@ -25,6 +26,7 @@ LARGEST_FILE = 2048 * MIB
 
 
 SUFFIX = ".jsonl.gz"
+_HEARD = "heard"
 
 
 def exchange_file(round_: int) -> str:
@@ -59,6 +61,12 @@ class ExchangeWriter:
         if self._failed is not None:
             raise self._failed
         self._lines.put(exchange)
+
+    def hear(self, heard: Sequence[str | None]) -> None:
+        """Write what a recogniser understood of each exchange so far. Raises OSError as `take` does."""
+        if self._failed is not None:
+            raise self._failed
+        self._lines.put({_HEARD: list(heard)})
 
     def close(self) -> None:
         """Wait until all is written. Raises OSError where something could not be."""
@@ -121,7 +129,17 @@ def read_exchanges(path: Path) -> ExchangeLog:
             raise ValueError("it does not begin with the conditions of a round")
         if head["version"] > EXCHANGES_VERSION:
             raise StoreError(f"{path}: written by a newer Speechmeter (format {head['version']}); update this one")
-        exchanges = tuple(map(Exchange.from_json, rest))
-        return ExchangeLog(conditions=Conditions.from_json(head), exchanges=exchanges, torn=torn)
+        return ExchangeLog(conditions=Conditions.from_json(head), exchanges=_exchanges(rest), torn=torn)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(f"{path}: this is not an exchange file: {error}") from error
+
+
+def _exchanges(lines: Sequence[Mapping[str, Any]]) -> tuple[Exchange, ...]:
+    """The exchanges of these lines, with what was heard of them where the last line has it."""
+    heard: Sequence[str | None] = []
+    if lines and set(lines[-1]) == {_HEARD}:
+        heard, lines = lines[-1][_HEARD], lines[:-1]
+    found = tuple(map(Exchange.from_json, lines))
+    if heard and len(heard) != len(found):
+        raise ValueError(f"{len(heard)} of {len(found)} conversations were heard")
+    return tuple(replace(one, heard=text) for one, text in zip(found, heard, strict=True)) if heard else found

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from live_rounds import held, known, utterance
+from live_voices import spoken
 
 from speechmeter.analysis.live import measurements
 from speechmeter.core.errors import StoreError
@@ -40,6 +41,32 @@ def test_what_is_written_is_read(tmp_path, exchanges):
     assert log.conditions == CONDITIONS
     assert list(log.exchanges) == exchanges
     assert not log.torn
+
+
+def test_what_a_recogniser_heard_comes_last_and_may_be_missing(tmp_path, exchanges):
+    path = tmp_path / exchange_file(0)
+    writer = ExchangeWriter(path)
+    writer.begin(CONDITIONS)
+    for exchange in exchanges:
+        writer.take(exchange)
+    writer.hear(["one", None, "three", "four", "five"])
+    writer.close()
+    assert [one.heard for one in read_exchanges(path).exchanges] == ["one", None, "three", "four", "five"]
+    subprocess.run([sys.executable, "-I", "-S", "-c", documented_script(), str(path)], check=True, capture_output=True)
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    path.write_bytes(gzip.compress(b"".join(lines[:-1])))  # killed while it heard
+    assert list(read_exchanges(path).exchanges) == exchanges
+    path.write_bytes(gzip.compress(b"".join([lines[0], *lines[2:]])))
+    with pytest.raises(StoreError, match="5 of 4 conversations"):
+        read_exchanges(path)
+
+
+def test_speech_is_kept_without_its_samples(tmp_path):
+    (said,) = spoken(leading_s=0.25)
+    path = written(tmp_path / exchange_file(0), [said])
+    (found,) = read_exchanges(path).exchanges
+    assert found == said and found.sound.levels_db == said.sound.levels_db and found.speech is None
+    assert path.stat().st_size < 4_000
 
 
 def documented_script():

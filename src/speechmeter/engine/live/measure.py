@@ -50,6 +50,10 @@ class Sink(Protocol):
         """An exchange that is finished."""
         ...
 
+    def hear(self, heard: Sequence[str | None]) -> None:
+        """What a recogniser understood of each exchange so far, in their order. Called once, after the last."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class LiveRound:
@@ -167,8 +171,8 @@ class _LiveAttempt:
             self.exchanges, warned = self._ear.hear(self.exchanges)
             self.warnings += warned
             self.phases["hearing"] = perf_counter() - started_s
-            for exchange in self.exchanges if self.around.sink is not None else ():
-                self.around.sink.take(exchange)  # type: ignore[union-attr]
+            if self.around.sink is not None:
+                self.around.sink.hear([exchange.heard for exchange in self.exchanges])
         if self.around.save is not None:
             for exchange in self.exchanges:
                 if exchange.speech is not None and not exchange.warm_up:
@@ -215,11 +219,11 @@ class _LiveAttempt:
         return found
 
     def _take(self, exchange: Exchange) -> None:
-        """Keep it. What a recogniser is still to hear is written when it was heard."""
+        """Keep it, with its sound where that is still to be heard or saved."""
         if self._ear is None and self.around.save is None:
             exchange = replace(exchange, speech=None)
         self.exchanges.append(exchange)
-        if self.around.sink is not None and self._ear is None:
+        if self.around.sink is not None:
             self.around.sink.take(exchange)
 
     def _facts(self, prepared: Prepared, batches: Batches, live: Live) -> list[Measurement]:
