@@ -108,7 +108,6 @@ def _answer(source: Source, groups: Groups) -> Iterator[fig.Figure]:
         spec=_lanes(rows, [one.name for one in answers]),
         columns=(("lane", "system"), ("kind", "part"), ("text", "time")),
         definitions=(metrics.FIRST_BYTE, metrics.FIRST_SOUND, metrics.UNDERRUN_TOTAL),
-        sampled=False,
     )
 
 

@@ -126,7 +126,7 @@ def test_every_figure_of_one_round_with_random_weights_says_both(single, several
         for figure in figures:
             assert any(note.endswith(report_runs.RANDOM) for note in figure["caveats"]), figure["title"]
             counted = name in ("frontier", "memory") or "not sampled" in figure["caption"]
-            over_utterances = name == "live" and interval_is_drawn(figure)  # which one round has too
+            over_utterances = name in ("live", "speech") and interval_is_drawn(figure)  # which one round has too
             has_none = not counted and not over_utterances
             assert ("one round: no interval" in figure["caveats"]) == has_none, figure["title"]
     usual = {**several, "studies": [study for study in several["studies"] if study["name"] != "search"]}
