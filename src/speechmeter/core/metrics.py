@@ -989,6 +989,7 @@ FIRST_SOUND = _delay(
 FIRST_SOUND_COLD = _lower(
     "first_sound_cold.v1", "s", "first sound, cold",
     "first_sound of the first conversation of a round, which is a warm-up and in no other figure",
+    short="first_sound of the first conversation of a round, which is a warm-up",
     notes=_TALKS,
 )  # fmt: skip
 FIRST_SOUND_REPEATED = _delay(
@@ -1063,6 +1064,7 @@ SPEAKING_RATE = _talks(
 SOUND_LEVEL = _plain(
     "sound_level.v1", "dB", "level of the speech",
     "root mean square of the stretches of 10 ms above the threshold of the onset, in dB of full scale",
+    short="root mean square of the speech in the sound, in dB of full scale",
     combined="conversations", signed=True, notes=_TALKS,
 )  # fmt: skip
 CLIPPING = _delay(

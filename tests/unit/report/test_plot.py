@@ -15,7 +15,7 @@ from speechmeter.report.plot import COLUMN_MM, check_runs, encoded, figures_of, 
 from speechmeter.report.sources import read_sources
 from speechmeter.report.views import CHARTS
 
-RUN_OF = {"live": 6, "models": 0, "front": 2, "losses": 3, "modules": 4, "memory": 4, "frontier": 5}
+RUN_OF = {"live": 6, "speech": 7, "models": 0, "front": 2, "losses": 3, "modules": 4, "memory": 4, "frontier": 5}
 
 
 def plot(found, kind, suffix, width_mm=COLUMN_MM):
