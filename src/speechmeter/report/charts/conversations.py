@@ -108,7 +108,7 @@ def timelines(source: Source, groups: Groups) -> Iterator[fig.Figure]:
     yield fig.Figure(
         title=headline(said, f"one utterance as it was heard: {talk.exchange.utterance}"),
         caption=fig.sentence(
-            f"the reference is: {one_line(talk.exchange.reference)}" if talk.exchange.reference else "",
+            f'the reference is "{one_line(talk.exchange.reference)}"' if talk.exchange.reference else "",
             "blocks are its words in the audio; the dashed line is the end of speech",
             "first round; on the page each mark shows its text",
         ),

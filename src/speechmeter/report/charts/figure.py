@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from speechmeter.core.metrics import LATENCY, Metric
 from speechmeter.core.printable import one_line
 from speechmeter.core.types import Record
 from speechmeter.report.caveats import rounds_of, study_notes
+from speechmeter.report.charts.letters import in_two, wide_px
 from speechmeter.report.numbers import counted, figure
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ STEP = 24
 _MOST_NOTES = 2
 """So many notes are shown at a figure; the run has all of them."""
 _STRIP_HEIGHT = 240
+_ONE_LINE_PX = 120
+"""A longer name of a line is in two: on a phone it would lose its end, by which it differs from the others."""
 MOST_LINES = 40
 """A list longer than this is cut, and says so: it would not be read."""
 
@@ -313,6 +317,17 @@ def names_of(titles: Iterable[str]) -> dict[str, str]:
     """Titles of groups without what all of them have; of a single one the name of its model."""
     labels = {title: title for title in titles}
     return shortened(labels) if len(labels) > 1 else {title: title.partition(" · ")[0] for title in labels}
+
+
+def names_axis(names: Iterable[str], **changes: Any) -> Any:
+    """The axis of a list, with a name at each line; long names of several parts are in two lines of text."""
+    import altair as alt
+
+    split = {name: in_two(name) for name in map(one_line, names) if wide_px(name) > _ONE_LINE_PX and " · " in name}
+    usual: dict[str, Any] = {"ticks": False, "domain": False, "labelPadding": 8}
+    if split:
+        usual["labelExpr"] = f"{json.dumps(split, ensure_ascii=False)}[datum.value] || datum.value"
+    return alt.Axis(**{**usual, **changes})
 
 
 def arrows(rows: Rows, layer: alt.Chart, towards: str, **shift: float) -> list[alt.Chart]:

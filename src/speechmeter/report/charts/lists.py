@@ -52,6 +52,8 @@ def cold_start(source: Source) -> list[Figure]:
     """One figure with a line a case: load, first call, steady call, where load or first call were timed."""
     chosen = _one_of_each_model(source) if len(source.cases) > _MANY else source.cases
     labels = shortened({key: source.labels[key] for key in chosen})
+    if len(chosen) == 1:
+        labels = {key: group[0].case.subject.name for key, group in chosen.items()}
     rows, left_out = cut(
         {"label": labels[key], "model": group[0].case.subject.name, SERIES: phase, **reading(found)}
         for key, group in chosen.items()
@@ -187,7 +189,7 @@ def _loss_figure(ranking: Ranking, metric: Metric, models: Sequence[str]) -> Fig
     kept, left_out = cut(rows)
     figures = {name: cell.estimate for name, cell in cells if isinstance(cell.estimate, Estimate)}
     caption = sentence(
-        "fastest first" if metric == metrics.LATENCY else "lowest first",
+        "" if len(values) == 1 else "fastest first" if metric == metrics.LATENCY else "lowest first",
         interval_words(kept, _OVER_ROUNDS),
         log_words(bounds(kept)),
         "losses without a value are last" if any(row.get("word") for row in kept) else "",
@@ -198,6 +200,7 @@ def _loss_figure(ranking: Ranking, metric: Metric, models: Sequence[str]) -> Fig
         spec=dots(kept, unit, models=models),
         columns=(("label", "loss"), ("text", metric.title)),
         definitions=(metric,),
+        trivial=len(rows) == 1,
     )
 
 

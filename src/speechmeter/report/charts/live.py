@@ -213,7 +213,7 @@ def _churn(source: Source, groups: Groups) -> Iterator[fig.Figure]:
         ),
         columns=tuple(titles.items()),
         definitions=(metrics.PARTIAL_CHURN, metrics.WORD_LAG),
-        trivial=len(rows) == 1,
+        trivial=len({row["value"] for row in rows}) == 1,
     )  # fmt: skip
 
 

@@ -60,8 +60,8 @@ function environmentsSection(parent) {
 
 function definitionsSection(parent) {
   if (!data.definitions.length) return;
-  const better = { lower: "lower is better", higher: "higher is better", neither: "" };
+  const better = { lower: "lower", higher: "higher", neither: "–" };
   const inFull = (short, formula) => (short === formula ? short : make("div", null, short, make("details", null, make("summary", null, "in full"), formula)));
   const rows = data.definitions.map(([id, unit, title, direction, short, formula]) => [make("span", null, title, make("div", { class: "quiet" }, id)), unit, inFull(short, formula), better[direction]]);
-  section(parent, "definitions", "Definitions", make("p", { class: "quiet" }, "What every metric on this page means. A changed formula gets a new version."), simpleTable(["metric", "unit", "definition", ""], rows));
+  section(parent, "definitions", "Definitions", make("p", { class: "quiet" }, "What every metric on this page means. A changed formula gets a new version."), simpleTable(["metric", "unit", "definition", "better"], rows));
 }

@@ -61,8 +61,8 @@ def table_data(source: Source, shown: Sequence[Metric]) -> dict[str, Any]:
     outcomes = [", ".join(dict.fromkeys(record.status for record in group)) for group in groups]
     told = [OUTCOME] if set(outcomes) - {"ok"} else []
     cells = [[_cell(cell_of(group, metric)) for metric in shown] for group in groups]
-    # a figure that no case has comes last
-    order = sorted(range(len(shown)), key=lambda column: all(row[column][1] is None for row in cells))
+    measured = [row for row in cells if any(cell[1] is not None for cell in row)]
+    order = sorted(range(len(shown)), key=lambda column: _rarity([row[column][1] is not None for row in measured]))
     rows = [
         [[*(_plain(own.get(name)) for name in varying), *([outcome] if told else [])], [row[at] for at in order]]
         for own, outcome, row in zip(settings, outcomes, cells, strict=True)
@@ -94,6 +94,11 @@ def _settings(group: Sequence[Record]) -> dict[str, Any]:
         "input": case.workload.name,
         **others,
     }
+
+
+def _rarity(has: Sequence[bool]) -> int:
+    """For an order of columns: figures of less than half of the cases after the others, those of none last."""
+    return 2 if not any(has) else int(2 * sum(has) < len(has))
 
 
 def _key(value: Any) -> str:

@@ -27,7 +27,7 @@ from speechmeter.report.charts import (
     scaling,
     stages,
 )
-from speechmeter.report.charts.figure import MOST_LINES, shortened, ticks, unit_of
+from speechmeter.report.charts.figure import MOST_LINES, names_axis, shortened, ticks, unit_of
 from speechmeter.report.charts.marks import cut
 from speechmeter.report.charts.style import CATEGORIES, TINTS, text_on
 from speechmeter.report.plot import merged
@@ -213,6 +213,18 @@ def test_cold_start_has_three_figures_a_case():
     assert figure.rows[0]["value"] == 1.5
 
 
+def test_the_only_line_of_cold_start_has_the_name_of_its_model():
+    (figure,) = lists.cold_start(source(report_runs.grid("alpha")[:1]))
+    assert {row["label"] for row in figure.rows} == {"alpha"}
+
+
+def test_long_names_of_lines_are_in_two_lines_of_text():
+    names = ["optimized-transducer · part loss", "k2 · part step", "a-name-that-is-long-but-has-one-part-only"]
+    split = json.loads(names_axis(names).labelExpr.partition("[datum")[0])
+    assert split == {names[0]: ["optimized-transducer", "part loss"]}
+    assert "labelExpr" not in names_axis(names[1:]).to_dict()
+
+
 def test_energy_is_per_hour_of_audio():
     (figure,) = lists.energy(source(report_runs.grid("alpha")))
     first = next(row for row in figure.rows if row["label"].startswith("1 s × 1") and row["series"] == "net of idle")
@@ -250,6 +262,12 @@ def test_losses_are_ordered_by_time_and_absent_ones_named():
     assert made[0].rows[2]["word"] == "unavailable"
 
 
+def test_a_loss_alone_is_no_ranking():
+    alone = [record for record in report_runs.losses() if record.status == "ok"][:1]
+    made = lists.losses(source(alone))
+    assert made and all(figure.trivial and "first" not in figure.caption for figure in made)
+
+
 def test_blocks_of_modules_lie_inside_their_parents_and_not_on_each_other():
     (figure,) = modules.figures(source(report_runs.training()))
     by_depth = {}
@@ -260,6 +278,14 @@ def test_blocks_of_modules_lie_inside_their_parents_and_not_on_each_other():
         assert all(second["start"] >= first["end"] - 1e-3 for first, second in pairwise(ordered))
         for row in rows if depth else ():
             assert any(p["start"] - 1e-3 <= row["start"] and row["end"] <= p["end"] + 1e-3 for p in by_depth[depth - 1])
+
+
+def test_a_block_shows_its_whole_name_or_none():
+    (figure,) = modules.figures(source(report_runs.training()))
+    assert all(row["label"] == "" or row["name"].endswith(row["label"]) for row in figure.rows)
+    assert not any(row["label"].isdigit() for row in figure.rows)
+    names = next(layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "text")
+    assert "datum.wide" in names["mark"]["opacity"]["expr"]
 
 
 def test_shares_of_modules_are_those_of_the_times_put_in():
@@ -455,7 +481,7 @@ def test_models_are_compared_at_the_longest_input_that_most_have_and_the_others_
     records += of_rounds("c", [0.3], seconds=2.0)
     (figure,) = models.figures(source(records))
     assert figure.title.endswith("Latency of 2 models, 5 s × 1")
-    assert "measured only at other sizes: c" in figure.caption.lower()
+    assert "measured only at other sizes: c" in (figure.caveats or ()) and "other sizes" not in figure.caption
 
 
 def test_a_model_has_one_colour_in_all_charts_of_a_study():
