@@ -28,6 +28,7 @@ _MOST_NOTES = 2
 _STRIP_HEIGHT = 240
 _ONE_LINE_PX = 120
 """A longer name of a line is in two: on a phone it would lose its end, by which it differs from the others."""
+_HALF_LETTER_PX = 5.5
 MOST_LINES = 40
 """A list longer than this is cut, and says so: it would not be read."""
 
@@ -324,9 +325,11 @@ def names_axis(names: Iterable[str], **changes: Any) -> Any:
     import altair as alt
 
     split = {name: in_two(name) for name in map(one_line, names) if wide_px(name) > _ONE_LINE_PX and " · " in name}
-    usual: dict[str, Any] = {"ticks": False, "domain": False, "labelPadding": 8}
+    usual: dict[str, Any] = {"ticks": False, "domain": False, "labelPadding": 8, "labelOverlap": False}
     if split:
-        usual["labelExpr"] = f"{json.dumps(split, ensure_ascii=False)}[datum.value] || datum.value"
+        lines = f"{json.dumps(split, ensure_ascii=False)}[datum.value]"
+        up = {"condition": {"test": lines, "value": -_HALF_LETTER_PX}, "value": 0}
+        usual |= {"labelExpr": f"{lines} || datum.value", "labelOffset": up, "labelLineHeight": 2 * _HALF_LETTER_PX}
     return alt.Axis(**{**usual, **changes})
 
 

@@ -25,8 +25,8 @@ _LEAST_SHARE = 0.3
 """Per cent of the call: a narrower block is not drawn."""
 _HALF_PERCENT = 50.0
 _EDGES_PX = 4
-_HAS_ROOM = "scale('x', datum.end) - scale('x', datum.start) > datum.wide ? 1 : 0"
-"""Opacity of a name in its block, at whatever width the chart is drawn: a name that is cut says nothing."""
+_IF_IT_FITS = "scale('x', datum.end) - scale('x', datum.start) > datum.wide ? datum.label : ''"
+"""A name in its block, at whatever width the chart is drawn: a name that is cut says nothing."""
 _MOST_CLASSES = len(TINTS) - 1
 _OTHER, _WAY = "other", "direction"
 
@@ -139,9 +139,9 @@ def _chart(rows: Rows) -> Any:
     names = (
         alt.Chart()
         .transform_filter("datum.label != ''")
-        .mark_text(color="#000000", fontSize=11, tooltip=None, opacity=alt.expr(_HAS_ROOM))
+        .mark_text(color="#000000", fontSize=11, tooltip=None, text=alt.expr(_IF_IT_FITS))
     )
     return alt.layer(
         blocks.encode(x=x, x2="end:Q", y=y, color=colour, tooltip=tooltips(fields)),
-        names.encode(x=alt.X("middle:Q", axis=axis), y=y, text="label:N"),
+        names.encode(x=alt.X("middle:Q", axis=axis), y=y),
     )

@@ -62,7 +62,7 @@ def table_data(source: Source, shown: Sequence[Metric]) -> dict[str, Any]:
     told = [OUTCOME] if set(outcomes) - {"ok"} else []
     cells = [[_cell(cell_of(group, metric)) for metric in shown] for group in groups]
     measured = [row for row in cells if any(cell[1] is not None for cell in row)]
-    order = sorted(range(len(shown)), key=lambda column: _rarity([row[column][1] is not None for row in measured]))
+    order = sorted(range(len(shown)), key=lambda at: _rank(shown[at], [row[at][1] is not None for row in measured]))
     rows = [
         [[*(_plain(own.get(name)) for name in varying), *([outcome] if told else [])], [row[at] for at in order]]
         for own, outcome, row in zip(settings, outcomes, cells, strict=True)
@@ -96,9 +96,11 @@ def _settings(group: Sequence[Record]) -> dict[str, Any]:
     }
 
 
-def _rarity(has: Sequence[bool]) -> int:
-    """For an order of columns: figures of less than half of the cases after the others, those of none last."""
-    return 2 if not any(has) else int(2 * sum(has) < len(has))
+def _rank(metric: Metric, has: Sequence[bool]) -> int:
+    """For an order of columns: what matters and most cases have, what matters and some have, others, what none has."""
+    if not any(has):
+        return 3
+    return int(2 * sum(has) < len(has)) if metric in _FIRST else 2
 
 
 def _key(value: Any) -> str:

@@ -222,6 +222,7 @@ def test_long_names_of_lines_are_in_two_lines_of_text():
     names = ["optimized-transducer · part loss", "k2 · part step", "a-name-that-is-long-but-has-one-part-only"]
     split = json.loads(names_axis(names).labelExpr.partition("[datum")[0])
     assert split == {names[0]: ["optimized-transducer", "part loss"]}
+    assert names_axis(names).labelOverlap is False  # no name is left out because the next one is near
     assert "labelExpr" not in names_axis(names[1:]).to_dict()
 
 
@@ -285,7 +286,7 @@ def test_a_block_shows_its_whole_name_or_none():
     assert all(row["label"] == "" or row["name"].endswith(row["label"]) for row in figure.rows)
     assert not any(row["label"].isdigit() for row in figure.rows)
     names = next(layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "text")
-    assert "datum.wide" in names["mark"]["opacity"]["expr"]
+    assert "datum.wide" in names["mark"]["text"]["expr"]
 
 
 def test_shares_of_modules_are_those_of_the_times_put_in():
