@@ -143,7 +143,7 @@ def figures_of(sources: Sequence[Source], kind: str, metric: str | None = None) 
         raise InputError(
             f"there is nothing to draw for the kind {kind}{of_metric}{held}",
             where=", ".join(source.name for source in sources),
-            fix=f"this kind needs {chart.needs}",
+            fix=f"this kind needs {chart.needs_of.get(axis, chart.needs)}",
         )
     if len(figures) > 1 and all(len(figure.rows) == 1 for figure in figures):
         raise InputError(
@@ -255,7 +255,9 @@ def specification(figure: Figure, width_mm: float) -> dict[str, Any]:
     width_px = width_mm / _MM["in"] * _PIXELS_PER_IN
     lines = wrapped(one_line(figure.title), width_px - _MARGIN_PX, _TITLE_PX, bold=True, most_lines=_MOST_LINES)
     caveats = [
-        line for text in figure.caveats or () for line in wrapped(one_line(text), width_px - _MARGIN_PX, _SMALL_PX)
+        line
+        for text in figure.caveats or ()
+        for line in wrapped(one_line(text).replace("`", ""), width_px - _MARGIN_PX, _SMALL_PX)
     ]
     look = {**PAPER, "axis": {**PAPER["axis"], "labelLimit": round(_MOST_LABEL * width_px)}}
     return {

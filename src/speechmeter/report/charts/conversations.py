@@ -31,6 +31,8 @@ _AUDIO = "audio"
 _COVERED = "covered speech ends at the last word that no later text changes, or at the end time of a final text"
 _SHAPES = {"partial text": "M-.1,-1H.1V1H-.1Z", "final text": "circle", "end of turn": "triangle-up"}
 """A partial text is an upright stroke."""
+_BELOW = "datum.kind === 'end of turn' ? 11 : 0"
+"""Where a turn ends with its final text, both are seen."""
 _KINDS = {"partial": "partial text", "final": "final text", "endpoint": "end of turn"}
 
 
@@ -163,7 +165,7 @@ def _lanes(rows: fig.Rows, lanes: list[str], speech_end_s: float | None, models:
     chart = alt.layer(
         blocks.mark_rule(strokeWidth=12, opacity=0.6).encode(x=x, x2="end:Q"),
         *([] if speech_end_s is None else [ends.mark_rule(strokeDash=[4, 4])]),
-        events.mark_point(filled=True, size=110, opacity=1).encode(x=x, shape=shape),
+        events.mark_point(filled=True, size=110, opacity=1, yOffset=alt.expr(_BELOW)).encode(x=x, shape=shape),
     )
     return fig.drawn(chart, rows, _LANE_PX * len(lanes))
 

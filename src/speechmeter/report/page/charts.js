@@ -62,7 +62,7 @@ function figureOf(owner, one, id = null) {
   const saver = make("button", { type: "button", onclick: () => save(holder, one.title) }, "save as SVG");
   later(owner, () => draw(holder, one.spec));
   return make("figure", { id }, make("h4", { title: one.title }, one.title), holder,
-    make("figcaption", null, one.caption, caveats ? make("p", { class: "caveats", tabindex: "0", title: caveats }, caveats) : null),
+    make("figcaption", null, one.caption, caveats ? make("p", { class: "caveats", tabindex: "0", title: caveats.replaceAll("`", "") }, ...inCode(caveats)) : null),
     make("div", { class: "tools" }, valuesOf(one), saver));
 }
 
