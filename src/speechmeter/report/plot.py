@@ -57,10 +57,18 @@ def read_width(text: str) -> float:
     except ValueError:
         width = 0.0
     if not NARROWEST_MM <= width <= WIDEST_MM:
-        raise InputError(
-            f"{text!r} is not a width from {NARROWEST_MM:g}mm to {WIDEST_MM:g}mm", key="width", fix="for example 85mm"
-        )
+        raise _no_width(repr(text), "width", "for example 85mm")
     return width
+
+
+def check_width(width_mm: float | None) -> None:
+    """Raise InputError for a number of millimetres that is no width of a figure; None stands for the usual width."""
+    if width_mm is not None and not NARROWEST_MM <= width_mm <= WIDEST_MM:
+        raise _no_width(f"{width_mm:g}", "width_mm", "for example 85")
+
+
+def _no_width(given: str, key: str, fix: str) -> InputError:
+    return InputError(f"{given} is not a width from {NARROWEST_MM:g}mm to {WIDEST_MM:g}mm", key=key, fix=fix)
 
 
 def check_kind(kind: str) -> None:
