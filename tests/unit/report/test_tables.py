@@ -23,9 +23,10 @@ from speechmeter.core.types import Measurement
 from speechmeter.engine.measure import NOT_COLD
 from speechmeter.report import choose
 from speechmeter.report.comparison import comparison_json, comparison_table, github
+from speechmeter.report.escaping import latex_text
 from speechmeter.report.grids import grids
 from speechmeter.report.terminal import draw
-from speechmeter.report.text import FORMATS, formatted
+from speechmeter.report.text import FORMATS, formatted, latex
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -77,6 +78,12 @@ def render(format, metric, sci=False):
 @pytest.mark.parametrize("metric", [None, "rtf", "cold-start", "stages", "frontier", "growth"])
 def test_golden(metric):
     check_golden(GOLDEN / f"{metric or 'default'}.json", render("json", metric, sci=metric == "rtf"))
+
+
+def test_latex_names_its_packages_and_has_powers_of_ten():
+    assert latex([]).startswith("% needs \\usepackage{booktabs,textcomp}")
+    assert latex_text("9.53e-05 ±3%") == r"$9.53\times10^{-5}$ $\pm$3\%"
+    assert latex_text("1.23E-01 name-1e-05x v2.1e-05.a") == "1.23E-01 name-1e-05x v2.1e-05.a"
 
 
 @pytest.mark.parametrize("format", ["table", "markdown", "csv", "latex"])
