@@ -350,8 +350,9 @@ def intervals(rows: Rows, layer: alt.Chart, low: str = "low") -> list[alt.Chart]
 def samples_strip() -> dict[str, Any]:
     """Raw samples of one case in the order they were taken, round by round, so that drift and outliers show.
 
-    The page fills in the rows of the case that is chosen. They hold `order`, `round`, `value`; one of them has
-    `mean`, `low` and `high` of the figure, drawn behind the samples as a band.
+    The page fills in the rows of the case that is chosen. They hold `order`, `round`, `turn`, `value`; one of them has
+    `mean`, `low` and `high` of the figure, drawn behind the samples as a band. Rounds differ by their `turn`, not by
+    the colours of models.
     """
     import altair as alt
 
@@ -359,7 +360,7 @@ def samples_strip() -> dict[str, Any]:
     scale = alt.Scale(zero=False, padding=6)
     across = alt.Axis(tickMinStep=1, grid=False, format="d", title="samples in the order they were taken")
     x = alt.X("order:Q", axis=across, scale=alt.Scale(zero=False, padding=8))
-    tooltip = tooltips({"round": "round", "text": "sample"})
+    tooltip, turns = tooltips({"round": "round", "text": "sample"}), ["odd", "even"]
     samples = alt.Chart().transform_filter("isValid(datum.value)").encode(x=x, tooltip=tooltip)
     whole = alt.Chart().transform_filter("isValid(datum.mean)")
     chart = alt.layer(
@@ -367,8 +368,8 @@ def samples_strip() -> dict[str, Any]:
         whole.mark_rule(strokeDash=[4, 4], style="quiet").encode(y=alt.Y("mean:Q", scale=scale, axis=axis)),
         samples.mark_point(filled=True, size=30, opacity=0.9).encode(
             y=alt.Y("value:Q", scale=scale, axis=axis),
-            color=alt.Color("round:N", title="round", sort=None, legend=alt.Legend(columns=6)),
-            shape=alt.Shape("round:N", title="round", sort=None),
+            color=alt.Color("turn:N", legend=None, scale=alt.Scale(domain=turns, range=["var(--ink)", "var(--quiet)"])),
+            shape=alt.Shape("turn:N", legend=None, scale=alt.Scale(domain=turns, range=["circle", "square"])),
         ),
     )
     return drawn(chart, [], _STRIP_HEIGHT)

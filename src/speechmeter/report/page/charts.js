@@ -69,7 +69,7 @@ function figureOf(owner, one, id = null) {
 function stripRows(item) {
   const rounds = item.samples["latency.v1"] || [];
   let order = 0;
-  const rows = rounds.flatMap((values, place) => values.map((value) => ({ order: (order += 1), round: item.rounds[place][0] + 1, value: value * 1e-9, text: timeText(value) })));
+  const rows = rounds.flatMap((values, place) => values.map((value) => ({ order: (order += 1), round: item.rounds[place][0] + 1, turn: place % 2 ? "even" : "odd", value: value * 1e-9, text: timeText(value) })));
   return rows.length && item.steady ? [...rows, band(rows.map((row) => row.value), item.steady)] : rows;
 }
 

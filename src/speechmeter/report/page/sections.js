@@ -20,7 +20,7 @@ function samplesSection(parent, study) {
   };
   select.addEventListener("change", redraw);
   later(study.id, redraw);
-  section(parent, sectionId(study, "samples"), "Raw samples", make("p", { class: "quiet" }, "Every latency sample in the order it was taken. A slope is drift, a lone point an outlier; rounds are fresh processes."),
+  section(parent, sectionId(study, "samples"), "Raw samples", make("p", { class: "quiet" }, "Every latency sample in the order it was taken. A slope is drift, a lone point an outlier. Rounds are fresh processes, drawn as circles and squares in turn."),
     make("div", { class: "tools" }, select), make("figure", null, holder, words));
 }
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from itertools import pairwise, product
+from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
@@ -33,6 +34,8 @@ from speechmeter.report.charts.style import CATEGORIES, TINTS, text_on
 from speechmeter.report.plot import merged
 from speechmeter.report.sources import Source, read_sources
 from speechmeter.report.views import CHARTS
+
+EXAMPLES = Path(__file__).parents[4] / "examples" / "runs"
 
 
 def source(records, **fields):
@@ -261,6 +264,13 @@ def test_losses_are_ordered_by_time_and_absent_ones_named():
     ]
     assert [row["label"] for row in made[0].rows] == ["ours", "other", "absent"]
     assert made[0].rows[2]["word"] == "unavailable"
+
+
+def test_a_ranking_names_the_losses_that_are_not_exact():
+    (example,) = read_sources([str(EXAMPLES / "h200-losses")])
+    alone, *_, step = [one for one in lists.losses(example) if metrics.LATENCY in one.definitions]
+    assert "not exact: ours-pruned, ours-pruned-joint, fast-rnnt-pruned and k2-pruned" in step.caption
+    assert "not exact" not in alone.caption
 
 
 def test_a_loss_alone_is_no_ranking():
