@@ -11,6 +11,8 @@ import typer
 from typer.testing import CliRunner
 
 from speechmeter.cli.main import app
+from speechmeter.report.plot import figures_of
+from speechmeter.report.sources import read_sources
 
 TEXTS = {str(page.relative_to(console.ROOT)): page.read_text() for page in console.PAGES}
 CONTEXTS = {context.command_path.partition(" ")[2]: context for context in commands.contexts()}
@@ -87,3 +89,14 @@ def test_the_picture_of_the_terminal_shows_what_its_commands_print_now():
     ]
     assert texts[0] == texts[1], "run `make pictures`"
     assert "http" not in "".join(line for line in pictures.terminal_svg().splitlines() if "xmlns" not in line)
+
+
+@pytest.mark.parametrize("name", pictures.PLOTS)
+def test_the_title_of_a_picture_is_what_its_run_shows_now(name):
+    """Titles and the notes below them, without drawing anything: a changed figure or word makes a picture stale."""
+    run, kind = pictures.PLOTS[name]
+    svg = re.sub(r"<style.*?</style>|<[^>]+>", "", (pictures.IMAGES / f"{name}.svg").read_text(), flags=re.S)
+    drawn = re.sub(r"\s", "", html.unescape(svg))
+    for figure in figures_of(read_sources([f"{pictures.ROOT}/examples/runs/{run}"]), kind):
+        said = [figure.title, *(text.replace("`", "") for text in figure.caveats or ())]
+        assert [text for text in said if re.sub(r"\s", "", text) not in drawn] == [], "run `make pictures`"
