@@ -321,10 +321,12 @@ def names_of(titles: Iterable[str]) -> dict[str, str]:
 
 
 def names_axis(names: Iterable[str], **changes: Any) -> Any:
-    """The axis of a list, with a name at each line; long names of several parts are in two lines of text."""
+    """The axis of a list, with a name at each line; in two lines of text if some name of several parts is long."""
     import altair as alt
 
-    split = {name: in_two(name) for name in map(one_line, names) if wide_px(name) > _ONE_LINE_PX and " · " in name}
+    split = {name: in_two(name) for name in map(one_line, names) if " · " in name}
+    if all(wide_px(name) <= _ONE_LINE_PX for name in split):
+        split = {}
     usual: dict[str, Any] = {"ticks": False, "domain": False, "labelPadding": 8, "labelOverlap": False}
     if split:
         lines = f"{json.dumps(split, ensure_ascii=False)}[datum.value]"

@@ -224,7 +224,7 @@ def test_the_only_line_of_cold_start_has_the_name_of_its_model():
 def test_long_names_of_lines_are_in_two_lines_of_text():
     names = ["optimized-transducer · part loss", "k2 · part step", "a-name-that-is-long-but-has-one-part-only"]
     split = json.loads(names_axis(names).labelExpr.partition("[datum")[0])
-    assert split == {names[0]: ["optimized-transducer", "part loss"]}
+    assert split == {names[0]: ["optimized-transducer", "part loss"], names[1]: ["k2", "part step"]}
     assert names_axis(names).labelOverlap is False  # no name is left out because the next one is near
     assert "labelExpr" not in names_axis(names[1:]).to_dict()
 
