@@ -289,6 +289,8 @@ def _columns(figure: Figure, width_px: float) -> dict[str, Any]:
 
 def _left_px(figure: Figure, width_px: float) -> float:
     """What names and labels left of the drawing take."""
+    if any("depth" in row for row in figure.rows):  # blocks have their names inside
+        return _MARGIN_PX
     names = [one_line(str(row["label"])) for row in figure.rows if "label" in row and "start" not in row]
     return min(max(map(wide_px, names), default=_AXIS_PX), _MOST_LABEL * width_px) + _MARGIN_PX
 

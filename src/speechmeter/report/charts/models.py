@@ -63,7 +63,7 @@ def _figure(where: str, lines: Sequence[Setting], metric: Metric, models: Sequen
     unit = unit_of(metric, [row["value"] * unit.factor for row in rows if row.get("value") is not None])
     return Figure(
         title=headline(best_words(found), f"{metric.title} of {_counted(lines)}{f', {where}' if where else ''}"),
-        caption=sentence(interval_words(rows, "bars are 95 % intervals over rounds"), log_words(bounds(rows)))
+        caption=sentence(interval_words(rows, "bars are 95 % intervals over rounds"), log_words(bounds(rows)), more)
         + left_out,
         sampled=not metric.exact,
         caveats=(*([more] if more else []), *caveats_of(drawn, sampled=not metric.exact)),
