@@ -184,7 +184,7 @@ def _extrapolation_notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row
         if size > largest:
             notes.append(f"{axis} {size:g} is {size / largest:.2g} times the largest measured size.")
         elif size < least:
-            notes.append(f"{axis} {size:g} is {size / least:.2g} of the smallest measured size.")
+            notes.append(f"{axis} {size:g} is {size / least:.2g} times the smallest measured size.")
     return notes
 
 

@@ -248,5 +248,5 @@ def test_plans_that_cannot_start_a_server_are_refused(options, says):
 
 def test_options_of_starting_without_a_start_are_refused():
     plan = {"models": [{"name": "s", "load": "wyoming:tcp://127.0.0.1:1", "ready": "/health"}], "pace": "fast"}
-    with pytest.raises(SubjectError, match="applies to a server that is started"):
+    with pytest.raises(SubjectError, match="applies only with `start`"):
         WyomingSubject().check(study_from_python(plan).cells.cases[0])
