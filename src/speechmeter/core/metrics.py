@@ -948,7 +948,7 @@ SLO_SHARE = _plain(
     "100 × number of conversations within a limit of the SLO / number of all conversations; one without an answer is "
     "beyond every limit. In brackets: a lower and an upper bound, each with 95 % confidence. They are those of the "
     "exact binomial distribution or of Student's t over rounds, whichever are wider",
-    short="share of conversations within the limit; in brackets, a lower and an upper bound, each with 95 % confidence",
+    short="share of conversations within the limit; in brackets, lower and upper 95 % bounds",
 )  # fmt: skip
 TTFS_PIPECAT = _delay(
     "ttfs_pipecat.v1", "TTFS as Pipecat defines it",

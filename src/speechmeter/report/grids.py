@@ -46,8 +46,8 @@ STATISTIC_WORDS = {
 """What a figure is with `--stat`."""
 _SAMPLING = {
     "steady": "up to {samples} samples (at least {min_samples}) in {budget_s} s",
-    "repeats": "{samples} samples after {discard} discarded",
-    "schedule": "schedule {wait}/{warmup}/{active} × {repeat}",
+    "repeats": "timed calls: {samples}, after {discard} discarded",
+    "schedule": "schedule: wait {wait}, warmup {warmup}, active {active}, repeat {repeat}",
 }
 _NO_RULE = dict.fromkeys(("samples", "min_samples", "budget_s", "discard", "wait", "warmup", "active", "repeat"), "?")
 

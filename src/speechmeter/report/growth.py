@@ -153,7 +153,7 @@ def _expected(one: Along, line: Line, axis: str, size: float) -> Cell:
 
 
 def _notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row]) -> list[str]:
-    notes = ["quadratic part: the share of c·x² in the fitted curve, at the largest size."]
+    notes = []
     if some_interval(rows):
         notes.append(
             "95 % intervals: the interval of an exponent comes from the residuals of the fit. "

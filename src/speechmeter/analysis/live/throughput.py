@@ -1,4 +1,4 @@
-"""How much audio a system gets through in a second while it is under the load of a level: without ramp and drain.
+"""How much audio a system gets through in a second while all streams are busy (full load).
 
 A conversation counts when it ends. A share of its time would not do: one that waits in a queue makes no progress.
 """
