@@ -109,7 +109,7 @@ VIEWS = (
             any_metric=True,
             needs="two models with the same length and batch size, and a value of the metric for each",
             title="Models compared",
-            text="All models at one length and batch size: the real-time factor, or latency without audio.",
+            text="All models at one length and batch size: the real-time factor. Without audio, latency.",
         ),
     ),
     View(name="rtfx", summary="Inverse real-time factor, as a grid of seconds by batch."),
@@ -165,7 +165,7 @@ VIEWS = (
         "smallest that do not.",
         details="See [the frontier](../howto/search.md#the-frontier).",
         tables="frontier:frontier",
-        cases=Cases(lack="searched for no largest size", options={"batch": "1", "find": "max-batch"}),
+        cases=Cases(lack="has no search for a largest size", options={"batch": "1", "find": "max-batch"}),
         chart=Chart(
             name="frontier",
             draws="charts.frontier:figures",

@@ -251,3 +251,10 @@ def test_no_records_no_tables():
 def test_every_statistic_has_its_words(statistic):
     (table,) = grids(report_runs.grid("alpha"), metrics.LATENCY, statistic=statistic)
     assert ("of all samples" in table.title) == (statistic != "geomean")
+
+
+def test_a_ratio_of_two_rounds_far_apart_has_no_endless_digits():
+    base, new = ([measured(1.0, 1, n, scale=scale) for n, scale in enumerate(scales)] for scales in ((1, 1.2), (1, 90)))
+    table = comparison_table(alone([verdict(base, new, metrics.LATENCY, 0.05, together=False)]), [], "5%")
+    interval = table.rows[0].cells[4].text()
+    assert interval.startswith("0.000 to over 1000")

@@ -285,6 +285,7 @@ def test_blocks_of_modules_lie_inside_their_parents_and_not_on_each_other():
     by_depth = {}
     for row in figure.rows:
         by_depth.setdefault(row["depth"], []).append(row)
+    assert len(by_depth) > 2
     for depth, rows in by_depth.items():
         ordered = sorted(rows, key=lambda row: row["start"])
         assert all(second["start"] >= first["end"] - 1e-3 for first, second in pairwise(ordered))
