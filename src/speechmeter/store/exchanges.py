@@ -128,7 +128,7 @@ def read_exchanges(path: Path) -> ExchangeLog:
         if head.get("format") != EXCHANGES:
             raise ValueError("it does not begin with the conditions of a round")
         if head["version"] > EXCHANGES_VERSION:
-            raise StoreError(f"{path}: written by a newer Speechmeter (format {head['version']}); update this one")
+            raise StoreError(f"{path}: written by a newer Speechmeter (format {head['version']}); update Speechmeter")
         return ExchangeLog(conditions=Conditions.from_json(head), exchanges=_exchanges(rest), torn=torn)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(f"{path}: this is not an exchange file: {error}") from error
