@@ -264,7 +264,7 @@ SHARED_AXES: tuple[Axis, ...] = (BEAM, MIN_NEW_TOKENS, MAX_NEW_TOKENS, MAX_LEN_A
 """Axes of models that generate or can be quantised, each defined once for all subjects that have it."""
 
 
-LATE_DEFAULTS: dict[str, Any] = {LATE_QUANTIZE.name: LATE_QUANTIZE.default}
+LATE_DEFAULTS: dict[str, Any] = {axis.name: axis.default for axis in (LATE_QUANTIZE, *LIVE_AXES) if axis.late}
 """What a case without such an axis was measured with."""
 
 

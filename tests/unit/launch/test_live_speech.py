@@ -9,6 +9,8 @@ from speechmeter.api.starting import Options, check_study
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError, SubjectError
 from speechmeter.plan.study import study_from_python
+from speechmeter.report.choose import tables
+from speechmeter.report.live import live_groups, live_names
 from speechmeter.store.exchanges import read_exchanges
 
 VOICE = {"name": "voice", "load": "known-voice", "clock": "virtual", "leading_s": 0.25, "gaps": [[1.0, 1.5]]}
@@ -122,3 +124,10 @@ def test_text_pace_needs_text(lines):
     given = {"models": ["known:live"], "audio": "sample", "seconds": 1, "pace": "realtime", "text_pace": 20}
     with pytest.raises(InputError, match="applies to text"):
         run_checked(given)
+
+
+def test_texts_at_several_paces_have_names_of_their_own(tmp_path, lines):
+    found = run(tmp_path, plan(lines, pace="realtime", text_pace=[None, 20])).records
+    labels = [row.labels for row in tables(found, "speech")[0].rows]
+    assert labels == [("voice", "at once", "1"), ("voice", "20 tokens/s", "1")]
+    assert list(live_names(live_groups(found)).values()) == ["voice · at once", "voice · 20 tokens/s"]
