@@ -4,6 +4,10 @@ triton.
 A chunk of tiles at a time: hidden units and gradients of logits exist for one chunk, logits never outside a program.
 Matrices are padded so that no product needs a mask: HIDDEN and IDS are multiples of the blocks, padded ids have a bias
 of -1e30. Rows that are no cell hold zeros.
+
+Factors are numbers of float16, scaled by powers of two. With one TERM a factor is rounded to its 11 bits. With three it
+is held in two parts, high and low, which stand side by side in a matrix of twice the columns, and a product is
+high · high + high · low + low · high: 22 bits, as the three products of TF32 that Triton makes of float32.
 """
 
 from __future__ import annotations
@@ -23,45 +27,64 @@ from speechmeter.transducer.fused.tiles import (
 )
 
 LEAK = tl.constexpr(0.01)  # of torch.nn.LeakyReLU
+OF_TANH = tl.constexpr(8192.0)  # the power of two of hidden units that are at most 1
 
 
 @triton.jit
-def _power(largest, SCALED: tl.constexpr):
-    """The power of two that brings a number of float32 to between 2¹³ and 2¹⁴, where float16 has room; else 1."""
-    power = 1.0
-    if SCALED:
-        exponent = (tl.load(largest).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
-        exponent = tl.minimum(tl.maximum(13 - exponent, -60), 60)
-        power = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
-    return power
+def _power(largest):
+    """The power of two that brings a number of float32 to between 2¹³ and 2¹⁴, where float16 has room."""
+    exponent = (tl.load(largest).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
+    exponent = tl.minimum(tl.maximum(13 - exponent, -60), 60)
+    return ((exponent + 127) << 23).to(tl.float32, bitcast=True)
 
 
 @triton.jit
-def _power_of_hidden(hidden_top, ACTIVATION: tl.constexpr, SCALED: tl.constexpr):
-    """The same for hidden units; those of tanh are at most 1 and stay as they are."""
-    power = 1.0
+def _power_of_hidden(hidden_top, ACTIVATION: tl.constexpr):
+    """The same for hidden units; those of tanh are at most 1."""
+    power = OF_TANH
     if ACTIVATION != "tanh":
-        power = _power(hidden_top, SCALED)
+        power = _power(hidden_top)
     return power
+
+
+@triton.jit
+def _parts(value, kind: tl.constexpr):
+    """A number in two of fewer bits, high and low."""
+    high = value.to(kind)
+    return high, (value - high.to(tl.float32)).to(kind)
+
+
+@triton.jit
+def _store(matrix, row, column, value, WIDTH: tl.constexpr, TERMS: tl.constexpr):
+    """Write a block of a matrix of WIDTH columns, in one part or two."""
+    high, low = _parts(value, matrix.dtype)
+    matrix.store([row, column], high)
+    if TERMS == 3:
+        matrix.store([row, WIDTH + column], low)
 
 
 @triton.jit(do_not_specialize=["count"])
 def hold_weight(
     weight, bias, weight_top, held, held_bias, count, size, HIDDEN: tl.constexpr, BLOCK: tl.constexpr,
-    SCALED: tl.constexpr,
+    TERMS: tl.constexpr,
 ):  # fmt: skip
     """Program (id): its row of the weight, padded, scaled and rounded, and its bias; -1e30 for an id of the padding."""
     v = tl.program_id(0)
     h = tl.arange(0, BLOCK)
     row = tl.load(weight + v.to(tl.int64) * size + h, mask=(h < size) & (v < count), other=0.0).to(tl.float32)
-    row *= _power(weight_top, SCALED)
-    tl.store(held + v.to(tl.int64) * HIDDEN + h, row.to(held.dtype.element_ty), mask=h < HIDDEN)
+    high, low = _parts(row * _power(weight_top), held.dtype.element_ty)
+    at = held + v.to(tl.int64) * (TERMS // 2 + 1) * HIDDEN + h
+    tl.store(at, high, mask=h < HIDDEN)
+    if TERMS == 3:
+        tl.store(at + HIDDEN, low, mask=h < HIDDEN)
     tl.store(held_bias + v, tl.load(bias + v, mask=v < count, other=-1e30).to(tl.float32))
 
 
 @triton.jit
-def _utterance(frames, counts, b):
-    return tl.load(frames + b).to(tl.int32), tl.load(counts + b).to(tl.int32)
+def _utterance(frames, counts, b, padded_frames, padded_states):
+    """Frames and labels of an utterance, inside the tensors whatever the lengths say."""
+    frame_count = tl.minimum(tl.load(frames + b).to(tl.int32), padded_frames)
+    return frame_count, tl.minimum(tl.load(counts + b).to(tl.int32), padded_states - 1)
 
 
 @triton.jit
@@ -74,10 +97,10 @@ def _states(ranges, b, t, s, inside, padded_frames, RANGES: tl.constexpr):
 
 
 @triton.jit
-def _places(number, frames, counts, ranges, padded_frames, width, RANGES: tl.constexpr):
+def _places(number, frames, counts, ranges, padded_frames, padded_states, width, RANGES: tl.constexpr):
     """Utterance, frame and state of each cell of a tile, whether it is one, and the labels of its utterance."""
     b, t, s = cells_of(number)
-    frame_count, count = _utterance(frames, counts, b)
+    frame_count, count = _utterance(frames, counts, b, padded_frames, padded_states)
     inside = (t < frame_count) & (s < width)
     u = _states(ranges, b, t, s, inside, padded_frames, RANGES)
     return b, t, u, inside & (u <= count), count
@@ -100,13 +123,13 @@ def _activated(total, ACTIVATION: tl.constexpr):
 def join(
     encoder, predictor, hidden_top, numbers, tile_count, frames, counts, ranges, hidden,
     first, chunk, padded_frames, padded_states, width, size,
-    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, SCALED: tl.constexpr,
+    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
     """Program (tile, block): activation(encoder + predictor) of a tile's cells, frames × states × units."""
     number, ours = found(numbers, tile_count, first + tl.program_id(0), first, chunk)
     if ours:
         b = number // PLACES // PLACES
-        frame_count, count = _utterance(frames, counts, b)
+        frame_count, count = _utterance(frames, counts, b, padded_frames, padded_states)
         i = tl.arange(0, FRAMES_IN_TILE)
         j = tl.arange(0, STATES_IN_TILE)
         t = (number // PLACES % PLACES).to(tl.int32) + i
@@ -120,21 +143,26 @@ def join(
         at = ((b * padded_states + u) * size)[:, :, None] + h[None, None, :]
         there = (u <= count)[:, :, None] & (s < width)[None, :, None] & (h < size)[None, None, :]
         total = left[:, None, :] + tl.load(predictor + at, mask=there, other=0.0).to(tl.float32)
-        value = _activated(total, ACTIVATION) * _power_of_hidden(hidden_top, ACTIVATION, SCALED)
+        value = _activated(total, ACTIVATION) * _power_of_hidden(hidden_top, ACTIVATION)
         row = tl.program_id(0).to(tl.int64) * CELLS_IN_TILE + i[:, None] * STATES_IN_TILE + j[None, :]
-        tl.store(hidden + row[:, :, None] * HIDDEN + h[None, None, :], value.to(hidden.dtype.element_ty))
+        high, low = _parts(value, hidden.dtype.element_ty)
+        at = hidden + row[:, :, None] * (TERMS // 2 + 1) * HIDDEN + h[None, None, :]
+        tl.store(at, high)
+        if TERMS == 3:
+            tl.store(at + HIDDEN, low)
 
 
 @triton.jit
 def _logits(
     hidden, weight, bias, weight_top, hidden_top, tile, first_id, ACTIVATION: tl.constexpr,
-    HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr, SCALED: tl.constexpr,
+    HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
     total = tl.zeros((CELLS_IN_TILE, BLOCK), tl.float32)
-    for k in range(0, HIDDEN, STEP):
-        left = hidden.load([tile * CELLS_IN_TILE, k])
-        total = tl.dot(left, weight.load([first_id, k]).T, total, input_precision=PRECISION)
-    scale = 1.0 / (_power(weight_top, SCALED) * _power_of_hidden(hidden_top, ACTIVATION, SCALED))
+    for k in range(0, TERMS * HIDDEN, STEP):
+        term = k // HIDDEN  # 0 high · high, 1 high · low, 2 low · high
+        left = hidden.load([tile * CELLS_IN_TILE, k % HIDDEN + term // 2 * HIDDEN])
+        total = tl.dot(left, weight.load([first_id, k % HIDDEN + term % 2 * HIDDEN]).T, total)
+    scale = 1.0 / (_power(weight_top) * _power_of_hidden(hidden_top, ACTIVATION))
     return total * scale + tl.load(bias + first_id + tl.arange(0, BLOCK))[None, :]
 
 
@@ -144,18 +172,18 @@ def score(
     tops, sums, blank_scores, label_scores,
     first, chunk, padded_frames, padded_states, width, blank, rows,
     RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
-    PRECISION: tl.constexpr, SCALED: tl.constexpr,
+    TERMS: tl.constexpr,
 ):  # fmt: skip
     """Program (block of ids, tile): largest logit and Σ exp of a block, and the logits of blank and label in it."""
     number, ours = found(numbers, tile_count, first + tl.program_id(1), first, chunk)
     if ours:
-        b, _, u, real, count = _places(number, frames, counts, ranges, padded_frames, width, RANGES)
+        b, _, u, real, count = _places(number, frames, counts, ranges, padded_frames, padded_states, width, RANGES)
         row = tl.program_id(1).to(tl.int64) * CELLS_IN_TILE + tl.arange(0, CELLS_IN_TILE)
         first_id = tl.program_id(0) * BLOCK
         ids = first_id + tl.arange(0, BLOCK)
         logits = _logits(
             hidden, weight, bias, weight_top, hidden_top, tl.program_id(1), first_id,
-            ACTIVATION, HIDDEN, BLOCK, STEP, PRECISION, SCALED,
+            ACTIVATION, HIDDEN, BLOCK, STEP, TERMS,
         )  # fmt: skip
         top = tl.max(logits, 1)
         out = tl.program_id(0).to(tl.int64) * rows + row
@@ -178,7 +206,7 @@ def normalise(
     tile = first + tl.program_id(0)
     number, ours = found(numbers, tile_count, tile, first, chunk)
     if ours:
-        b, t, u, real, count = _places(number, frames, counts, ranges, padded_frames, width, RANGES)
+        b, t, u, real, count = _places(number, frames, counts, ranges, padded_frames, padded_states, width, RANGES)
         row = tl.program_id(0).to(tl.int64) * CELLS_IN_TILE + tl.arange(0, CELLS_IN_TILE)
         top = tl.load(tops + row)
         total = tl.load(sums + row)
@@ -206,19 +234,19 @@ def differentiate(
     hidden, weight, bias, weight_top, hidden_top, numbers, tile_count, frames, counts, ranges, targets,
     log_sums, blank_use, label_use, weights, gradient_top, gradient, bias_gradient,
     first, chunk, padded_frames, padded_states, width, blank,
-    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
-    PRECISION: tl.constexpr, SCALED: tl.constexpr,
+    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, IDS: tl.constexpr, BLOCK: tl.constexpr,
+    STEP: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
     """Program (block of ids, tile): the gradient with respect to the logits, which are computed again."""
     tile = first + tl.program_id(1)
     number, ours = found(numbers, tile_count, tile, first, chunk)
     if ours:
-        b, t, u, real, count = _places(number, frames, counts, ranges, padded_frames, width, RANGES)
+        b, t, u, real, count = _places(number, frames, counts, ranges, padded_frames, padded_states, width, RANGES)
         first_id = tl.program_id(0) * BLOCK
         ids = first_id + tl.arange(0, BLOCK)
         logits = _logits(
             hidden, weight, bias, weight_top, hidden_top, tl.program_id(1), first_id,
-            ACTIVATION, HIDDEN, BLOCK, STEP, PRECISION, SCALED,
+            ACTIVATION, HIDDEN, BLOCK, STEP, TERMS,
         )  # fmt: skip
         place = 2 * (tile.to(tl.int64) * CELLS_IN_TILE + tl.arange(0, CELLS_IN_TILE))
         shares = tl.exp((logits - tl.load(log_sums + place)[:, None]) - tl.load(log_sums + place + 1)[:, None])
@@ -231,8 +259,7 @@ def differentiate(
         value -= tl.where(ids[None, :] == blank, by_blank[:, None], 0.0)
         value -= tl.where(ids[None, :] == label[:, None], by_label[:, None], 0.0)
         tl.atomic_add(bias_gradient + ids, tl.sum(value, 0), sem="relaxed")
-        value *= _power(gradient_top, SCALED)
-        gradient.store([tl.program_id(1) * CELLS_IN_TILE, first_id], value.to(gradient.dtype))
+        _store(gradient, tl.program_id(1) * CELLS_IN_TILE, first_id, value * _power(gradient_top), IDS, TERMS)
 
 
 @triton.jit
@@ -248,10 +275,10 @@ def _slope_of_gelu(encoder, predictor, b, t, u, real, h, padded_frames, padded_s
 
 @triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width"])
 def pull_back(
-    gradient, weight, hidden, encoder, predictor, numbers, tile_count, frames, counts, ranges,
+    gradient, weight, hidden, hidden_top, encoder, predictor, numbers, tile_count, frames, counts, ranges,
     first, chunk, padded_frames, padded_states, width, size,
-    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, IDS: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
-    PRECISION: tl.constexpr, SCALED: tl.constexpr,
+    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, IDS: tl.constexpr, BLOCK: tl.constexpr,
+    STEP: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
     """Program (block of units, tile): the gradient of encoder + predictor in each cell, over the hidden units."""
     number, ours = found(numbers, tile_count, first + tl.program_id(1), first, chunk)
@@ -259,12 +286,14 @@ def pull_back(
         row = tl.program_id(1) * CELLS_IN_TILE
         h = tl.program_id(0) * BLOCK
         total = tl.zeros((CELLS_IN_TILE, BLOCK), tl.float32)
-        for v in range(0, IDS, STEP):
-            total = tl.dot(gradient.load([row, v]), weight.load([v, h]), total, input_precision=PRECISION)
+        for v in range(0, TERMS * IDS, STEP):
+            term = v // IDS
+            left = gradient.load([row, v % IDS + term // 2 * IDS])
+            total = tl.dot(left, weight.load([v % IDS, h + term % 2 * HIDDEN]), total)
         # Σ|gradient| over the ids is at most twice its largest, 2¹⁴, so that a product stays under 2¹⁵ by this
-        scale = 2.0**-14 if SCALED else 1.0
+        scale = 2.0**-14
         if ACTIVATION == "gelu":
-            b, t, u, real, _ = _places(number, frames, counts, ranges, padded_frames, width, RANGES)
+            b, t, u, real, _ = _places(number, frames, counts, ranges, padded_frames, padded_states, width, RANGES)
             units = h + tl.arange(0, BLOCK)
             total *= scale * _slope_of_gelu(
                 encoder, predictor, b, t, u, real, units, padded_frames, padded_states, size
@@ -273,20 +302,23 @@ def pull_back(
             total *= scale
         else:
             value = hidden.load([row, h]).to(tl.float32)
+            if TERMS == 3:
+                value += hidden.load([row, HIDDEN + h]).to(tl.float32)
+            value /= _power_of_hidden(hidden_top, ACTIVATION)
             if ACTIVATION == "relu":
                 total = tl.where(value > 0, total * scale, 0.0)
             elif ACTIVATION == "leaky_relu":
                 total *= tl.where(value > 0, scale, LEAK * scale)
             else:
                 total *= (1.0 - value * value) * scale
-        hidden.store([row, h], total.to(hidden.dtype))
+        _store(hidden, row, h, total, HIDDEN, TERMS)
 
 
 @triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width"])
 def fold(
     sums, weight_top, gradient_top, numbers, tile_count, frames, counts, ranges, encoder_gradient, predictor_gradient,
     first, chunk, padded_frames, padded_states, width, size,
-    RANGES: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, SCALED: tl.constexpr,
+    RANGES: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
     """Program (first tile of a band, block of units): what `pull_back` found, summed for both sides.
 
@@ -296,21 +328,24 @@ def fold(
     number, ours = found(numbers, tile_count, first + tl.program_id(0), first, chunk)
     if ours & (number % PLACES == 0):
         b = number // PLACES // PLACES
-        frame_count, count = _utterance(frames, counts, b)
+        frame_count, count = _utterance(frames, counts, b, padded_frames, padded_states)
         i = tl.arange(0, FRAMES_IN_TILE)
         t = (number // PLACES % PLACES).to(tl.int32) + i
         h = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-        scale = (2.0**14 if SCALED else 1.0) / (_power(weight_top, SCALED) * _power(gradient_top, SCALED))
+        scale = 2.0**14 / (_power(weight_top) * _power(gradient_top))
         of_encoder = tl.zeros((FRAMES_IN_TILE, BLOCK), tl.float32)
         row = tl.program_id(0).to(tl.int64) * CELLS_IN_TILE + i * STATES_IN_TILE
-        at = sums + row[:, None] * HIDDEN + h[None, :]
+        across_row = (TERMS // 2 + 1) * HIDDEN
+        at = sums + row[:, None] * across_row + h[None, :]
         start = tl.zeros((FRAMES_IN_TILE,), tl.int32)
         if RANGES:
             start = tl.load(ranges + b * padded_frames + t, mask=t < frame_count, other=0).to(tl.int32)
         for place in range(0, across(count, width)):
             for j in tl.static_range(STATES_IN_TILE):
                 s = place * STATES_IN_TILE + j
-                value = tl.load(at + j * HIDDEN).to(tl.float32)
+                value = tl.load(at + j * across_row).to(tl.float32)
+                if TERMS == 3:
+                    value += tl.load(at + j * across_row + HIDDEN).to(tl.float32)
                 of_encoder += value
                 if RANGES:  # a state differs from frame to frame
                     to = ((b * padded_states + start + s) * size)[:, None] + h[None, :]
@@ -321,7 +356,7 @@ def fold(
                     to = (b * padded_states + s) * size + h
                     there = (h < size) & (s <= count)
                     tl.atomic_add(predictor_gradient + to, tl.sum(value, 0) * scale, mask=there, sem="relaxed")
-            at += CELLS_IN_TILE * HIDDEN
+            at += CELLS_IN_TILE * across_row
         to = ((b * padded_frames + t) * size)[:, None] + h[None, :]
         tl.store(encoder_gradient + to, of_encoder * scale, mask=(t < frame_count)[:, None] & (h < size)[None, :])
 
@@ -329,8 +364,8 @@ def fold(
 @triton.jit(do_not_specialize=["first", "chunk", "width"])
 def gather_weight(
     gradient, hidden, gradient_top, hidden_top, numbers, tile_count, counts, weight_gradient, first, chunk, width,
-    ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, ID_BLOCK: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
-    SPLITS: tl.constexpr, PRECISION: tl.constexpr, SCALED: tl.constexpr,
+    ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, IDS: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
+    SPLITS: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
     """Program (block of units, block of ids, split): gradientᵀ · hidden over a share of the chunk's rows."""
     begin = (edge(numbers, tile_count, counts, width, first) - first) * CELLS_IN_TILE
@@ -338,14 +373,17 @@ def gather_weight(
     share = tl.cdiv(tl.cdiv(end - begin, STEP), SPLITS) * STEP
     start = begin + tl.program_id(2) * share
     if start < end:
-        first_id = tl.program_id(1) * ID_BLOCK
+        first_id = tl.program_id(1) * BLOCK
         first_unit = tl.program_id(0) * BLOCK
-        total = tl.zeros((ID_BLOCK, BLOCK), tl.float32)
-        for r in range(start, tl.minimum(start + share, end), STEP):
-            left = gradient.load([r, first_id]).T
-            total = tl.dot(left, hidden.load([r, first_unit]), total, input_precision=PRECISION)
-        ids = first_id + tl.arange(0, ID_BLOCK)
+        total = tl.zeros((BLOCK, BLOCK), tl.float32)
+        steps = tl.cdiv(tl.minimum(start + share, end) - start, STEP)
+        for k in range(0, TERMS * steps):
+            term = k // steps
+            row = start + (k - term * steps) * STEP
+            left = gradient.load([row, first_id + term // 2 * IDS]).T
+            total = tl.dot(left, hidden.load([row, first_unit + term % 2 * HIDDEN]), total)
+        ids = first_id + tl.arange(0, BLOCK)
         h = first_unit + tl.arange(0, BLOCK)
         at = weight_gradient + ids[:, None] * HIDDEN + h[None, :]
-        scale = 1.0 / (_power(gradient_top, SCALED) * _power_of_hidden(hidden_top, ACTIVATION, SCALED))
+        scale = 1.0 / (_power(gradient_top) * _power_of_hidden(hidden_top, ACTIVATION))
         tl.atomic_add(at, total * scale, sem="relaxed")

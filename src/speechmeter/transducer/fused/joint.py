@@ -25,19 +25,21 @@ SCRATCH_BYTES = {"normal": 704 * 2**20, "low": 64 * 2**20}
 
 @dataclass(frozen=True, kw_only=True)
 class Multiplying:
-    """How matrices are multiplied: the kind of their entries, blocks of ids or units, steps, warps, stages.
+    """How matrices of float16 are multiplied: terms of a product, blocks of ids or units, steps, warps, stages.
 
-    `scaled` entries are multiplied by a power of two before they are rounded, so that a kind with few exponents holds
-    them; `input_precision` is Triton's.
+    A product of three terms has factors in two parts, see `joiner`.
     """
 
-    kind: torch.dtype
-    block: int
-    step: int
-    warps: int
-    stages: int
-    scaled: bool = False
-    input_precision: str = "ieee"
+    terms: int
+    block: int = 128
+    step: int = 64
+    warps: int = 4
+    stages: int = 3
+
+    @property
+    def parts(self) -> int:
+        """Numbers in which a factor is held."""
+        return 2 if self.terms > 1 else 1
 
     def padded(self, weight: torch.Tensor) -> tuple[int, int]:
         """Return ids and units of a weight, filled up to whole blocks."""
@@ -45,10 +47,8 @@ class Multiplying:
         return ids, units
 
 
-PRECISIONS = {
-    "float32": Multiplying(kind=torch.float32, block=128, step=32, warps=8, stages=3, input_precision="tf32x3"),
-    "float16": Multiplying(kind=torch.float16, block=128, step=64, warps=4, stages=3, scaled=True),
-}
+PRECISIONS = {"float32": Multiplying(terms=3), "float16": Multiplying(terms=1)}
+KIND = torch.float16
 SPLITS = 16
 JOIN_BLOCK = 128
 FOLD_BLOCK = 64
@@ -124,14 +124,14 @@ class _Matrix:
     def of(cls, weight: torch.Tensor, bias: torch.Tensor, how: Multiplying) -> _Matrix:
         weight, bias = weight.detach().contiguous(), bias.detach().contiguous()
         ids, units = how.padded(weight)
-        held = torch.empty((ids, units), dtype=how.kind, device=weight.device)
+        held = torch.empty((ids, how.parts * units), dtype=KIND, device=weight.device)
         held_bias = torch.empty(ids, dtype=torch.float32, device=weight.device)
         top = torch.linalg.vector_norm(weight, torch.inf)
         count, size = weight.shape
         Launch(
             joiner.hold_weight, (ids,), {"num_warps": 1}, weight=weight, bias=bias, weight_top=top, held=held,
             held_bias=held_bias, count=count, size=size, HIDDEN=units, BLOCK=next_power_of_2(units),
-            SCALED=how.scaled,
+            TERMS=how.terms,
         )()  # fmt: skip
         return cls(weight=held, bias=held_bias, top=top)
 
@@ -155,7 +155,7 @@ class _Step:
         how = self._how = PRECISIONS[joint.precision]
         self._ids, self._units = how.padded(weight)
         self._tiles = tiles.listed(joint.sizes, joint.states)
-        row_bytes = (self._ids + self._units) * how.kind.itemsize
+        row_bytes = (self._ids + self._units) * how.parts * KIND.itemsize
         self._chunk = max(1, min(self._tiles.most, SCRATCH_BYTES[joint.memory] // (row_bytes * tiles.CELLS)))
         self._held = self._chunk + self._tiles.most_of_band - 1  # the last band may go on behind the chunk
         self._found = {"numbers": self._tiles.numbers, "tile_count": self._tiles.count, "chunk": self._chunk}
@@ -170,13 +170,12 @@ class _Step:
             "RANGES": joint.ranges is not None,
         }
         self._units_of_cells = {
-            "hidden_top": self._top() if how.scaled and joint.activation != "tanh" else self._tiles.count,
+            "hidden_top": self._tiles.count if joint.activation == "tanh" else self._top(),
             "ACTIVATION": joint.activation,
-            "SCALED": how.scaled,
+            "HIDDEN": self._units,
+            "TERMS": how.terms,
         }
-        self._product = self._units_of_cells | {
-            "PRECISION": how.input_precision, "BLOCK": how.block, "STEP": how.step
-        }  # fmt: skip
+        self._product = self._units_of_cells | {"BLOCK": how.block, "STEP": how.step}
         self._options = {"num_warps": how.warps, "num_stages": how.stages}
 
     def cells(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -246,19 +245,18 @@ class _Step:
     ) -> Iterator[Launch]:
         """Yield the kernels from the hidden units to all gradients, in their order."""
         how, ids, units = self._how, self._ids, self._units
-        gradient = torch.empty((len(hidden), ids), dtype=how.kind, device=hidden.device)
-        id_block = min(128, how.block)
+        gradient = torch.empty((len(hidden), how.parts * ids), dtype=KIND, device=hidden.device)
         cells = [tiles.CELLS, how.block]
         yield Launch(
             joiner.differentiate, (ids // how.block, self._held), self._options, **self._logits(hidden), **saved,
-            gradient_top=top, gradient=_blocks(gradient, cells), bias_gradient=of_bias,
+            gradient_top=top, gradient=_blocks(gradient, cells), bias_gradient=of_bias, IDS=ids,
         )  # fmt: skip
         yield Launch(
-            joiner.gather_weight, (units // how.block, ids // id_block, SPLITS), self._options, **self._found,
-            **self._product, gradient=_blocks(gradient, [how.step, id_block]),
+            joiner.gather_weight, (units // how.block, ids // how.block, SPLITS), self._options, **self._found,
+            **self._product, gradient=_blocks(gradient, [how.step, how.block]),
             hidden=_blocks(hidden, [how.step, how.block]), gradient_top=top,
             counts=self._joint.sizes.labels_there, weight_gradient=of_weight, width=self._joint.states,
-            HIDDEN=units, ID_BLOCK=id_block, SPLITS=SPLITS,
+            IDS=ids, SPLITS=SPLITS,
         )  # fmt: skip
         yield Launch(
             joiner.pull_back, (units // how.block, self._held), self._options, **self._places, **self._product,
@@ -268,7 +266,7 @@ class _Step:
         )  # fmt: skip
         yield Launch(
             joiner.fold, (self._held, blocks_for(units, FOLD_BLOCK)), {"num_warps": FOLD_WARPS}, **self._places,
-            sums=hidden, weight_top=self._matrix.top, gradient_top=top, SCALED=how.scaled,
+            sums=hidden, weight_top=self._matrix.top, gradient_top=top, TERMS=how.terms,
             encoder_gradient=of_encoder, predictor_gradient=of_predictor,
             size=self._encoder.shape[2], HIDDEN=units, BLOCK=min(units, FOLD_BLOCK),
         )  # fmt: skip
@@ -302,14 +300,14 @@ class _Step:
                 kernel(first)
 
     def _hidden(self) -> torch.Tensor:
-        return torch.empty((self._held * tiles.CELLS, self._units), dtype=self._how.kind, device=self._encoder.device)
+        shape = self._held * tiles.CELLS, self._how.parts * self._units
+        return torch.empty(shape, dtype=KIND, device=self._encoder.device)
 
     def _join(self, hidden: torch.Tensor) -> Launch:
-        units = hidden.shape[1]
         return Launch(
-            joiner.join, (self._held, blocks_for(units, JOIN_BLOCK)), {"num_warps": 4}, **self._places,
+            joiner.join, (self._held, blocks_for(self._units, JOIN_BLOCK)), {"num_warps": 4}, **self._places,
             **self._units_of_cells, encoder=self._encoder, predictor=self._predictor, hidden=hidden,
-            size=self._encoder.shape[2], HIDDEN=units, BLOCK=min(units, JOIN_BLOCK),
+            size=self._encoder.shape[2], BLOCK=min(self._units, JOIN_BLOCK),
         )  # fmt: skip
 
     def _logits(self, hidden: torch.Tensor) -> dict[str, Any]:
@@ -325,7 +323,6 @@ class _Step:
                 "weight_top": self._matrix.top,
                 "targets": self._targets,
                 "blank": self._joint.blank,
-                "HIDDEN": hidden.shape[1],
             }
         )
 
