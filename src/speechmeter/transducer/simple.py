@@ -22,6 +22,7 @@ from speechmeter.transducer.checks import (
     reduce,
 )
 from speechmeter.transducer.differentiable import LossOfCells
+from speechmeter.transducer.engines import engine_for_cells
 from speechmeter.transducer.errors import OptionError, ShapeError
 
 
@@ -71,6 +72,13 @@ def simple_rnnt_loss(
         check=check,
     )
     blank = check_blank(blank, vocabulary)
+    if engine_for_cells(encoder).name == "triton" and not encoder_only:
+        from speechmeter.transducer.fused import simple
+
+        if vocabulary <= simple.LARGEST_VOCABULARY:
+            given = simple.Simple(targets=targets, sizes=sizes, blank=blank, alone=predictor_only)
+            losses, *uses = simple.LossOfAdded.apply(encoder, predictor, given)
+            return SimpleLoss(reduce(losses, reduction, encoder), *uses)
     labels = next_labels(targets, sizes)
     # Padding is replaced before it is used: a NaN there must reach neither loss nor gradient.
     real_t = _real(sizes.frames_there, frames)

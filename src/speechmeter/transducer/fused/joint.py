@@ -295,7 +295,11 @@ class _Step:
         for kernel in kernels:
             kernel(0)
             known.append(kernel)
+            if not self._tiles.arriving and self._chunk < self._tiles.most:
+                self._tiles.send_count()
         for first in range(self._chunk, self._tiles.most, self._chunk):
+            if first >= self._tiles.end():
+                break
             for kernel in known:
                 kernel(first)
 

@@ -61,13 +61,14 @@ def _score_rows(
     b = tl.program_id(2)
     count = tl.load(counts + b).to(tl.int32)
     begin = tl.program_id(0) * TURNS * ROWS
+    label_states = tl.where(label_t == 0, states - 1, states)  # a target of its own for each row, or none for the last
     if (t < tl.load(frames + b)) & (begin <= count):
         for first in range(begin, tl.minimum(begin + TURNS * ROWS, tl.minimum(count + 1, states)), ROWS):
             s = first + tl.arange(0, ROWS)
             real = (s <= count) & (s < states)
             row = _row(starts, padded_frames, states, count, b, t, s, PACKED)
             label_at = b.to(tl.int64) * label_b + t.to(tl.int64) * label_t + s
-            label = tl.load(labels + label_at, mask=real & (s < count), other=-1)
+            label = tl.load(labels + label_at, mask=real & (s < count) & (s < label_states), other=-1)
             emits = (label >= 0) & (label < vocabulary)
             blank_score = tl.load(logits + row * vocabulary + blank, mask=real, other=0.0).to(tl.float64)
             label_score = tl.load(logits + row * vocabulary + label, mask=emits, other=float("-inf")).to(tl.float64)
