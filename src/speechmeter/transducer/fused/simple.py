@@ -1,7 +1,7 @@
 """The simple loss on a GPU, forward and backward as one step: few launches, where plain torch takes about fifty.
 
-With exponents A = exp(a - top) and D = exp(d - top) of both sides, the normaliser's product is A · Dᵀ in float64, by the
-library. Imports triton.
+With exponents A = exp(a - top) and D = exp(d - top) of both sides, the normaliser's product is A · Dᵀ in float64, by
+the library. Imports triton.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def _mix(
         scale = JOINT * (tl.log(tl.maximum(held, LEAST)) + tl.load(tops + frame) + state_top)
         if ALONE:
             scale += ALONE * (state_top + tl.log(tl.load(state_totals + state, mask=real, other=1.0)))
-        label = tl.load(targets + b.to(tl.int64) * (states - 1) + u, mask=real & (u < count) & (u < states - 1), other=-1)
+        label = tl.load(
+            targets + b.to(tl.int64) * (states - 1) + u, mask=real & (u < count) & (u < states - 1), other=-1
+        )
         emits = (label >= 0) & (label < size)
         of_frame = tl.load(encoder + frame * size + blank).to(tl.float64)
         of_state = tl.load(predictor + state * size + blank, mask=real, other=0.0).to(tl.float64)
@@ -113,7 +115,7 @@ class LossOfAdded(torch.autograd.Function):  # type: ignore[misc]
         return -likelihood, uses[0], uses[1]
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, weights: torch.Tensor, *_: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
         """Return the gradients of both sides."""
         of_frames, of_states, product, state_totals, *uses = ctx.saved_tensors
