@@ -155,7 +155,7 @@ def test_activations(loss, activation, precision):
 
 @pytest.mark.parametrize("precision", ["float32", "tf32"])
 def test_little_memory_computes_the_same_in_more_pieces(precision):
-    dtype, how, far, off = PRECISIONS[precision]
+    dtype, how, *_ = PRECISIONS[precision]
     given, labels = sides(dtype)
     peaks, found = {}, {}
     for memory in ("normal", "low"):
