@@ -59,7 +59,7 @@ def _mix(
         held = tl.load(product + frame * states + u, mask=real, other=1.0)
         state_top = tl.load(state_tops + state, mask=real, other=0.0)
         scale = JOINT * (tl.log(tl.maximum(held, LEAST)) + tl.load(tops + frame) + state_top)
-        if ALONE:
+        if ALONE > 0:
             scale += ALONE * (state_top + tl.log(tl.load(state_totals + state, mask=real, other=1.0)))
         label = tl.load(
             targets + b.to(tl.int64) * (states - 1) + u, mask=real & (u < count) & (u < states - 1), other=-1
