@@ -6,6 +6,7 @@ loss      the loss alone, logits given: medians over the batches, ratios to torc
           (true logits read twice, every gradient written once, at the measured rate of a copy), and peaks
 step      joiner, loss and backward, in float32, float32 with TF32, and bfloat16; ours also from CUDA graphs, and with
           little memory. Busy is the time in which kernels run
+kinds     steps of losses of other kinds: token-and-duration, multi-blank, CTC
 kernels   where the time of our steps goes: kernel by kernel, and the gaps between them
 
 Batches are 30 utterances in the order of the file (fixed), and 10,000 frames, sorted by columns or by utterances, steps
@@ -66,7 +67,7 @@ def main() -> None:
     workloads = {name: grouped(shapes, RULES[name]).taken(FIRST, asked.steps) for name in asked.workloads.split(",")}
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {asked.steps} batches of each workload")
     for part in asked.parts.split(","):
-        {"loss": losses, "step": steps, "kernels": kernels}[part](workloads)
+        {"loss": losses, "step": steps, "kinds": kinds, "kernels": kernels}[part](workloads)
 
 
 def losses(workloads: dict[str, Groups]) -> None:
@@ -103,6 +104,20 @@ def steps(workloads: dict[str, Groups]) -> None:
                     busy = busy_s(ways[loss], batches[len(batches) // 2])
                     held = "–" if loss.endswith("graphed") else f"{peak / MIB:,.0f}"
                     print(f"{loss:28}{1e3 * seconds:8.2f}{1e3 * busy:9.2f}{held:>10}", flush=True)
+
+
+def kinds(workloads: dict[str, Groups]) -> None:
+    """Whole steps of losses that are other functions: what a step costs, not how well it trains."""
+    for name, groups in workloads.items():
+        batches = [groups.one(place) for place in range(min(3, len(groups)))]
+        print(f"\n{name}, float32, other kinds of losses\n{'':28}{'ms':>8}{'peak MiB':>19}")
+        ways = {
+            f"{known.name} ({known.kind})": whole(known, "float32")
+            for known in ALL
+            if known.kind != TRANSDUCER and CUDA in known.devices and known.missing() is None
+        }
+        for loss, (seconds, peak) in timed(ways, batches).items():
+            print(f"{loss:28}{1e3 * seconds:8.2f}{peak / MIB:19,.0f}", flush=True)
 
 
 def kernels(workloads: dict[str, Groups]) -> None:

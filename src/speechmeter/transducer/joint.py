@@ -122,7 +122,7 @@ def pruned_joint_rnnt_loss(
     check_starts(starts, sizes, width, check)
     options = Options(fastemit=fastemit, delay_penalty=delay_penalty, kind=kind_of_losses(reduction, encoder))
     if engine_for(encoder).name == "triton":
-        inside = starts.to(encoder.device).clamp(0, predictor.shape[1] - width)
+        inside = starts.to(encoder.device)
         how = {"blank": blank, "precision": precision, "activation": activation, "memory": memory}
         return reduce(_fused(sides, targets, sizes, options, ranges=inside, width=width, **how), reduction, encoder)
     hidden = ACTIVATIONS[activation](encoder.unsqueeze(2) + take_states(predictor, starts, width))

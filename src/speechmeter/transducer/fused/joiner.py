@@ -7,7 +7,8 @@ of -1e30. Rows that are no cell hold zeros.
 
 Factors are numbers of float16, scaled by powers of two. With one TERM a factor is rounded to its 11 bits. With three it
 is held in two parts, high and low, which stand side by side in a matrix of twice the columns, and a product is
-high · high + high · low + low · high: 22 bits, as the three products of TF32 that Triton makes of float32.
+high · high + high · low + low · high: 22 bits, as the three products of TF32 that Triton makes of float32. Tensor cores
+cut off what they add up: over 4,096 ids that took 2.5e-5 of a gradient, so that blocks are added up outside of them.
 """
 
 from __future__ import annotations
@@ -31,11 +32,25 @@ OF_TANH = tl.constexpr(8192.0)  # the power of two of hidden units that are at m
 
 
 @triton.jit
-def _power(largest):
+def _power_of(value):
     """The power of two that brings a number of float32 to between 2¹³ and 2¹⁴, where float16 has room."""
-    exponent = (tl.load(largest).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
+    exponent = (value.to(tl.int32, bitcast=True) >> 23) - 127
     exponent = tl.minimum(tl.maximum(13 - exponent, -60), 60)
     return ((exponent + 127) << 23).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _power(largest):
+    """The same for a number that a kernel before this one found."""
+    return _power_of(tl.load(largest).to(tl.float32))
+
+
+@triton.jit
+def _power_of_gradient(weights, weight_step, batch, emphasis, BATCH: tl.constexpr):
+    """The same for the gradient of the logits: none is above the largest weight of a loss, times 1 + fastemit."""
+    b = tl.arange(0, BATCH)
+    of_losses = tl.load(weights + b * weight_step, mask=b < batch, other=0.0).to(tl.float32)
+    return _power_of(tl.max(tl.abs(of_losses), 0) * emphasis)
 
 
 @triton.jit
@@ -52,6 +67,16 @@ def _parts(value, kind: tl.constexpr):
     """A number in two of fewer bits, high and low."""
     high = value.to(kind)
     return high, (value - high.to(tl.float32)).to(kind)
+
+
+@triton.jit
+def _add_product(total, left, right, TERMS: tl.constexpr):
+    """total + left · right; with three terms rounded as float32 is, not by the tensor cores."""
+    if TERMS == 3:
+        total += tl.dot(left, right, max_num_imprecise_acc=1)  # other than 0: the sum stays outside of the product
+    else:
+        total = tl.dot(left, right, total)
+    return total
 
 
 @triton.jit
@@ -88,12 +113,10 @@ def _utterance(frames, counts, b, padded_frames, padded_states):
 
 
 @triton.jit
-def _states(ranges, b, t, s, inside, padded_frames, RANGES: tl.constexpr):
-    """The state of the lattice of each row: its own number, or counted from the start of its frame's range."""
-    u = s
-    if RANGES:
-        u += tl.load(ranges + b * padded_frames + t, mask=inside, other=0).to(tl.int32)
-    return u
+def _starts(ranges, b, t, inside, padded_frames, padded_states, width):
+    """Where the ranges of frames begin, brought inside whatever is given."""
+    start = tl.load(ranges + b * padded_frames + t, mask=inside, other=0).to(tl.int32)
+    return tl.minimum(tl.maximum(start, 0), padded_states - width)
 
 
 @triton.jit
@@ -102,7 +125,9 @@ def _places(number, frames, counts, ranges, padded_frames, padded_states, width,
     b, t, s = cells_of(number)
     frame_count, count = _utterance(frames, counts, b, padded_frames, padded_states)
     inside = (t < frame_count) & (s < width)
-    u = _states(ranges, b, t, s, inside, padded_frames, RANGES)
+    u = s
+    if RANGES:
+        u += _starts(ranges, b, t, inside, padded_frames, padded_states, width)
     return b, t, u, inside & (u <= count), count
 
 
@@ -124,9 +149,15 @@ def join(
     encoder, predictor, hidden_top, numbers, tile_count, frames, counts, ranges, hidden,
     first, chunk, padded_frames, padded_states, width, size,
     RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, TERMS: tl.constexpr,
+    AGAIN: tl.constexpr,
 ):  # fmt: skip
-    """Program (tile, block): activation(encoder + predictor) of a tile's cells, frames × states × units."""
+    """Program (tile, block): activation(encoder + predictor) of a tile's cells, frames × states × units.
+
+    AGAIN, after a forward pass over all chunks, the last chunk is still there.
+    """
     number, ours = found(numbers, tile_count, first + tl.program_id(0), first, chunk)
+    if AGAIN:
+        ours = ours & (first + chunk < tl.load(tile_count))
     if ours:
         b = number // PLACES // PLACES
         frame_count, count = _utterance(frames, counts, b, padded_frames, padded_states)
@@ -136,7 +167,7 @@ def join(
         s = (number % PLACES).to(tl.int32) + j
         u = s[None, :]
         if RANGES:
-            u = u + tl.load(ranges + b * padded_frames + t, mask=t < frame_count, other=0).to(tl.int32)[:, None]
+            u = u + _starts(ranges, b, t, t < frame_count, padded_frames, padded_states, width)[:, None]
         h = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
         at = ((b * padded_frames + t) * size)[:, None] + h[None, :]
         left = tl.load(encoder + at, mask=(t < frame_count)[:, None] & (h < size)[None, :], other=0.0).to(tl.float32)
@@ -161,7 +192,8 @@ def _logits(
     for k in range(0, TERMS * HIDDEN, STEP):
         term = k // HIDDEN  # 0 high · high, 1 high · low, 2 low · high
         left = hidden.load([tile * CELLS_IN_TILE, k % HIDDEN + term // 2 * HIDDEN])
-        total = tl.dot(left, weight.load([first_id, k % HIDDEN + term % 2 * HIDDEN]).T, total)
+        right = weight.load([first_id, k % HIDDEN + term % 2 * HIDDEN]).T
+        total = _add_product(total, left, right, TERMS)
     scale = 1.0 / (_power(weight_top) * _power_of_hidden(hidden_top, ACTIVATION))
     return total * scale + tl.load(bias + first_id + tl.arange(0, BLOCK))[None, :]
 
@@ -229,13 +261,17 @@ def normalise(
         tl.store(by_label + at, tl.where(emits, label_score, float("-inf")), mask=real)
 
 
-@triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width", "blank"])
+@triton.jit(
+    do_not_specialize=[
+        "first", "chunk", "padded_frames", "padded_states", "width", "blank", "weight_step", "batch", "emphasis"
+    ]
+)  # fmt: skip
 def differentiate(
     hidden, weight, bias, weight_top, hidden_top, numbers, tile_count, frames, counts, ranges, targets,
-    log_sums, blank_use, label_use, weights, gradient_top, gradient, bias_gradient,
-    first, chunk, padded_frames, padded_states, width, blank,
+    log_sums, blank_use, label_use, weights, gradient, bias_gradient,
+    first, chunk, padded_frames, padded_states, width, blank, weight_step, batch, emphasis,
     RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, IDS: tl.constexpr, BLOCK: tl.constexpr,
-    STEP: tl.constexpr, TERMS: tl.constexpr,
+    STEP: tl.constexpr, TERMS: tl.constexpr, BATCH: tl.constexpr,
 ):  # fmt: skip
     """Program (block of ids, tile): the gradient with respect to the logits, which are computed again."""
     tile = first + tl.program_id(1)
@@ -251,7 +287,7 @@ def differentiate(
         place = 2 * (tile.to(tl.int64) * CELLS_IN_TILE + tl.arange(0, CELLS_IN_TILE))
         shares = tl.exp((logits - tl.load(log_sums + place)[:, None]) - tl.load(log_sums + place + 1)[:, None])
         at = (b * padded_frames + t) * padded_states + u
-        importance = tl.load(weights + b).to(tl.float32)
+        importance = tl.load(weights + b * weight_step).to(tl.float32)
         by_blank = tl.load(blank_use + at, mask=real, other=0.0) * importance
         by_label = tl.load(label_use + at, mask=real, other=0.0) * importance
         label = tl.load(targets + b * (padded_states - 1) + u, mask=real & (u < count), other=-1).to(tl.int32)
@@ -259,7 +295,8 @@ def differentiate(
         value -= tl.where(ids[None, :] == blank, by_blank[:, None], 0.0)
         value -= tl.where(ids[None, :] == label[:, None], by_label[:, None], 0.0)
         tl.atomic_add(bias_gradient + ids, tl.sum(value, 0), sem="relaxed")
-        _store(gradient, tl.program_id(1) * CELLS_IN_TILE, first_id, value * _power(gradient_top), IDS, TERMS)
+        value *= _power_of_gradient(weights, weight_step, batch, emphasis, BATCH)
+        _store(gradient, tl.program_id(1) * CELLS_IN_TILE, first_id, value, IDS, TERMS)
 
 
 @triton.jit
@@ -289,7 +326,7 @@ def pull_back(
         for v in range(0, TERMS * IDS, STEP):
             term = v // IDS
             left = gradient.load([row, v % IDS + term // 2 * IDS])
-            total = tl.dot(left, weight.load([v % IDS, h + term % 2 * HIDDEN]), total)
+            total = _add_product(total, left, weight.load([v % IDS, h + term % 2 * HIDDEN]), TERMS)
         # Σ|gradient| over the ids is at most twice its largest, 2¹⁴, so that a product stays under 2¹⁵ by this
         scale = 2.0**-14
         if ACTIVATION == "gelu":
@@ -314,33 +351,38 @@ def pull_back(
         _store(hidden, row, h, total, HIDDEN, TERMS)
 
 
-@triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width"])
+@triton.jit(
+    do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width", "weight_step", "batch", "emphasis"]
+)
 def fold(
-    sums, weight_top, gradient_top, numbers, tile_count, frames, counts, ranges, encoder_gradient, predictor_gradient,
-    first, chunk, padded_frames, padded_states, width, size,
-    RANGES: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, TERMS: tl.constexpr,
+    sums, weight_top, weights, numbers, tile_count, frames, counts, ranges, encoder_gradient, predictor_gradient,
+    first, chunk, padded_frames, padded_states, width, size, weight_step, batch, emphasis,
+    RANGES: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, TILES: tl.constexpr, TERMS: tl.constexpr,
+    BATCH: tl.constexpr,
 ):  # fmt: skip
-    """Program (first tile of a band, block of units): what `pull_back` found, summed for both sides.
+    """Program (every TILES-th tile of a band, block of units): what `pull_back` found, summed for both sides.
 
-    The encoder's is summed over the states of the band, which are all here; the predictor's over the frames of a tile,
-    and then added to what other bands found.
+    The encoder's is summed over the states of these tiles, the predictor's over the frames of each, and both are added
+    to what other programs found.
     """
     number, ours = found(numbers, tile_count, first + tl.program_id(0), first, chunk)
-    if ours & (number % PLACES == 0):
+    begin = (number % PLACES).to(tl.int32) // STATES_IN_TILE
+    if ours & (begin % TILES == 0):
         b = number // PLACES // PLACES
         frame_count, count = _utterance(frames, counts, b, padded_frames, padded_states)
         i = tl.arange(0, FRAMES_IN_TILE)
         t = (number // PLACES % PLACES).to(tl.int32) + i
         h = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-        scale = 2.0**14 / (_power(weight_top) * _power(gradient_top))
+        power = _power_of_gradient(weights, weight_step, batch, emphasis, BATCH)
+        scale = 2.0**14 / (_power(weight_top) * power)
         of_encoder = tl.zeros((FRAMES_IN_TILE, BLOCK), tl.float32)
         row = tl.program_id(0).to(tl.int64) * CELLS_IN_TILE + i * STATES_IN_TILE
         across_row = (TERMS // 2 + 1) * HIDDEN
         at = sums + row[:, None] * across_row + h[None, :]
         start = tl.zeros((FRAMES_IN_TILE,), tl.int32)
         if RANGES:
-            start = tl.load(ranges + b * padded_frames + t, mask=t < frame_count, other=0).to(tl.int32)
-        for place in range(0, across(count, width)):
+            start = _starts(ranges, b, t, t < frame_count, padded_frames, padded_states, width)
+        for place in range(begin, tl.minimum(begin + TILES, across(count, width))):
             for j in tl.static_range(STATES_IN_TILE):
                 s = place * STATES_IN_TILE + j
                 value = tl.load(at + j * across_row).to(tl.float32)
@@ -358,14 +400,16 @@ def fold(
                     tl.atomic_add(predictor_gradient + to, tl.sum(value, 0) * scale, mask=there, sem="relaxed")
             at += CELLS_IN_TILE * across_row
         to = ((b * padded_frames + t) * size)[:, None] + h[None, :]
-        tl.store(encoder_gradient + to, of_encoder * scale, mask=(t < frame_count)[:, None] & (h < size)[None, :])
+        there = (t < frame_count)[:, None] & (h < size)[None, :]
+        tl.atomic_add(encoder_gradient + to, of_encoder * scale, mask=there, sem="relaxed")
 
 
-@triton.jit(do_not_specialize=["first", "chunk", "width"])
+@triton.jit(do_not_specialize=["first", "chunk", "width", "weight_step", "batch", "emphasis"])
 def gather_weight(
-    gradient, hidden, gradient_top, hidden_top, numbers, tile_count, counts, weight_gradient, first, chunk, width,
+    gradient, hidden, weights, hidden_top, numbers, tile_count, counts, weight_gradient,
+    first, chunk, width, weight_step, batch, emphasis,
     ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, IDS: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
-    SPLITS: tl.constexpr, TERMS: tl.constexpr,
+    SPLITS: tl.constexpr, TERMS: tl.constexpr, BATCH: tl.constexpr,
 ):  # fmt: skip
     """Program (block of units, block of ids, split): gradientᵀ · hidden over a share of the chunk's rows."""
     begin = (edge(numbers, tile_count, counts, width, first) - first) * CELLS_IN_TILE
@@ -381,9 +425,11 @@ def gather_weight(
             term = k // steps
             row = start + (k - term * steps) * STEP
             left = gradient.load([row, first_id + term // 2 * IDS]).T
-            total = tl.dot(left, hidden.load([row, first_unit + term % 2 * HIDDEN]), total)
+            right = hidden.load([row, first_unit + term % 2 * HIDDEN])
+            total = _add_product(total, left, right, TERMS)
         ids = first_id + tl.arange(0, BLOCK)
         h = first_unit + tl.arange(0, BLOCK)
         at = weight_gradient + ids[:, None] * HIDDEN + h[None, :]
-        scale = 1.0 / (_power(gradient_top) * _power_of_hidden(hidden_top, ACTIVATION))
+        power = _power_of_gradient(weights, weight_step, batch, emphasis, BATCH)
+        scale = 1.0 / (power * _power_of_hidden(hidden_top, ACTIVATION))
         tl.atomic_add(at, total * scale, sem="relaxed")

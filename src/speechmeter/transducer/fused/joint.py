@@ -5,6 +5,7 @@ No value is read on the host. Imports triton.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from speechmeter.transducer.differentiable import Options, delay, losses_of
 from speechmeter.transducer.fused import joiner, lattice, tiles
 from speechmeter.transducer.fused.launching import Launch, blocks_for, next_power_of_2
 
-SCRATCH_BYTES = {"normal": 704 * 2**20, "low": 64 * 2**20}
+SCRATCH_BYTES = {"normal": 704 * 2**20, "low": 128 * 2**20}
 """What hidden units and gradients of logits of one chunk may take, by `memory`."""
 
 
@@ -47,11 +48,14 @@ class Multiplying:
         return ids, units
 
 
-PRECISIONS = {"float32": Multiplying(terms=3), "float16": Multiplying(terms=1)}
+PRECISIONS = {"float32": Multiplying(terms=3, warps=8), "float16": Multiplying(terms=1)}
 KIND = torch.float16
 SPLITS = 16
+ALIGNED = 64
 JOIN_BLOCK = 128
+JOIN_WARPS = 4  # twice as many for factors in two parts, whose registers would not do otherwise
 FOLD_BLOCK = 64
+FOLD_TILES = 8
 FOLD_WARPS = 2
 
 
@@ -177,6 +181,7 @@ class _Step:
         }
         self._product = self._units_of_cells | {"BLOCK": how.block, "STEP": how.step}
         self._options = {"num_warps": how.warps, "num_stages": how.stages}
+        self._kept: torch.Tensor | None = None
 
     def cells(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the log-probabilities of blank and label, and log Σ exp of each row in two parts, tile by tile."""
@@ -184,7 +189,7 @@ class _Step:
         shape = sizes.batch, sizes.padded_frames, sizes.padded_labels + 1
         blank, emit = lattice.empty_cells(*shape, device)
         log_sums = torch.empty((self._tiles.most * tiles.CELLS, 2), device=device)
-        self._run(self._forward(blank, emit, log_sums))
+        self._run(self._forward(blank, emit, log_sums), self._rounds())
         return blank, emit, log_sums
 
     def gradients(
@@ -197,32 +202,31 @@ class _Step:
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the gradients of encoder, predictor, padded weight and padded bias, in float32.
 
-        `weights` are those of the losses, (B,); no gradient of a logit is above the largest, times 1 + fastemit.
+        `weights` are those of the losses, (B,).
         """
-        device = self._encoder.device
-        hidden = self._hidden()
-        join = self._join(hidden)
-        join(0)
-        made = tuple(
-            torch.zeros(shape, device=device)
-            for shape in (self._encoder.shape, self._predictor.shape, (self._ids, self._units), self._ids)
-        )
-        weights = weights.float().contiguous()
-        top = torch.linalg.vector_norm(weights, torch.inf)
-        if fastemit:
-            top = top * (1.0 + fastemit)
-        saved = {"log_sums": log_sums, "blank_use": blank_use, "label_use": label_use, "weights": weights}
-        self._run(self._backward(hidden, saved, top, *made), join)
+        hidden, again = self._taken()
+        rounds = self._rounds()[::-1]
+        joined = [] if again and len(rounds) == 1 else [self._join(hidden, again)]
+        for join in joined:
+            join(rounds[0])
+        made = self._zeros()
+        saved = {"log_sums": log_sums, "blank_use": blank_use, "label_use": label_use}
+        scaled = {
+            "weights": weights, "weight_step": weights.stride(0), "batch": len(weights), "emphasis": 1.0 + fastemit,
+            "BATCH": max(16, next_power_of_2(len(weights))),
+        }  # fmt: skip
+        self._run(self._backward(hidden, saved, scaled, *made), rounds, *joined)
         return made
 
     def _forward(self, blank: torch.Tensor, emit: torch.Tensor, log_sums: torch.Tensor) -> Iterator[Launch]:
         """Yield the kernels from both sides to the cells, in their order."""
         device = blank.device
         hidden = self._hidden()
-        yield self._join(hidden)
+        yield self._join(hidden, again=False)
+        if self._joint.memory == "normal":
+            self._kept = hidden
         if self._joint.ranges is not None:
-            blank.fill_(-torch.inf)
-            emit.fill_(-torch.inf)
+            lattice.fill(blank, emit)
         blocks, rows = self._ids // self._how.block, self._held * tiles.CELLS
         tops, sums = torch.empty((2, blocks, rows), device=device)
         blank_scores, label_scores = torch.empty((2, rows), device=device)
@@ -237,7 +241,7 @@ class _Step:
         self,
         hidden: torch.Tensor,
         saved: dict[str, torch.Tensor],
-        top: torch.Tensor,
+        scaled: dict[str, Any],
         of_encoder: torch.Tensor,
         of_predictor: torch.Tensor,
         of_weight: torch.Tensor,
@@ -249,12 +253,12 @@ class _Step:
         cells = [tiles.CELLS, how.block]
         yield Launch(
             joiner.differentiate, (ids // how.block, self._held), self._options, **self._logits(hidden), **saved,
-            gradient_top=top, gradient=_blocks(gradient, cells), bias_gradient=of_bias, IDS=ids,
+            **scaled, gradient=_blocks(gradient, cells), bias_gradient=of_bias, IDS=ids,
         )  # fmt: skip
         yield Launch(
             joiner.gather_weight, (units // how.block, ids // how.block, SPLITS), self._options, **self._found,
             **self._product, gradient=_blocks(gradient, [how.step, how.block]),
-            hidden=_blocks(hidden, [how.step, how.block]), gradient_top=top,
+            hidden=_blocks(hidden, [how.step, how.block]), **scaled,
             counts=self._joint.sizes.labels_there, weight_gradient=of_weight, width=self._joint.states,
             IDS=ids, SPLITS=SPLITS,
         )  # fmt: skip
@@ -266,9 +270,9 @@ class _Step:
         )  # fmt: skip
         yield Launch(
             joiner.fold, (self._held, blocks_for(units, FOLD_BLOCK)), {"num_warps": FOLD_WARPS}, **self._places,
-            sums=hidden, weight_top=self._matrix.top, gradient_top=top, TERMS=how.terms,
+            **scaled, sums=hidden, weight_top=self._matrix.top, TERMS=how.terms,
             encoder_gradient=of_encoder, predictor_gradient=of_predictor,
-            size=self._encoder.shape[2], HIDDEN=units, BLOCK=min(units, FOLD_BLOCK),
+            size=self._encoder.shape[2], HIDDEN=units, BLOCK=min(units, FOLD_BLOCK), TILES=FOLD_TILES,
         )  # fmt: skip
 
     def _top(self) -> torch.Tensor:
@@ -289,29 +293,45 @@ class _Step:
     def _targets(self) -> torch.Tensor:
         return self._joint.targets.to(self._encoder.device).contiguous()
 
-    def _run(self, kernels: Iterator[Launch], *launched: Launch) -> None:
+    def _rounds(self) -> range:
+        """Return where chunks begin, as far as the host knows."""
+        return range(0, max(1, self._tiles.end()), self._chunk)
+
+    def _run(self, kernels: Iterator[Launch], rounds: range, *launched: Launch) -> None:
         """Launch all kernels for one chunk after another; those `launched` already did the first."""
         known = list(launched)
         for kernel in kernels:
-            kernel(0)
+            kernel(rounds[0])
             known.append(kernel)
-            if not self._tiles.arriving and self._chunk < self._tiles.most:
+            if not self._tiles.arriving and len(rounds) > 1:
                 self._tiles.send_count()
-        for first in range(self._chunk, self._tiles.most, self._chunk):
-            if first >= self._tiles.end():
-                break
-            for kernel in known:
-                kernel(first)
+        for first in rounds[1:]:
+            if first < self._tiles.end():
+                for kernel in known:
+                    kernel(first)
+
+    def _taken(self) -> tuple[torch.Tensor, bool]:
+        """Return room for the hidden units, and whether it holds the last chunk's from the forward pass."""
+        hidden, self._kept = self._kept, None
+        return (self._hidden(), False) if hidden is None else (hidden, True)
+
+    def _zeros(self) -> tuple[torch.Tensor, ...]:
+        """Return zeros for the four gradients, out of one allocation."""
+        shapes = self._encoder.shape, self._predictor.shape, (self._ids, self._units), (self._ids,)
+        sizes = [blocks_for(math.prod(shape), ALIGNED) * ALIGNED for shape in shapes]
+        parts = torch.zeros(sum(sizes), device=self._encoder.device).split(sizes)
+        return tuple(part[: math.prod(shape)].view(shape) for part, shape in zip(parts, shapes, strict=True))
 
     def _hidden(self) -> torch.Tensor:
         shape = self._held * tiles.CELLS, self._how.parts * self._units
         return torch.empty(shape, dtype=KIND, device=self._encoder.device)
 
-    def _join(self, hidden: torch.Tensor) -> Launch:
+    def _join(self, hidden: torch.Tensor, again: bool) -> Launch:
+        options = {"num_warps": JOIN_WARPS * self._how.parts}
         return Launch(
-            joiner.join, (self._held, blocks_for(self._units, JOIN_BLOCK)), {"num_warps": 4}, **self._places,
+            joiner.join, (self._held, blocks_for(self._units, JOIN_BLOCK)), options, **self._places,
             **self._units_of_cells, encoder=self._encoder, predictor=self._predictor, hidden=hidden,
-            size=self._encoder.shape[2], BLOCK=min(self._units, JOIN_BLOCK),
+            size=self._encoder.shape[2], BLOCK=min(self._units, JOIN_BLOCK), AGAIN=again,
         )  # fmt: skip
 
     def _logits(self, hidden: torch.Tensor) -> dict[str, Any]:

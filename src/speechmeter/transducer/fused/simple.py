@@ -15,6 +15,7 @@ import triton.language as tl
 from torch.autograd.function import once_differentiable
 
 from speechmeter.transducer.checks import Sizes, next_labels
+from speechmeter.transducer.differentiable import Options, losses_of
 from speechmeter.transducer.fused import lattice
 from speechmeter.transducer.fused.launching import Launch, next_power_of_2
 
@@ -83,10 +84,11 @@ class Simple:
     sizes: Sizes
     blank: int
     alone: float
+    options: Options
 
 
 class LossOfAdded(torch.autograd.Function):  # type: ignore[misc]
-    """Losses in float64 of encoder (B, T, V) and predictor (B, U + 1, V), and the posteriors of blank and label."""
+    """Losses of encoder (B, T, V) and predictor (B, U + 1, V), and the posteriors of blank and label."""
 
     @staticmethod
     def forward(
@@ -112,7 +114,7 @@ class LossOfAdded(torch.autograd.Function):  # type: ignore[misc]
         ctx.save_for_backward(of_frames, of_states, product, state_totals, *uses)
         ctx.simple, ctx.kinds = simple, (encoder.dtype, predictor.dtype)
         ctx.mark_non_differentiable(*uses)
-        return -likelihood, uses[0], uses[1]
+        return losses_of(likelihood, simple.options), uses[0], uses[1]
 
     @staticmethod
     @once_differentiable
@@ -120,7 +122,7 @@ class LossOfAdded(torch.autograd.Function):  # type: ignore[misc]
         """Return the gradients of both sides."""
         of_frames, of_states, product, state_totals, *uses = ctx.saved_tensors
         simple: Simple = ctx.simple
-        blank_use, label_use = (use * weights.view(-1, 1, 1) for use in uses)  # float64, as the weights
+        blank_use, label_use = (use * weights.double().view(-1, 1, 1) for use in uses)
         used = blank_use + label_use
         share = torch.where(product > TINY, used / product, 0.0) * (1.0 - simple.alone)
         of_encoder = torch.bmm(share, of_states).mul_(of_frames)
