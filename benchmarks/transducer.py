@@ -204,8 +204,8 @@ def alone(known: Known, loss: Any) -> Way:
 
 def whole(known: Known, dtype: str, joint: Joint | None = None) -> Way:
     """A call of joiner, loss and backward, as the subject makes it; `joint` in place of the implementation."""
-    output = torch.nn.Linear(step.WIDTH, VOCABULARY).to("cuda", getattr(torch, dtype))
     recipe = _recipe(known, dtype)
+    output = torch.nn.Linear(step.WIDTH, recipe.outputs).to("cuda", getattr(torch, dtype))
     if known.joint:
         return _clocked(step.joint_stages(recipe, output, None, joint or known.implementation()))
     return _clocked(step.step_stages(recipe, output, known.implementation()))

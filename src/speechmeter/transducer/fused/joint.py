@@ -52,10 +52,10 @@ PRECISIONS = {"float32": Multiplying(terms=3, warps=8), "float16": Multiplying(t
 KIND = torch.float16
 SPLITS = 16
 ALIGNED = 64
-JOIN_BLOCK = 128
-JOIN_WARPS = 4  # twice as many for factors in two parts, whose registers would not do otherwise
+JOIN_BLOCK = 128  # of factors in one part
+JOIN_WARPS = 4
 FOLD_BLOCK = 64
-FOLD_TILES = 8
+FOLD_TILES = 4
 FOLD_WARPS = 2
 
 
@@ -327,11 +327,12 @@ class _Step:
         return torch.empty(shape, dtype=KIND, device=self._encoder.device)
 
     def _join(self, hidden: torch.Tensor, again: bool) -> Launch:
-        options = {"num_warps": JOIN_WARPS * self._how.parts}
+        parts = self._how.parts  # two need twice the registers
+        block = min(self._units, JOIN_BLOCK // parts)
         return Launch(
-            joiner.join, (self._held, blocks_for(self._units, JOIN_BLOCK)), options, **self._places,
-            **self._units_of_cells, encoder=self._encoder, predictor=self._predictor, hidden=hidden,
-            size=self._encoder.shape[2], BLOCK=min(self._units, JOIN_BLOCK), AGAIN=again,
+            joiner.join, (self._held, blocks_for(self._units, block)), {"num_warps": JOIN_WARPS * parts},
+            **self._places, **self._units_of_cells, encoder=self._encoder, predictor=self._predictor, hidden=hidden,
+            size=self._encoder.shape[2], BLOCK=block, AGAIN=again,
         )  # fmt: skip
 
     def _logits(self, hidden: torch.Tensor) -> dict[str, Any]:
