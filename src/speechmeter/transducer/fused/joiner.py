@@ -278,6 +278,7 @@ def differentiate(
     number, ours = found(numbers, tile_count, tile, first, chunk)
     if ours:
         b, t, u, real, count = _places(number, frames, counts, ranges, padded_frames, padded_states, width, RANGES)
+        power = _power_of_gradient(weights, weight_step, batch, emphasis, BATCH)  # read while products are computed
         first_id = tl.program_id(0) * BLOCK
         ids = first_id + tl.arange(0, BLOCK)
         logits = _logits(
@@ -295,8 +296,7 @@ def differentiate(
         value -= tl.where(ids[None, :] == blank, by_blank[:, None], 0.0)
         value -= tl.where(ids[None, :] == label[:, None], by_label[:, None], 0.0)
         tl.atomic_add(bias_gradient + ids, tl.sum(value, 0), sem="relaxed")
-        value *= _power_of_gradient(weights, weight_step, batch, emphasis, BATCH)
-        _store(gradient, tl.program_id(1) * CELLS_IN_TILE, first_id, value, IDS, TERMS)
+        _store(gradient, tl.program_id(1) * CELLS_IN_TILE, first_id, value * power, IDS, TERMS)
 
 
 @triton.jit

@@ -48,7 +48,7 @@ class Multiplying:
         return ids, units
 
 
-PRECISIONS = {"float32": Multiplying(terms=3, warps=8), "float16": Multiplying(terms=1)}
+PRECISIONS = {"float32": Multiplying(terms=3, warps=8, stages=4), "float16": Multiplying(terms=1)}
 KIND = torch.float16
 SPLITS = 16
 ALIGNED = 64
