@@ -141,7 +141,7 @@ class _Matrix:
 
 
 class _Step:
-    """One batch: its tiles, chunk by chunk.
+    """One batch: its tiles, chunk by chunk. The last chunk's hidden units are kept for the backward pass.
 
     What the first kernel needs is made first: the GPU computes while the host prepares the second.
     """
@@ -181,7 +181,7 @@ class _Step:
         }
         self._product = self._units_of_cells | {"BLOCK": how.block, "STEP": how.step}
         self._options = {"num_warps": how.warps, "num_stages": how.stages}
-        self._kept: torch.Tensor | None = None
+        self._kept: tuple[torch.Tensor, dict[str, Any]] | None = None
 
     def cells(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the log-probabilities of blank and label, and log Σ exp of each row in two parts, tile by tile."""
@@ -204,7 +204,9 @@ class _Step:
 
         `weights` are those of the losses, (B,).
         """
-        hidden, again = self._taken()
+        kept, self._kept = self._kept, None
+        again = kept is not None
+        hidden, shared = kept or (self._hidden(), None)
         rounds = self._rounds()[::-1]
         joined = [] if again and len(rounds) == 1 else [self._join(hidden, again)]
         for join in joined:
@@ -215,7 +217,7 @@ class _Step:
             "weights": weights, "weight_step": weights.stride(0), "batch": len(weights), "emphasis": 1.0 + fastemit,
             "BATCH": max(16, next_power_of_2(len(weights))),
         }  # fmt: skip
-        self._run(self._backward(hidden, saved, scaled, *made), rounds, *joined)
+        self._run(self._backward(hidden, shared or self._logits(hidden), saved, scaled, *made), rounds, *joined)
         return made
 
     def _forward(self, blank: torch.Tensor, emit: torch.Tensor, log_sums: torch.Tensor) -> Iterator[Launch]:
@@ -223,15 +225,16 @@ class _Step:
         device = blank.device
         hidden = self._hidden()
         yield self._join(hidden, again=False)
-        if self._joint.memory == "normal":
-            self._kept = hidden
         if self._joint.ranges is not None:
             lattice.fill(blank, emit)
         blocks, rows = self._ids // self._how.block, self._held * tiles.CELLS
         tops, sums = torch.empty((2, blocks, rows), device=device)
         blank_scores, label_scores = torch.empty((2, rows), device=device)
         found = {"tops": tops, "sums": sums, "blank_scores": blank_scores, "label_scores": label_scores, "rows": rows}
-        yield Launch(joiner.score, (blocks, self._held), self._options, **self._logits(hidden), **found)
+        shared = self._logits(hidden)
+        if self._joint.memory == "normal":
+            self._kept = hidden, shared
+        yield Launch(joiner.score, (blocks, self._held), self._options, **shared, **found)
         yield Launch(
             joiner.normalise, (self._held,), {"num_warps": 4}, **self._places, **found,
             by_blank=blank, by_label=emit, log_sums=log_sums, blocks=blocks,
@@ -240,6 +243,7 @@ class _Step:
     def _backward(
         self,
         hidden: torch.Tensor,
+        shared: dict[str, Any],
         saved: dict[str, torch.Tensor],
         scaled: dict[str, Any],
         of_encoder: torch.Tensor,
@@ -252,7 +256,7 @@ class _Step:
         gradient = torch.empty((len(hidden), how.parts * ids), dtype=KIND, device=hidden.device)
         cells = [tiles.CELLS, how.block]
         yield Launch(
-            joiner.differentiate, (ids // how.block, self._held), self._options, **self._logits(hidden), **saved,
+            joiner.differentiate, (ids // how.block, self._held), self._options, **shared, **saved,
             **scaled, gradient=_blocks(gradient, cells), bias_gradient=of_bias, IDS=ids,
         )  # fmt: skip
         yield Launch(
@@ -309,11 +313,6 @@ class _Step:
             if first < self._tiles.end():
                 for kernel in known:
                     kernel(first)
-
-    def _taken(self) -> tuple[torch.Tensor, bool]:
-        """Return room for the hidden units, and whether it holds the last chunk's from the forward pass."""
-        hidden, self._kept = self._kept, None
-        return (self._hidden(), False) if hidden is None else (hidden, True)
 
     def _zeros(self) -> tuple[torch.Tensor, ...]:
         """Return zeros for the four gradients, out of one allocation."""
