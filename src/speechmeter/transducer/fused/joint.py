@@ -17,39 +17,12 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from speechmeter.transducer.checks import Sizes
 from speechmeter.transducer.differentiable import Options, delay, losses_of
-from speechmeter.transducer.fused import joiner, lattice, tiles
+from speechmeter.transducer.fused import joiner, joiner_back, lattice, tiles
+from speechmeter.transducer.fused.factors import KIND, PRECISIONS, Matrix, top_of_sums
 from speechmeter.transducer.fused.launching import Launch, blocks_for, next_power_of_2
 
 SCRATCH_BYTES = {"normal": 704 * 2**20, "low": 128 * 2**20}
 """What hidden units and gradients of logits of one chunk may take, by `memory`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Multiplying:
-    """How matrices of float16 are multiplied: terms of a product, blocks of ids or units, steps, warps, stages.
-
-    A product of three terms has factors in two parts, see `joiner`.
-    """
-
-    terms: int
-    block: int = 128
-    step: int = 64
-    warps: int = 4
-    stages: int = 3
-
-    @property
-    def parts(self) -> int:
-        """Numbers in which a factor is held."""
-        return 2 if self.terms > 1 else 1
-
-    def padded(self, weight: torch.Tensor) -> tuple[int, int]:
-        """Return ids and units of a weight, filled up to whole blocks."""
-        ids, units = (blocks_for(length, self.block) * self.block for length in weight.shape)
-        return ids, units
-
-
-PRECISIONS = {"float32": Multiplying(terms=3, warps=8, stages=4), "float16": Multiplying(terms=1)}
-KIND = torch.float16
 SPLITS = 16
 ALIGNED = 64
 JOIN_BLOCK = 128  # of factors in one part
@@ -116,30 +89,6 @@ class LossOfSides(torch.autograd.Function):  # type: ignore[misc]
         return (*(part.to(given.dtype) for part, given in zip(cut, like, strict=True)), None, None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Matrix:
-    """Weight and bias, padded, scaled and rounded for the products, and the largest entry of the weight."""
-
-    weight: torch.Tensor
-    bias: torch.Tensor
-    top: torch.Tensor
-
-    @classmethod
-    def of(cls, weight: torch.Tensor, bias: torch.Tensor, how: Multiplying) -> _Matrix:
-        weight, bias = weight.detach().contiguous(), bias.detach().contiguous()
-        ids, units = how.padded(weight)
-        held = torch.empty((ids, how.parts * units), dtype=KIND, device=weight.device)
-        held_bias = torch.empty(ids, dtype=torch.float32, device=weight.device)
-        top = torch.linalg.vector_norm(weight, torch.inf)
-        count, size = weight.shape
-        Launch(
-            joiner.hold_weight, (ids,), {"num_warps": 1}, weight=weight, bias=bias, weight_top=top, held=held,
-            held_bias=held_bias, count=count, size=size, HIDDEN=units, BLOCK=next_power_of_2(units),
-            TERMS=how.terms,
-        )()  # fmt: skip
-        return cls(weight=held, bias=held_bias, top=top)
-
-
 class _Step:
     """One batch: its tiles, chunk by chunk. The last chunk's hidden units are kept for the backward pass.
 
@@ -174,7 +123,9 @@ class _Step:
             "RANGES": joint.ranges is not None,
         }
         self._units_of_cells = {
-            "hidden_top": self._tiles.count if joint.activation == "tanh" else self._top(),
+            "hidden_top": self._tiles.count
+            if joint.activation == "tanh"
+            else top_of_sums(encoder, predictor, joint.sizes),
             "ACTIVATION": joint.activation,
             "HIDDEN": self._units,
             "TERMS": how.terms,
@@ -256,42 +207,32 @@ class _Step:
         gradient = torch.empty((len(hidden), how.parts * ids), dtype=KIND, device=hidden.device)
         cells = [tiles.CELLS, how.block]
         yield Launch(
-            joiner.differentiate, (ids // how.block, self._held), self._options, **shared, **saved,
+            joiner_back.differentiate, (ids // how.block, self._held), self._options, **shared, **saved,
             **scaled, gradient=_blocks(gradient, cells), bias_gradient=of_bias, IDS=ids,
         )  # fmt: skip
         yield Launch(
-            joiner.gather_weight, (units // how.block, ids // how.block, SPLITS), self._options, **self._found,
+            joiner_back.gather_weight, (units // how.block, ids // how.block, SPLITS), self._options, **self._found,
             **self._product, gradient=_blocks(gradient, [how.step, how.block]),
             hidden=_blocks(hidden, [how.step, how.block]), **scaled,
             counts=self._joint.sizes.labels_there, weight_gradient=of_weight, width=self._joint.states,
             IDS=ids, SPLITS=SPLITS,
         )  # fmt: skip
         yield Launch(
-            joiner.pull_back, (units // how.block, self._held), self._options, **self._places, **self._product,
+            joiner_back.pull_back, (units // how.block, self._held), self._options, **self._places, **self._product,
             gradient=_blocks(gradient, [tiles.CELLS, how.step]),
             weight=_blocks(self._matrix.weight, [how.step, how.block]), hidden=_blocks(hidden, cells), IDS=ids,
             encoder=self._encoder, predictor=self._predictor, size=self._encoder.shape[2],
         )  # fmt: skip
         yield Launch(
-            joiner.fold, (self._held, blocks_for(units, FOLD_BLOCK)), {"num_warps": FOLD_WARPS}, **self._places,
+            joiner_back.fold, (self._held, blocks_for(units, FOLD_BLOCK)), {"num_warps": FOLD_WARPS}, **self._places,
             **scaled, sums=hidden, weight_top=self._matrix.top, TERMS=how.terms,
             encoder_gradient=of_encoder, predictor_gradient=of_predictor,
             size=self._encoder.shape[2], HIDDEN=units, BLOCK=min(units, FOLD_BLOCK), TILES=FOLD_TILES,
         )  # fmt: skip
 
-    def _top(self) -> torch.Tensor:
-        """Return what no sum of both sides exceeds, without the padding of either."""
-        sizes, device = self._joint.sizes, self._encoder.device
-        sides = (self._encoder, sizes.frames_there), (self._predictor, sizes.labels_there + 1)
-        tops = []
-        for side, lengths in sides:
-            real = torch.arange(side.shape[1], device=device) < lengths.unsqueeze(1)
-            tops.append(torch.where(real, side.float().abs().amax(2), 0.0).amax())
-        return tops[0] + tops[1]
-
     @cached_property
-    def _matrix(self) -> _Matrix:
-        return _Matrix.of(self._weight, self._bias, self._how)
+    def _matrix(self) -> Matrix:
+        return Matrix.of(self._weight, self._bias, self._how)
 
     @cached_property
     def _targets(self) -> torch.Tensor:
