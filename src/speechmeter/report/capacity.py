@@ -42,7 +42,8 @@ def capacity(records: Sequence[Record], slo: Slo | None = None) -> list[Table]:
         name = without_level(names[one.levels[0].records[0].case.id])
         rows += [_row(name, one, level, slo, costs) for level in one.levels]
         notes.append(f"{name}: {sentence(one)}.")
-        notes += [f"{name}, {at(one, level)}: {why}." for level in one.between if (why := settles(level))]
+        if not one.unserved:
+            notes += [f"{name}, {at(one, level)}: {why}." for level in one.between if (why := settles(level))]
     columns = ("verdict", *map(heading, slo.bounds), metrics.LIVE_THROUGHPUT.title, metrics.GOODPUT.title,
                *(metric.title for metric in costs), "rounds")  # fmt: skip
     shown = (metrics.SLO_SHARE, metrics.LIVE_THROUGHPUT, metrics.GOODPUT, *costs)
@@ -68,7 +69,8 @@ def at(one: Capacity, level: LoadLevel) -> str:
 def _row(name: str, one: Capacity, level: LoadLevel, slo: Slo, costs: Sequence[Metric]) -> Row:
     judged = level.found.judged if level.found.rounds or level.chosen_by is None else level.chosen_by.judged
     good = goodput(level.records, slo)
-    cells = [Cell(word=_word(level)), *map(_judged_cell, judged), cell_of(level.records, metrics.LIVE_THROUGHPUT)]
+    word = "error" if one.unserved else _word(level)
+    cells = [Cell(word=word), *map(_judged_cell, judged), cell_of(level.records, metrics.LIVE_THROUGHPUT)]
     cells.append(Cell(word=NOT_MEASURED) if good is None else Cell(estimate=_plain(metrics.GOODPUT, good, level)))
     cells += [cell_of(level.records, metric, statistic="max") for metric in costs]
     return Row(labels=(name, at(one, level)), cells=(*cells, Cell(word=str(len(level.records)))))
@@ -108,6 +110,8 @@ def without_level(name: str) -> str:
 
 def sentence(one: Capacity, *, short: bool = False) -> str:
     """The bracket, which bound broke first unless `short`, and whether the client was the limit."""
+    if one.unserved:
+        return f"no verdict: {one.unserved}"
     low, high = one.passes, one.fails
     late = [level for level in one.levels if level.is_client_bound and (low is None or level.level > low.level)]
     if late and (high is None or late[0].level <= high.level):

@@ -40,7 +40,8 @@ def arrivals_of(protocol: LiveProtocol, rate: float | None, seed: str, utterance
                 f"more than {MOST_ARRIVALS} conversations in a round", key="rate", fix="shorten `duration`"
             )
     if not any(moment >= protocol.ramp_s for moment in found):
-        raise InputError("no conversation arrives after the ramp", key="ramp", fix="raise `duration` or `turns`")
+        when, key = ("after the ramp", "ramp") if protocol.ramp_s else ("in this round", "duration")
+        raise InputError(f"no conversation arrives {when}", key=key, fix="raise `duration` or `turns`")
     return tuple(found)
 
 

@@ -145,12 +145,19 @@ class _LiveAttempt:
         before = Watch.now()
         held = self._round(script, manner)
         self.found += held.watch.measurements(manner.pace)
-        self.warnings += held.watch.warnings(manner.pace, manner.chunk_s)
+        self.warnings += held.watch.warnings(manner.pace, manner.chunk_s) or self._late_requests(held)
         if not live.virtual:
             busy, disturbed = disturbances(before, Watch.now())
             self.found += busy
             self.warnings += disturbed
         self.found += self._facts(prepared, batches, live)
+
+    def _late_requests(self, held: Round) -> list[str]:
+        """That the client was late, of several requests at once to a server. An engine here takes CPU time itself."""
+        several = held.script.arrivals is not None or held.script.of > 1
+        if held.manner.pace == REALTIME or held.manner.live.isolation != "shared" or not several:
+            return []
+        return held.watch.late_requests([one.ended_s for one in self.exchanges if not one.warm_up and not one.error])
 
     def _round(self, script: Script, manner: Manner) -> Round:
         """All conversations, watched by the meters that can. What is there before is hidden from garbage collection:

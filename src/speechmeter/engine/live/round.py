@@ -17,6 +17,8 @@ from speechmeter.engine.live.client import LATE, ClientWatch
 from speechmeter.engine.live.conversation import Manner, Slot, hold
 from speechmeter.engine.live.utterance import Utterance
 
+AGAIN_S = 0.1
+"""How long after a request that failed at once the next one of its stream is sent."""
 LEAD_S = 1.0
 """How long before it is due the connection of a paced conversation is opened, which arrives at a moment of its own."""
 Take = Callable[[Exchange], None]
@@ -172,19 +174,30 @@ class Round:
             exchange = await hold(utterance, self.manner, slot, self.clock, sent=self._sent, heard=self._heard)
             self._count(exchange)
             self.take(exchange)
-            due_s = self.clock.now()
+            due_s = max(self.clock.now(), self._again_s(exchange, due_s))
             turn += 1
 
     async def _arrival(self, number: int, due_s: float, begin_s: float) -> None:
         """One conversation that begins when it is due. Its connection is opened before; that of a request is not."""
-        await self.clock.sleep_until(due_s if self.manner.pace == FAST else due_s - LEAD_S)
+        begun_s = due_s if self.manner.pace == FAST else due_s - LEAD_S
+        await self.clock.sleep_until(begun_s)
         ramp = due_s - begin_s < self.manner.protocol.ramp_s
+        if not ramp:
+            self.watch.begun_late_s.append(self.clock.now() - begun_s)
         slot = Slot(turn=number, due_s=due_s, zero_s=self.zero_s, warm_up=ramp, arrives=True)
         sent = _nothing if ramp else self._sent
         utterance = self.script.utterance(0, number)
         exchange = await hold(utterance, self.manner, slot, self.clock, sent=sent, heard=self._heard)
         self._count(exchange)
         self.take(exchange)
+
+    def _again_s(self, exchange: Exchange, due_s: float) -> float:
+        """The earliest moment of the next conversation. After a failure a speaker has still said the utterance: a
+        server that refuses at once must not get, and fail, thousands of conversations.
+        """
+        if not exchange.error:
+            return due_s
+        return due_s + (AGAIN_S if self.manner.pace == FAST else exchange.fed_s)
 
     def _goes_on(self, turn: int, passed_s: float) -> bool:
         turns, duration_s = self._turns, self.manner.protocol.duration_s
