@@ -21,8 +21,10 @@ from speechmeter.core.types import BASELINE, VARIANT, Case, Limits, Measurement
 from speechmeter.engine.measure import Outcome, measure
 from speechmeter.engine.phases import MAIN, PROFILED, Process, processes_of
 from speechmeter.launch.child import Job
+from speechmeter.launch.clients import LocalClient, clients_of, hold_together, merged, shares
 from speechmeter.launch.live import measure_live_case
 from speechmeter.launch.process import MeasuringProcess
+from speechmeter.launch.share import Share
 from speechmeter.launch.templates import TemplateLostError, Templates, kind_of
 
 THIS = "this"
@@ -74,6 +76,9 @@ class SubprocessExecutor:
     def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all", round_: int = 0) -> Outcome:
         """Run the case's processes in order within its time limit; stop after the first that fails."""
         begun_ns: int | None = perf_counter_ns()  # starting the templates of a round counts for its first process
+        count = clients_of(case)
+        if count > 1:
+            return self._with_clients(case, report, round_, count)
         self._templates.begin(round_, self._limits.time_s)
         deadline = None if self._limits.time_s is None else monotonic() + self._limits.time_s
         keep = kept(self._keep, case, extent)
@@ -105,6 +110,40 @@ class SubprocessExecutor:
                 break
         assert merged is not None
         return merged
+
+    def _with_clients(self, case: Case, report: Callable[[str], None], round_: int, count: int) -> Outcome:
+        """One round that several processes hold together."""
+        root, parts = shares(count)
+        with root:
+            told = hold_together([self.client(case, part, report, round_) for part in parts])
+            return merged(case, round_, told, self._keep)
+
+    def client(self, case: Case, share: Share, report: Callable[[str], None], round_: int) -> LocalClient:
+        """A client process that is started now. The first one has the meters."""
+        process = processes_of(case, meters_of(case))[0]
+        started: list[MeasuringProcess] = []
+
+        def run(share: Share, keep: Keep) -> Outcome:
+            job = Job(
+                case=case,
+                meters=() if share.index else tuple(meter.name for meter in process.meters),
+                process=process.name,
+                leads=not share.index,
+                spawned_ns=perf_counter_ns(),
+                memory_bytes=_memory_bytes(self._limits, on_cuda=False),
+                keep=keep,
+                round=round_,
+                share=share,
+            )
+            log = share.folder / "client.log"
+            started.append(MeasuringProcess(job, _environ(case, process), log, _nothing if share.index else report))
+            return started[0].run(self._limits.time_s)
+
+        def stop() -> None:
+            for one in started:
+                one.stop()
+
+        return LocalClient(share, self._keep, case, round_, run, stop)
 
     def _run(self, job: Job, process: Process, report: Callable[[str], None], deadline: float | None) -> Outcome:
         """One process from start to end; where its template is lost, a new one measures in its place."""
@@ -175,6 +214,10 @@ class InlineExecutor:
             return outcome
         # the record says so: rounds in one process differ less than those in processes of their own
         return replace(outcome, environment=replace(here, facts={**here.facts, "launcher": "inline"}))
+
+
+def _nothing(phase: str) -> None:
+    """What the clients after the first report: all of them do the same."""
 
 
 def kept(keep: Keep, case: Case, extent: Extent) -> Keep:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from speechmeter.analysis.assumed import OF_CAPACITY, Assumed, check_view
+from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.intervals import Quantity
-from speechmeter.analysis.live.capacity import RATE, Capacity, LoadLevel, capacities, goodput
+from speechmeter.analysis.live.capacity import RATE, STREAMS, Capacity, LoadLevel, capacities, goodput
 from speechmeter.analysis.live.verdict import LEAST_LATENCIES, Judged
 from speechmeter.core import metrics
+from speechmeter.core.axes import REALTIME
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.slo import EXAMPLE, Bound, Slo
@@ -26,8 +29,12 @@ _COSTS = (metrics.CLIENT_SLIP_P99, metrics.MEMORY_SERVER, metrics.MEMORY_LIVE)
 _MOST_ROUNDS = 10_000
 
 
-def capacity(records: Sequence[Record], slo: Slo | None = None) -> list[Table]:
-    """One table: each system at each level, in order. Raises InputError for live cases without an SLO."""
+def capacity(records: Sequence[Record], slo: Slo | None = None, assumed: Assumed | None = None) -> list[Table]:
+    """One table: each system at each level, in order. Raises InputError for live cases without an SLO.
+
+    `assumed` may state the price of the machine, for the cost at capacity.
+    """
+    check_view(assumed or {}, "capacity")
     if all(record.case.live is None for record in records):
         return []
     if slo is None:
@@ -42,6 +49,7 @@ def capacity(records: Sequence[Record], slo: Slo | None = None) -> list[Table]:
         name = without_level(names[one.levels[0].records[0].case.id])
         rows += [_row(name, one, level, slo, costs) for level in one.levels]
         notes.append(f"{name}: {sentence(one)}.")
+        notes += [f"{name}, {cost}." for cost in _cost(one, assumed or {})]
         if not one.unserved:
             notes += [f"{name}, {at(one, level)}: {why}." for level in one.between if (why := settles(level))]
     columns = ("verdict", *map(heading, slo.bounds), metrics.LIVE_THROUGHPUT.title, metrics.GOODPUT.title,
@@ -51,6 +59,20 @@ def capacity(records: Sequence[Record], slo: Slo | None = None) -> list[Table]:
     if slo.first_round:
         rule.append("the first round of a search chose the levels and is not counted in verdicts.")
     return [list_table("capacity", ("system", "level"), shown, rows, [*rule, *notes], columns=columns)]
+
+
+def _cost(one: Capacity, assumed: Assumed) -> list[str]:
+    """What an hour costs at the highest level that passes: of a stream, or of audio where requests arrive at a rate."""
+    price, level = assumed.get(OF_CAPACITY), one.passes
+    if price is None or level is None:
+        return []
+    through = estimate(level.records, metrics.LIVE_THROUGHPUT)
+    paced = level.records[0].case.axes.pace == REALTIME
+    share = level.level if paced and one.axis == STREAMS else None if through is None else through.value
+    if not share:
+        return []
+    what = "a stream" if paced and one.axis == STREAMS else "audio"
+    return [f"{at(one, level)}: an hour of {what} costs {price / share:.3g}, if an hour of the machine costs {price:g}"]
 
 
 def heading(bound: Bound) -> str:

@@ -26,6 +26,17 @@ Take = Callable[[Exchange], None]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Part:
+    """The share of one of several clients in a round. `begin` waits until all are ready, and returns the moment on the
+    clock of this machine at which all begin.
+    """
+
+    index: int
+    of: int
+    begin: Callable[[], float] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Script:
     """What the streams of a round say: every one of them says all utterances, each from another one on."""
 
@@ -38,6 +49,8 @@ class Script:
     seed: str = "0"
     arrivals: tuple[float, ...] | None = None
     """When conversations begin, from the start of the round; None where each stream holds one after another."""
+    numbers: range | None = None
+    """The arrivals that are held here; None for all."""
 
     @classmethod
     def of_all(
@@ -70,6 +83,23 @@ class Script:
     def arriving(self, protocol: LiveProtocol, rate: float | None) -> Script:
         """The same with conversations that arrive as the protocol says."""
         return replace(self, arrivals=arrivals_of(protocol, rate, self.seed, len(self.measured)))
+
+    def share(self, part: Part) -> Script:
+        """What one of several clients holds of it: every stream, or every arrival, whose number is its own."""
+        arrivals = () if self.arrivals is None else self.arrivals
+        return replace(
+            self,
+            streams=self.streams[part.index :: part.of],
+            numbers=range(part.index, len(arrivals), part.of),
+        )
+
+    @property
+    def held(self) -> list[tuple[int, float]]:
+        """The arrivals that are held here: number and moment of each."""
+        arrivals = self.arrivals or ()
+        return [
+            (number, arrivals[number]) for number in (range(len(arrivals)) if self.numbers is None else self.numbers)
+        ]
 
     def waits_s(self, protocol: LiveProtocol, pace: str) -> float:
         """Seconds that a round only waits: for speech in real time, and for conversations to arrive."""
@@ -132,9 +162,8 @@ class Round:
 
     def __post_init__(self) -> None:
         self._turns = turns = turns_of(self.script, self.manner.protocol)
-        arrivals = self.script.arrivals
         whole = None if turns is None else turns * len(self.script.streams)
-        self.tally = Tally(turns=whole if arrivals is None else len(arrivals))
+        self.tally = Tally(turns=whole if self.script.arrivals is None else len(self.script.held))
         self.watch = ClientWatch(clock=self.clock)
 
     async def warm(self) -> None:
@@ -151,8 +180,7 @@ class Round:
                 await _all(self._stream(stream, begin_s) for stream in self.script.streams)
             else:
                 begin_s += 0.0 if self.manner.pace == FAST else LEAD_S
-                moments = enumerate(self.script.arrivals)
-                await _all(self._arrival(number, begin_s + moment, begin_s) for number, moment in moments)
+                await _all(self._arrival(number, begin_s + moment, begin_s) for number, moment in self.script.held)
         finally:
             await self.watch.stop()
 
