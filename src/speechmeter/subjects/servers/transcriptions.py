@@ -7,7 +7,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from speechmeter.core.axes import Option
@@ -202,13 +202,12 @@ def _limit(response: httpx.Response) -> None:
     """Make reading it an error after so many bytes: a line without end would be kept whole."""
     import httpx
 
-    whole = response.stream
-    assert isinstance(whole, httpx.AsyncByteStream)
+    source = cast("httpx.AsyncByteStream", response.stream)
 
     class Limited(httpx.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             left = _MOST_BYTES
-            async for part in whole:
+            async for part in source:
                 left -= len(part)
                 if left < 0:
                     reason = f"the server's answer is longer than {_MOST_BYTES >> 20} MiB"
@@ -216,7 +215,7 @@ def _limit(response: httpx.Response) -> None:
                 yield part
 
         async def aclose(self) -> None:
-            await whole.aclose()
+            await source.aclose()
 
     response.stream = Limited()
 
