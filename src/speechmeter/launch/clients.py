@@ -36,7 +36,7 @@ _WORST = (metrics.CLIENT_SLIP_P50, metrics.CLIENT_SLIP_P99, metrics.CLIENT_SLIP_
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class ClientResult:
     """What a client measured, and its exchanges, where it came so far. `clock` says how its clock was compared."""
 
     outcome: Outcome
@@ -55,7 +55,7 @@ class Client(Protocol):
         """Tell it to begin at that moment of this process's `perf_counter`."""
         ...
 
-    def told(self) -> Told:
+    def result(self) -> ClientResult:
         """What it measured; waits for its end."""
         ...
 
@@ -71,7 +71,7 @@ def clients_of(case: Case) -> int:
     return case.live.clients if case.live.arrivals else min(case.live.clients, case.axes.streams)
 
 
-def hold_together(clients: Sequence[Client]) -> list[Told]:
+def hold_together(clients: Sequence[Client]) -> list[ClientResult]:
     """What the clients measured. Whatever happens, none is left."""
     with ExitStack() as ending:
         for client in clients:
@@ -81,7 +81,7 @@ def hold_together(clients: Sequence[Client]) -> list[Told]:
         begin_s = perf_counter() + _AHEAD_S
         for client in clients:
             client.begin(begin_s)
-        return [client.told() for client in clients]
+        return [client.result() for client in clients]
 
 
 class LocalClient:
@@ -107,12 +107,12 @@ class LocalClient:
         """The clock of this machine is that of all its processes."""
         self._share.begin(moment_s)
 
-    def told(self) -> Told:
+    def result(self) -> ClientResult:
         """What it measured; waits for its end."""
         outcome = self._outcome.result()
         with suppress(StoreError):
-            return Told(outcome=outcome, log=read_exchanges(self._file))
-        return Told(outcome=outcome, log=None)
+            return ClientResult(outcome=outcome, log=read_exchanges(self._file))
+        return ClientResult(outcome=outcome, log=None)
 
     def stop(self) -> None:
         """End it, if it has not ended."""
@@ -131,28 +131,28 @@ def shares(count: int) -> tuple[tempfile.TemporaryDirectory[str], list[Share]]:
     return root, [Share(index=index, of=count, folder=folder) for index, folder in enumerate(folders)]
 
 
-def merged(case: Case, round_: int, told: Sequence[Told], keep: Keep) -> Outcome:
+def merged(case: Case, round_: int, results: Sequence[ClientResult], keep: Keep) -> Outcome:
     """The outcome of the round: all exchanges, and the metrics of all. It failed where a client could not hold its
     share; then the load was not that of the case.
     """
-    logs = [one.log for one in told if one.log is not None]
+    logs = [one.log for one in results if one.log is not None]
     exchanges = sorted((one for log in logs for one in log.exchanges), key=_ended_s)
     if logs and keep.folder is not None:
         _store(keep.folder / case.id / exchange_file(round_), logs[0], exchanges)
     measured = [one for one in exchanges if not one.warm_up]
     found = [finite(one) for one in measurements(exchanges, logs[0].conditions)] if logs and measured else []
     status, reason = judged(measured)
-    for number, one in enumerate(told, start=1):
+    for number, one in enumerate(results, start=1):
         failed_alone = one.outcome.status != "ok" and not one.outcome.reason.startswith("every conversation failed")
         if failed_alone:
-            status, reason = one.outcome.status, f"client {number} of {len(told)}: {one.outcome.reason}"
+            status, reason = one.outcome.status, f"client {number} of {len(results)}: {one.outcome.reason}"
             break
     return Outcome(
         status=status,
         reason=reason,
-        measurements=(*found, *_of_clients(told, measured)),
-        warnings=tuple(dict.fromkeys(text for one in told for text in one.outcome.warnings)),
-        environment=next((one.outcome.environment for one in told if one.outcome.environment), None),
+        measurements=(*found, *_of_clients(results, measured)),
+        warnings=tuple(dict.fromkeys(text for one in results for text in one.outcome.warnings)),
+        environment=next((one.outcome.environment for one in results if one.outcome.environment), None),
     )
 
 
@@ -168,17 +168,17 @@ def _store(path: Path, log: ExchangeLog, exchanges: Sequence[Exchange]) -> None:
     writer.close()
 
 
-def _of_clients(told: Sequence[Told], measured: Sequence[Exchange]) -> list[Measurement]:
+def _of_clients(results: Sequence[ClientResult], measured: Sequence[Exchange]) -> list[Measurement]:
     """What the first client read besides, the worst client's lateness, and a note on how the load was made."""
     found = []
     worst = {metric.id for metric in _WORST}
-    for one in told[0].outcome.measurements:
+    for one in results[0].outcome.measurements:
         if one.metric in worst:
-            same = [read for each in told for read in each.outcome.measurements if read.metric == one.metric]
+            same = [read for each in results for read in each.outcome.measurements if read.metric == one.metric]
             values = [read.values[0] for read in same if read.values]
             found.append(replace(one, values=(max(values),), notes={**one.notes, "clients": values}))
         elif one.metric == metrics.ITEMS.id:
-            texts = [*one.notes.get("notes", ()), _made_by(told)]
+            texts = [*one.notes.get("notes", ()), _made_by(results)]
             found.append(replace(one, values=(1.0,) * len(measured), notes={**one.notes, "notes": texts}))
         elif one.metric == metrics.AUDIO_SECONDS.id:
             found.append(replace(one, values=tuple(exchange.audio_s for exchange in measured)))
@@ -187,6 +187,6 @@ def _of_clients(told: Sequence[Told], measured: Sequence[Exchange]) -> list[Meas
     return found
 
 
-def _made_by(told: Sequence[Told]) -> str:
-    clocks = [one.clock for one in told if one.clock]
-    return f"the load came from {len(told)} client processes" + (f": {'; '.join(clocks)}" if clocks else "")
+def _made_by(results: Sequence[ClientResult]) -> str:
+    clocks = [one.clock for one in results if one.clock]
+    return f"the load came from {len(results)} client processes" + (f": {'; '.join(clocks)}" if clocks else "")

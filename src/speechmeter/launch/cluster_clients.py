@@ -14,7 +14,7 @@ from speechmeter.core.outputs import Keep
 from speechmeter.core.types import Case
 from speechmeter.engine.measure import Outcome
 from speechmeter.launch.child import outcome_from_json
-from speechmeter.launch.clients import Told, clients_of, hold_together, merged
+from speechmeter.launch.clients import ClientResult, clients_of, hold_together, merged
 from speechmeter.launch.cluster import Cluster, Lane, Machines
 from speechmeter.launch.cluster_run import lanes_of
 from speechmeter.launch.executors import Extent
@@ -79,43 +79,43 @@ class _RemoteClient:
         self._cluster: Cluster = machines.cluster
         self._lane, self._file = lane, f"{case.id}/{exchange_file(order['round'])}"
         self._setting = {**machines.requirements.setting(), "cores": list(lane.cores)}
-        self._clock = ""
+        self._clock, self._offset_s = "", 0.0
         self._call("start_client", {**order, "case": case.to_json()})
 
     def is_ready(self) -> bool:
-        """Whether it waits for the common start, or has ended."""
-        return bool(self._call("client_is_ready"))
+        """Whether it waits for the common start, or has ended. Its clock is compared when it is."""
+        if not self._clock and self._call("client_is_ready"):
+            self._compare_clocks()
+        return bool(self._clock)
 
     def begin(self, moment_s: float) -> None:
         """Tell it the moment on its own clock."""
-        offset_s, within_s = self._offset()
-        host, within_ms = self._lane.machine.host, within_s * 1e3
-        self._clock = f"{host} (its clock is {offset_s:+.6f} s from ours, within {within_ms:.2g} ms)"
-        self._call("begin", moment_s + offset_s)
+        self._call("begin", moment_s + self._offset_s)
 
-    def told(self) -> Told:
+    def result(self) -> ClientResult:
         """What it measured; waits for its end."""
-        answer = self._call("client_told")
+        answer = self._call("client_result")
         outcome = outcome_from_json(answer["outcome"])
         with tempfile.TemporaryDirectory(prefix="speechmeter-clients-") as folder, suppress(StoreError):
             unpack(answer["files"], Path(folder))
-            return Told(outcome=outcome, log=read_exchanges(Path(folder) / self._file), clock=self._clock)
-        return Told(outcome=outcome, log=None, clock=self._clock)
+            return ClientResult(outcome=outcome, log=read_exchanges(Path(folder) / self._file), clock=self._clock)
+        return ClientResult(outcome=outcome, log=None, clock=self._clock)
 
     def stop(self) -> None:
         """Its worker goes, and with it everything that it started."""
         self._cluster.release(self._lane)
 
-    def _offset(self) -> tuple[float, float]:
-        """(its clock minus ours, how far that may be wrong), in seconds: half of the shortest exchange."""
+    def _compare_clocks(self) -> None:
+        """Its clock minus ours, from the shortest exchange; half of that is how far it may be wrong."""
         found = []
         for _ in range(_COMPARISONS):
             before_s = perf_counter()
             theirs_s = self._call("clock")
             after_s = perf_counter()
             found.append(((after_s - before_s) / 2, theirs_s - (before_s + after_s) / 2))
-        within_s, offset_s = min(found)
-        return offset_s, within_s
+        within_s, self._offset_s = min(found)
+        host, within_ms = self._lane.machine.host, within_s * 1e3
+        self._clock = f"{host} (its clock is {self._offset_s:+.6f} s from ours, within {within_ms:.2g} ms)"
 
     def _call(self, method: str, *given: Any) -> Any:
         return self._cluster.call(self._lane, self._setting, method, *given)

@@ -111,8 +111,8 @@ class SubprocessExecutor:
         """One round that several processes hold together."""
         root, parts = shares(count)
         with root:
-            told = hold_together([self.client(case, part, report, round_) for part in parts])
-            return merged(case, round_, told, self._keep)
+            results = hold_together([self.client(case, part, report, round_) for part in parts])
+            return merged(case, round_, results, self._keep)
 
     def client(self, case: Case, share: Share, report: Callable[[str], None], round_: int) -> LocalClient:
         """A client process that is started now. The first one has the meters."""

@@ -112,13 +112,13 @@ class Worker:
         """Tell it to begin at that moment of this machine's clock."""
         self._client.begin(moment_s)
 
-    def client_told(self) -> dict[str, Any]:
+    def client_result(self) -> dict[str, Any]:
         """What it measured; waits for its end."""
-        told = self._client.told()
+        found = self._client.result()
         files, left_out = pack(self._client.folder)
         self._client.stop()
         self._folder.cleanup()
-        outcome = replace(told.outcome, warnings=(*told.outcome.warnings, *left_out))
+        outcome = replace(found.outcome, warnings=(*found.outcome.warnings, *left_out))
         return {"host": host_name(), "outcome": outcome_to_json(outcome), "files": files}
 
 

@@ -18,7 +18,7 @@ from speechmeter.engine.live.clock import run
 from speechmeter.engine.live.conversation import Manner
 from speechmeter.engine.live.round import Part, Round, Script
 from speechmeter.engine.measure import Outcome
-from speechmeter.launch.clients import Told, clients_of, hold_together, merged
+from speechmeter.launch.clients import ClientResult, clients_of, hold_together, merged
 from speechmeter.launch.cluster import Machine, Machines, Node, Requirements
 from speechmeter.launch.cluster_clients import ClusterClients, check_clients
 from speechmeter.launch.share import Share
@@ -70,10 +70,10 @@ class Fake:
     def begin(self, moment_s):
         self.begun = moment_s
 
-    def told(self):
+    def result(self):
         if self.fails:
             raise KeyboardInterrupt
-        return Told(outcome=Outcome(status="ok"), log=None)
+        return ClientResult(outcome=Outcome(status="ok"), log=None)
 
     def stop(self):
         self.stopped = True
@@ -90,21 +90,26 @@ def test_all_begin_at_one_moment_when_the_last_is_ready_and_none_is_left():
     assert broken.stopped and other.stopped
 
 
-def told(exchanges, *, slip=0.001, status="ok", reason="", warnings=()):
+def measured_by(exchanges, *, slip=0.001, status="ok", reason="", warnings=()):
     found = (
         Measurement.of(metrics.CLIENT_SLIP_P99, [slip]),
         Measurement.of(metrics.ITEMS, [1.0] * len(exchanges), notes={"notes": ["a server"]}),
         Measurement.of(metrics.AUDIO_SECONDS, [1.0] * len(exchanges)),
     )
     outcome = Outcome(status=status, reason=reason, measurements=found, warnings=tuple(warnings))
-    return Told(outcome=outcome, log=ExchangeLog(conditions=CONDITIONS, exchanges=tuple(exchanges)), clock="a, b")
+    return ClientResult(
+        outcome=outcome, log=ExchangeLog(conditions=CONDITIONS, exchanges=tuple(exchanges)), clock="a, b"
+    )
 
 
 def test_the_outcome_is_that_of_all_conversations_and_of_the_latest_client(tmp_path):
     whole = held_by(1, streams=2)
     case = make_case(pace="realtime", chunk=0.1, streams=2, protocol=replace(PROTOCOL, clients=2))
     halves = [[one for one in whole if one.stream == stream] for stream in (0, 1)]
-    both = [told(halves[0], warnings=["x"]), told(halves[1], slip=0.02, warnings=["x", "client-bound: y"])]
+    both = [
+        measured_by(halves[0], warnings=["x"]),
+        measured_by(halves[1], slip=0.02, warnings=["x", "client-bound: y"]),
+    ]
     found = merged(case, 0, both, Keep(folder=tmp_path))
     by_id = {one.metric: one for one in found.measurements}
     assert by_id[metrics.CLIENT_SLIP_P99.id].values == (0.02,)
@@ -119,12 +124,12 @@ def test_the_outcome_is_that_of_all_conversations_and_of_the_latest_client(tmp_p
 def test_a_client_that_fails_makes_the_round_fail():
     exchanges = held_by(1, streams=2)
     case = make_case(pace="realtime", chunk=0.1, streams=2, protocol=replace(PROTOCOL, clients=2))
-    lost = Told(outcome=Outcome(status="crashed", reason="killed by SIGKILL"), log=None)
-    found = merged(case, 0, [told(exchanges), lost], Keep())
+    lost = ClientResult(outcome=Outcome(status="crashed", reason="killed by SIGKILL"), log=None)
+    found = merged(case, 0, [measured_by(exchanges), lost], Keep())
     assert (found.status, found.reason) == ("crashed", "client 2 of 2: killed by SIGKILL")
 
 
-def test_a_share_is_told_by_files(tmp_path):
+def test_a_share_learns_of_the_start_by_files(tmp_path):
     share = Share.from_json(json.loads(json.dumps(Share(index=1, of=2, folder=tmp_path).to_json())))
     assert not share.is_ready()
     share.begin(12.5)
@@ -167,7 +172,7 @@ class Workers:
             return perf_counter() + self.offsets[number]
         if method == "begin":
             self.begun[number] = given[0] - self.offsets[number]
-        if method == "client_told":
+        if method == "client_result":
             return {"outcome": {"status": "ok", "reason": "", "warnings": [], "measurements": [], "environment": None},
                     "files": {}}  # fmt: skip
         return True
