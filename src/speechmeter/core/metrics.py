@@ -264,7 +264,12 @@ def _energy_net(domain: str, what: str) -> Metric:
 
 
 def _power(domain: str, what: str) -> Metric:
-    return _plain(f"power_{domain}.v1", "W", f"power, {what}", f"mean power of the {what} during the calls")
+    return _plain(
+        f"power_{domain}.v1",
+        "W",
+        f"power, {what}",
+        f"mean power of the {what} during the calls, or while conversations are held",
+    )
 
 
 def _power_idle(domain: str, what: str) -> Metric:

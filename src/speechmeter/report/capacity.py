@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from speechmeter.analysis.assumed import OF_CAPACITY, Assumed, check_view
 from speechmeter.analysis.estimate import estimate
@@ -25,7 +25,8 @@ _RULE = (
     f"one-sided), and is undecided otherwise. A round has to last {LEAST_LATENCIES} mean delays, and its second half "
     "must not be slower than its first. A conversation without an answer is beyond every limit."
 )
-_COSTS = (metrics.CLIENT_SLIP_P99, metrics.MEMORY_SERVER, metrics.MEMORY_LIVE)
+_COSTS = (metrics.CLIENT_SLIP_P99, metrics.MEMORY_SERVER, metrics.MEMORY_LIVE, metrics.POWER_GPU, metrics.POWER_CPU,
+          metrics.POWER_SYSTEM)  # fmt: skip
 _MOST_ROUNDS = 10_000
 
 
@@ -43,7 +44,7 @@ def capacity(records: Sequence[Record], slo: Slo | None = None, assumed: Assumed
     if not found:
         return []
     names = case_labels([level.records[0] for one in found for level in one.levels])
-    costs = [metric for metric in _COSTS if any(record.find(metric.id) for record in records)]
+    costs = [metric for metric in _COSTS if any(map(_holds(metric), records))]
     rows, notes = [], []
     for one in found:
         name = without_level(names[one.levels[0].records[0].case.id])
@@ -59,6 +60,11 @@ def capacity(records: Sequence[Record], slo: Slo | None = None, assumed: Assumed
     if slo.first_round:
         rule.append("the first round of a search chose the levels and is not counted in verdicts.")
     return [list_table("capacity", ("system", "level"), shown, rows, [*rule, *notes], columns=columns)]
+
+
+def _holds(metric: Metric) -> Callable[[Record], bool]:
+    """Whether a record has a reading: without a sensor there is no column."""
+    return lambda record: bool((found := record.find(metric.id)) and found.values)
 
 
 def _cost(one: Capacity, assumed: Assumed) -> list[str]:
