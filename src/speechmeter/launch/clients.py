@@ -22,7 +22,7 @@ from speechmeter.core.live import Exchange
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import Case, Measurement
 from speechmeter.engine.failures import finite
-from speechmeter.engine.live.measure import judged
+from speechmeter.engine.live.measure import ALL_FAILED, judged
 from speechmeter.engine.measure import Outcome
 from speechmeter.launch.share import Share
 from speechmeter.store.exchanges import ExchangeLog, ExchangeWriter, exchange_file, read_exchanges
@@ -132,8 +132,8 @@ def shares(count: int) -> tuple[tempfile.TemporaryDirectory[str], list[Share]]:
 
 
 def merged(case: Case, round_: int, results: Sequence[ClientResult], keep: Keep) -> Outcome:
-    """The outcome of the round: all exchanges, and the metrics of all. It failed where a client could not hold its
-    share; then the load was not that of the case.
+    """The outcome of the round: all exchanges, and the metrics of all. Where a client could not hold its share, the
+    load was not that of the case: it is an error without metrics of conversations.
     """
     logs = [one.log for one in results if one.log is not None]
     exchanges = sorted((one for log in logs for one in log.exchanges), key=_ended_s)
@@ -143,9 +143,9 @@ def merged(case: Case, round_: int, results: Sequence[ClientResult], keep: Keep)
     found = [finite(one) for one in measurements(exchanges, logs[0].conditions)] if logs and measured else []
     status, reason = judged(measured)
     for number, one in enumerate(results, start=1):
-        failed_alone = one.outcome.status != "ok" and not one.outcome.reason.startswith("every conversation failed")
-        if failed_alone:
-            status, reason = one.outcome.status, f"client {number} of {len(results)}: {one.outcome.reason}"
+        if why := _failure(one):
+            status = one.outcome.status if one.outcome.status != "ok" else "error"
+            reason, found = f"client {number} of {len(results)}: {why}", []
             break
     return Outcome(
         status=status,
@@ -154,6 +154,13 @@ def merged(case: Case, round_: int, results: Sequence[ClientResult], keep: Keep)
         warnings=tuple(dict.fromkeys(text for one in results for text in one.outcome.warnings)),
         environment=next((one.outcome.environment for one in results if one.outcome.environment), None),
     )
+
+
+def _failure(one: ClientResult) -> str:
+    """Why a client did not hold its share, or why that is not known; empty where it did."""
+    if one.outcome.status != "ok" and not one.outcome.reason.startswith(ALL_FAILED):
+        return one.outcome.reason
+    return "its exchanges are missing or damaged" if one.log is None or one.log.torn else ""
 
 
 def _ended_s(exchange: Exchange) -> float:

@@ -129,6 +129,15 @@ def test_a_client_that_fails_makes_the_round_fail():
     assert (found.status, found.reason) == ("crashed", "client 2 of 2: killed by SIGKILL")
 
 
+def test_exchanges_that_did_not_arrive_are_no_smaller_load():
+    exchanges = held_by(1, streams=2)
+    case = make_case(pace="realtime", chunk=0.1, streams=2, protocol=replace(PROTOCOL, clients=2))
+    lost = ClientResult(outcome=Outcome(status="ok"), log=None)
+    found = merged(case, 0, [measured_by(exchanges), lost], Keep())
+    assert (found.status, found.reason) == ("error", "client 2 of 2: its exchanges are missing or damaged")
+    assert not any(one.metric == metrics.LIVE_ANSWERED.id for one in found.measurements)  # no verdict counts it
+
+
 def test_a_share_learns_of_the_start_by_files(tmp_path):
     share = Share.from_json(json.loads(json.dumps(Share(index=1, of=2, folder=tmp_path).to_json())))
     assert not share.is_ready()
@@ -191,8 +200,8 @@ def machines_of(count, case, cluster):
 def test_machines_begin_together_although_their_clocks_differ():
     case = make_case(pace="realtime", chunk=0.1, streams=4, protocol=replace(PROTOCOL, clients=2))
     cluster = Workers([1000.0, -5.0])
-    found = ClusterClients(machines_of(2, case, cluster), Keep()).measure(case, lambda phase: None)
-    assert found.status == "ok" and cluster.released == {0, 1}
+    ClusterClients(machines_of(2, case, cluster), Keep()).measure(case, lambda phase: None)
+    assert cluster.released == {0, 1}
     assert abs(cluster.begun[0] - cluster.begun[1]) < 0.01  # on one clock
 
 

@@ -30,6 +30,8 @@ from speechmeter.engine.phases import MAIN
 from speechmeter.engine.session import Progress
 
 _REPORT_S = 0.5
+ALL_FAILED = "every conversation failed"
+"""How the reason of a round begins that no conversation survived."""
 _NOT_WATCHING = "this meter calls the model itself, so it cannot measure a live case; use `pace: offline`"
 _SHARING = {
     "process": "each stream runs in a separate process",
@@ -301,7 +303,7 @@ def judged(measured: Sequence[Exchange]) -> tuple[Status, str]:
     if measured and all(exchange.error for exchange in measured):
         broken = [exchange for exchange in measured if exchange.error_kind != TIMEOUT]
         if broken:
-            return "error", f"every conversation failed; the first: {broken[0].error}"
+            return "error", f"{ALL_FAILED}; the first: {broken[0].error}"
     return "ok", ""
 
 
