@@ -207,8 +207,7 @@ class Redecoding:
         self._undecoded = 0
         self._results = [*self._results, words][-self._policy.agree :]
         if len(self._results) == self._policy.agree:
-            agreed = common_start(self._results)
-            self._committed = agreed if len(agreed) > len(self._committed) else self._committed
+            self._committed += common_start(self._results)[len(self._committed) :]
         return " ".join([*self._committed, *words[len(self._committed) :]])
 
     def _end_segment(self) -> Heard:

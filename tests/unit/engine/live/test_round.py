@@ -10,6 +10,7 @@ from speechmeter.core.errors import InputError
 from speechmeter.core.live import Live
 from speechmeter.engine.live.client import ClientWatch, percentile
 from speechmeter.engine.live.round import Script
+from speechmeter.engine.live.utterance import chunks_of
 
 FOUR = [utterance(f"u{n}") for n in range(4)]
 
@@ -42,6 +43,15 @@ def test_a_single_utterance_goes_without_warm_up_and_says_so():
     assert "no warm-up" in warnings[0]
     with pytest.raises(InputError, match="2 utterances are too few"):
         Script.of_all(FOUR[:2], warmup_turns=2, streams=1, seed="0")
+
+
+def test_a_system_that_changes_its_samples_does_not_change_the_utterance():
+    one = utterance("changed")
+    heard = [float(abs(chunk.pcm).sum()) for chunk in chunks_of(one, 4.0, 0.1)]
+    for chunk in chunks_of(one, 4.0, 0.1):
+        chunk.pcm[:] = 0
+    assert [float(abs(chunk.pcm).sum()) for chunk in chunks_of(one, 4.0, 0.1)] == heard
+    assert max(heard) > 0
 
 
 def test_turns_and_duration_end_a_stream():
