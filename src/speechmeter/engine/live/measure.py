@@ -147,12 +147,13 @@ class _LiveAttempt:
         manner = Manner(live=live, protocol=protocol, pace=case.axes.pace, chunk_s=case.axes.chunk_s)
         if not live.virtual and (waits_s := script.waits_s(protocol, manner.pace)):
             self.around.waits(waits_s)
-        before = Watch.now()
+        processes = live.processes or tuple
+        before = Watch.now(processes())
         held = self._round(script, manner)
         self.found += held.watch.measurements(manner.pace)
         self.warnings += held.watch.warnings(manner.pace, manner.chunk_s) or self._late_requests(held)
         if not live.virtual:
-            busy, disturbed = disturbances(before, Watch.now())
+            busy, disturbed = disturbances(before, Watch.now(processes()))
             self.found += busy
             self.warnings += disturbed
         self.found += self._facts(prepared, batches, live)
