@@ -59,17 +59,17 @@ def run(
     offline: bool = False,
     progress: bool | None = None,
 ) -> Run:
-    """Run a plan (a YAML file, or its keys as a dict) and return its records, with the axis `host` as in `load`.
+    """Run a plan (a YAML file, or its keys as a dict) and return the run.
 
-    A model of a dict may be a module or a callable of this program: `{"models": [model, {"name": "b", "load": other}]}`
-    is fed float32 tensors (batch, samples) at 16 kHz. Such a model exists in this process alone, so the launcher is
-    `inline`, and the record says so: rounds in one process differ less than those in fresh processes, so intervals are
-    narrower, and memory on the CPU is unavailable. Of all other models the launcher is `subprocess`.
+    A model may be a module or a callable of this program: `{"models": [model, {"name": "b", "load": other}]}`. It is
+    fed float32 tensors (batch, samples) at 16 kHz. It is measured in this process (`launcher="inline"`), and the record
+    says so: intervals are narrower than over fresh processes, and memory on the CPU is unavailable. Other models are
+    measured in subprocesses by default.
 
-    `processes` says how they are started: `exec` (each anew), `fork` (forked from one that has imported the libraries,
-    where the model allows it), or `auto` (anew where time is measured, forked where memory is read or counted).
-    `address` is that of a Ray cluster, for the launcher `ray`. Without it a cluster of this machine alone is started.
-    `progress` shows what is done and how much time is left; by default in notebooks alone.
+    `processes` says how processes start: `exec` (each imports the libraries again), `fork` (the libraries are imported
+    once, where the model allows it), or `auto` (exec where time is measured, fork for memory and counts).
+    `address` is the address of a Ray cluster, for `launcher="ray"`; by default, a cluster of this machine only is
+    started. `progress` shows what is done and how much time is left; by default only in notebooks.
     """
     keys, objects = objects_in(plan) if isinstance(plan, Mapping) else ({}, {})
     if objects and launcher not in (None, "inline"):

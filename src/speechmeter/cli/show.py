@@ -15,7 +15,9 @@ _one_view = option_group("For one table only")
 
 
 def show(
-    run: Path | None = typer.Argument(None, metavar="RUN", help="A run directory."),
+    run: Path | None = typer.Argument(
+        None, metavar="RUN", help="A run directory, or a part of it: RUN@model=a,batch=1."
+    ),
     metric: str | None = typer.Option(
         None, "--metric", metavar="METRIC", help="What to show: a name from the list below, or any metric of the run."
     ),

@@ -56,7 +56,7 @@ def disturbances(before: Watch, after: Watch) -> tuple[list[Measurement], list[s
         others = max(0.0, (after.busy_s - before.busy_s) - (after.own_s - before.own_s)) / (window_s * cores)
         found.append(Measurement.of(metrics.OTHER_BUSY, [round(others, 4)], source="/proc/stat"))
         if others > _BUSY:
-            warnings.append(f"another process was busy: {others:.0%} of the cores were in use; close it, or wait")
+            warnings.append(f"other processes were busy: they used {others:.0%} of the cores; close them, or wait")
     if after.throttled > before.throttled:
         warnings.append("the processor's clock was throttled by heat; improve the cooling, or use fewer cores")
     if (governor := read_text(_GOVERNOR)) not in _STEADY_GOVERNORS:

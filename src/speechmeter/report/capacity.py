@@ -21,9 +21,9 @@ from speechmeter.report.numbers import counted, number
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, cell_of, list_table
 
 _RULE = (
-    "a level passes when every bound is known to be kept, fails when one is known to be broken (each at 95 %, "
-    f"one-sided), and is undecided otherwise. A round has to last {LEAST_LATENCIES} mean delays, and its second half "
-    "must not be slower than its first. A conversation without an answer is beyond every limit."
+    "a level passes if all bounds are met and fails if one is violated, each with 95 % confidence; otherwise it is "
+    f"undecided. To pass, a round must last at least {LEAST_LATENCIES} times the mean delay, and its second half must "
+    "not be slower than its first. A conversation without an answer violates every bound on a delay."
 )
 _COSTS = (metrics.CLIENT_SLIP_P99, metrics.MEMORY_SERVER, metrics.MEMORY_LIVE, metrics.POWER_GPU, metrics.POWER_CPU,
           metrics.POWER_SYSTEM)  # fmt: skip
@@ -39,7 +39,7 @@ def capacity(records: Sequence[Record], slo: Slo | None = None, assumed: Assumed
     if all(record.case.live is None for record in records):
         return []
     if slo is None:
-        raise InputError("a capacity needs an SLO, and the run was made without", key="slo", fix=EXAMPLE)
+        raise InputError("`metric: capacity` needs an SLO, and the run has none", key="slo", fix=EXAMPLE)
     found = capacities(records, slo)
     if not found:
         return []
@@ -58,7 +58,7 @@ def capacity(records: Sequence[Record], slo: Slo | None = None, assumed: Assumed
     shown = (metrics.SLO_SHARE, metrics.LIVE_THROUGHPUT, metrics.GOODPUT, *costs)
     rule = [_RULE, f"SLO: {slo.text}."]
     if slo.first_round:
-        rule.append("the first round of a search chose the levels and is not counted in verdicts.")
+        rule.append("the first round of a search only chose the levels; the verdicts are from the later rounds.")
     return [list_table("capacity", ("system", "level"), shown, rows, [*rule, *notes], columns=columns)]
 
 
@@ -172,7 +172,7 @@ def settles(level: LoadLevel) -> str:
     if level.is_client_bound:
         return ""
     if not level.found.rounds:
-        return "not confirmed: it has no fresh rounds"
+        return "not confirmed: it was tested in the first round only"
     parts = list(level.found.reasons)
     open_ones = [one for one in level.found.judged if one.word == "undecided"]
     parts += [text for one in open_ones if (text := _more(one, level.found.rounds))]
@@ -184,10 +184,10 @@ def _more(one: Judged, rounds: int) -> str:
     if one.value is None:
         return f"{name}: {one.reason}"
     if rounds < 2:
-        return f"{name}: a verdict needs 2 rounds"
+        return f"{name}: a verdict needs at least 2 rounds"
     share, seen = one.bound.share, one.seen
     if share is not None and one.value >= share and seen < one.bound.least_conversations:
-        return f"{name}: {seen:,} conversations are too few, {one.bound.least_conversations:,} are needed at least"
+        return f"{name}: {seen:,} conversations are too few; at least {one.bound.least_conversations:,} are needed"
     assert one.low is not None and one.high is not None
     edge = one.bound.limit if share is None else share
     distance, half = abs(one.value - edge), max(one.value - one.low, one.high - one.value)

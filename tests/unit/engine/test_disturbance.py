@@ -41,8 +41,8 @@ def test_a_server_that_was_started_is_no_neighbour(monkeypatch):
 def test_work_of_others_is_a_share_of_the_cores(monkeypatch):
     found, (warning,) = judged(monkeypatch, busy_s=100 + 10 + 10 * 0.5 * CORES)
     assert found == {"other_busy.v1": 0.5}
-    assert "another process was busy: 50% of the cores" in warning
-    assert "close it" in warning
+    assert "other processes were busy: they used 50% of the cores" in warning
+    assert "close them" in warning
 
 
 def test_a_window_too_short_for_the_kernels_clock_says_nothing(monkeypatch):

@@ -52,7 +52,7 @@ def test_other_bounds_can_be_applied_afterwards(made):
     (table,) = shown(made.path, "capacity", slo=f"request_latency_p95_s={3 * WORK_S}").tables
     assert verdicts(table)["4 streams"] == "passes"
     (table,) = shown(made.path, "capacity", slo="live_completeness=99.9%").tables
-    assert any("are too few, 2,995 are needed at least" in note for note in table.notes)
+    assert any("are too few; at least 2,995 are needed" in note for note in table.notes)
     (table,) = shown(made.path, "capacity", slo="keep_up=0.01").tables
     assert {cell.word for row in table.rows for cell in row.cells[1:2]} == {"unavailable"}
 

@@ -10,7 +10,9 @@ from speechmeter.analysis.live.talk import Talk
 _NO_ONSET = "the start of speech is unknown; add it with: speechmeter data anchors"
 _NO_END = "the end of speech is unknown; add it with: speechmeter data anchors"
 _NO_SPEECH = "the reference text is empty"
-_CADENCE = "the system sends text at fixed intervals, also without speech, so its first text is no reaction to speech"
+_CADENCE = (
+    "the system sends text at fixed intervals, also without speech, so its first text is not a reaction to speech"
+)
 _NOT_PACED = "the audio was not fed in real time; use --pace realtime"
 _PACED = "the audio was fed in real time; requests are measured with --pace fast"
 _NO_AUDIO = "no audio was sent"

@@ -202,8 +202,8 @@ def _too_short(rounds: Sequence[Record], slo: Slo) -> str:
         need_s = LEAST_LATENCIES * fmean(delays)
         if lasted_s < need_s:
             return (
-                f"a round lasts {lasted_s:.3g} s without ramp and drain, which is less than {LEAST_LATENCIES} mean "
-                f"delays ({need_s:.3g} s); raise `duration` or `turns`"
+                f"a round was under full load for {lasted_s:.3g} s only; at least {need_s:.3g} s are needed "
+                f"({LEAST_LATENCIES} times the mean delay); raise `duration` or `turns`"
             )
     return ""
 

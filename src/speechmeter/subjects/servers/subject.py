@@ -86,7 +86,7 @@ class ServerSubject(ABC):
             return
         for name in ("ready", "start_timeout", "environ"):
             if options.get(name) is not None:
-                raise SubjectError(f"`{name}` applies to a server that is started", fix="add `start`, or remove it")
+                raise SubjectError(f"`{name}` applies only with `start`", fix="add `start`, or remove it")
 
     def check_address(self, address: str, *, may_choose: bool) -> None:
         """Raise SubjectError for an address that cannot be used."""

@@ -52,7 +52,7 @@ def test_a_missing_answer_is_beyond_the_limit():
 
 def test_a_probe_that_is_too_short_does_not_pass():
     found = verdict(rounds(*[[0.5] * 100] * 2, span_s=24.0), SLO)  # fewer than 50 delays of 0.5 s
-    assert found.word == "undecided" and "less than 50 mean delays (25 s)" in found.reasons[0]
+    assert found.word == "undecided" and "at least 25 s are needed (50 times the mean delay)" in found.reasons[0]
     assert verdict(rounds(*[[0.5] * 100] * 2, span_s=25.0), SLO).word == "passes"
 
 
