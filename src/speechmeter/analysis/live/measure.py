@@ -28,6 +28,7 @@ READERS: Mapping[Metric, Read] = {
     metrics.FINALIZE_SERVICE: delays.finalize_service,
     metrics.REQUEST_LATENCY: delays.request_latency,
     metrics.FIRST_TOKEN: delays.first_token,
+    metrics.OPEN_DELAY: delays.open_delay,
     metrics.CLIENT_QUEUE: delays.client_queue,
     metrics.ENDPOINT_DELAY: delays.endpoint_delay,
     metrics.EARLY_ENDPOINT: delays.early_endpoint,
@@ -121,7 +122,8 @@ def _why_none(metric: Metric, readings: Sequence[Reading], notes: dict[str, Any]
 
 _OF_TURNS = (metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT)
 _WITHOUT_TEXT = frozenset({
-    metrics.LIVE_COMPLETENESS, metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT, metrics.CHUNK_WAIT, metrics.LIVE_RTF,
+    metrics.LIVE_COMPLETENESS, metrics.OPEN_DELAY, metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT, metrics.CHUNK_WAIT,
+    metrics.LIVE_RTF,
 })  # fmt: skip
 """Metrics that a system has which gives no text."""
 _NO_TEXTS = "the system gives no text; it only says when a turn ends"

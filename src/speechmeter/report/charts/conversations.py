@@ -31,6 +31,8 @@ _AUDIO = "audio"
 _COVERED = "covered speech ends at the last word that no later text changes, or at the end time of a final text"
 _SHAPES = {"partial text": "M-.1,-1H.1V1H-.1Z", "final text": "circle", "end of turn": "triangle-up"}
 """A partial text is an upright stroke."""
+_BELOW = "datum.kind === 'end of turn' ? 11 : 0"
+"""Where a turn ends with its final text, both are seen."""
 _KINDS = {"partial": "partial text", "final": "final text", "endpoint": "end of turn"}
 
 
@@ -123,7 +125,7 @@ def timelines(source: Source, groups: Groups) -> Iterator[fig.Figure]:
     yield fig.Figure(
         title=headline(said, f"one utterance as it was heard: {talk.exchange.utterance}"),
         caption=fig.sentence(
-            f"the reference is: {one_line(talk.exchange.reference)}" if talk.exchange.reference else "",
+            f'the reference is "{one_line(talk.exchange.reference)}"' if talk.exchange.reference else "",
             "blocks are its words in the audio; the dashed line is the end of speech",
             "first round; on the page each mark shows its text",
             f"only the first {_MOST_LANES} systems are drawn" if len(found) > _MOST_LANES else "",
@@ -179,7 +181,7 @@ def _lanes(rows: fig.Rows, lanes: list[str], speech_end_s: float | None, models:
     chart = alt.layer(
         blocks.mark_rule(strokeWidth=12, opacity=0.6).encode(x=x, x2="end:Q"),
         *([] if speech_end_s is None else [ends.mark_rule(strokeDash=[4, 4])]),
-        events.mark_point(filled=True, size=110, opacity=1).encode(x=x, shape=shape),
+        events.mark_point(filled=True, size=110, opacity=1, yOffset=alt.expr(_BELOW)).encode(x=x, shape=shape),
     )
     return fig.drawn(chart, rows, _LANE_PX * len(lanes))
 

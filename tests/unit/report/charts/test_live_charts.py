@@ -230,6 +230,25 @@ def test_equal_figures_of_all_are_said_in_a_few_words():
     assert title == "All 4 have the same rewritten words: 0. Rewritten words of partial texts against word lag"
 
 
+def test_a_single_system_has_its_delay_in_the_title_and_streams_without_final_delays_their_lag():
+    (delays_of_one, *_) = example("live-paces@pace=realtime")
+    assert delays_of_one.title == "simulated has a final delay of 756 ms. Delays of live systems"
+    (delays_of_streams, *_) = example("live-streams")
+    assert "1 stream and simulated · 2 streams have the lowest word lag" in delays_of_streams.title
+
+
+def test_the_end_of_a_turn_is_not_hidden_by_its_final_text():
+    (timeline,) = (one for one in example("live-paces") if "as it was heard" in one.title)
+    assert "end of turn" in timeline.spec["layer"][-1]["mark"]["yOffset"]["expr"]
+
+
+def test_what_a_kind_of_live_chart_needs_is_said():
+    with pytest.raises(InputError) as raised:
+        figures_of(read_sources([str(EXAMPLES / "live-streams")]), "live:capacity")
+    assert "`slo`" in str(raised.value)
+    assert set(CHARTS["live"].needs_of) < set(CHARTS["live"].axes)
+
+
 def test_names_have_only_what_differs():
-    (delays,) = (one for one in example("live-streams") if one.title == "Delays of live systems")
+    (delays,) = (one for one in example("live-streams") if one.title.endswith("Delays of live systems"))
     assert {row["label"] for row in delays.rows} == {f"simulated · {n} stream{'s' * (n > 1)}" for n in (1, 2, 4, 8)}
