@@ -80,7 +80,7 @@ def shown(
 
 def _slo(store: RunDir, metric: str | None, given: str | None) -> Slo | None:
     """The SLO that a reader gave, else that of the plan where the table of capacity is shown."""
-    asked = asked_slo(store) if given is not None or metric in (None, "capacity") else None
+    asked = asked_slo(store) if given is not None or metric in (None, "capacity", "lenses") else None
     if given is None:
         return asked
     return slo_of(given, first_round=0 if asked is None else asked.first_round)

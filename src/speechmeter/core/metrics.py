@@ -264,7 +264,12 @@ def _energy_net(domain: str, what: str) -> Metric:
 
 
 def _power(domain: str, what: str) -> Metric:
-    return _plain(f"power_{domain}.v1", "W", f"power, {what}", f"mean power of the {what} during the calls")
+    return _plain(
+        f"power_{domain}.v1",
+        "W",
+        f"power, {what}",
+        f"mean power of the {what} during the calls, or while conversations are held",
+    )
 
 
 def _power_idle(domain: str, what: str) -> Metric:
@@ -822,11 +827,18 @@ FIRST_TOKEN = _delay(
         "answer comes in several messages; only with `pace: fast`",
     "time from when a request was due until the first part of its answer with a word",
 )  # fmt: skip
+OPEN_DELAY = _delay(
+    "open_delay.v1", "delay of opening",
+    "time from the moment at which a conversation was due until it was open and its audio began; a connection that is "
+    "open in time has 0. No other delay of a paced conversation contains it. One that was never open counts as beyond "
+    "the timeout",
+    "time from when a conversation was due until it was open",
+)  # fmt: skip
 CLIENT_QUEUE = _delay(
-    "client_queue.v1", "late starts",
-    "time from the moment at which a conversation was due until the client began it: sent the request, or started to "
-    "speak; only with arrivals at a rate",
-    "time from the moment at which a conversation was due until the client began it",
+    "client_queue.v2", "late starts",
+    "time from the moment at which a request was due until the client began it, before it connects; only with arrivals "
+    "at a rate and `pace: fast`",
+    "time from the moment at which a request was due until the client began it",
 )  # fmt: skip
 EARLY_ENDPOINT = _talks(
     _lower, "early_endpoint.v1", "%", "early endpoints",

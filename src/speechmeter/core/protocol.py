@@ -124,6 +124,8 @@ class LiveProtocol(_Shared):
     Sound that a system makes is played after `prebuffer_s` seconds of it have come. `heard_by` is the recogniser that
     hears it afterwards: a model as in a plan, empty where none does. Answers are interrupted `interrupt_s` after their
     first piece of sound; None: they are not.
+
+    With several `clients`, each is a process of its own that holds an equal share of the streams, or of the arrivals.
     """
 
     mode = "live"
@@ -143,6 +145,7 @@ class LiveProtocol(_Shared):
     prebuffer_s: float = 0.0
     heard_by: Mapping[str, Any] = field(default_factory=dict)
     interrupt_s: float | None = None
+    clients: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +158,7 @@ Protocol: TypeAlias = (
 )
 _READ: Mapping[str, Any] = {"filter": tuple, "quality": Quality.from_json, "offsets_s": tuple}
 _UNSAID: Mapping[str, tuple[Any, ...]] = {
-    "arrivals": ("",), "offsets_s": ((),), "ramp_s": (0.0,), "prebuffer_s": (0.0,), "heard_by": ({},),
+    "arrivals": ("",), "offsets_s": ((),), "ramp_s": (0.0,), "clients": (1,), "prebuffer_s": (0.0,), "heard_by": ({},),
     "interrupt_s": (None,),
 }  # fmt: skip
 """Values of keys that are left out, because they came later than the protocol."""

@@ -151,6 +151,15 @@ class LiveSubject(Subject, Protocol):
 
 
 @runtime_checkable
+class ServedSubject(LiveSubject, Protocol):
+    """A live subject that several client processes can speak to at once, because it runs in none of them."""
+
+    def check_clients(self, case: Case) -> None:
+        """Raise SubjectError where a case with several clients cannot be measured. Runs in preflight."""
+        ...
+
+
+@runtime_checkable
 class Workload(Protocol):
     """What a subject is fed."""
 

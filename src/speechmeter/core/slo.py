@@ -24,6 +24,7 @@ PERCENTILES = ("p50", "p90", "p95", "p99")
 _DELAYS = (
     metrics.FINAL_DELAY, metrics.FINALIZE_DELAY, metrics.REQUEST_LATENCY, metrics.FIRST_TOKEN,
     metrics.FIRST_PARTIAL_FROM_SEND, metrics.FIRST_PARTIAL_FROM_ONSET, metrics.ENDPOINT_DELAY, metrics.BACKLOG,
+    metrics.OPEN_DELAY,
     metrics.FIRST_BYTE, metrics.FIRST_SOUND, metrics.VOICE_TO_VOICE, metrics.UNDERRUN_LONGEST, metrics.UNDERRUN_TOTAL,
     metrics.PREBUFFER_NEEDED,
 )  # fmt: skip

@@ -15,6 +15,7 @@ from speechmeter.core import metrics
 from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError
 from speechmeter.core.machine import available_cores, read_text
+from speechmeter.core.process_tree import cpu_seconds
 from speechmeter.core.types import Measurement
 from speechmeter.meters.nvml_device import device_handle, load_nvml
 
@@ -35,10 +36,11 @@ class Watch:
     throttled: int
 
     @classmethod
-    def now(cls) -> Watch:
+    def now(cls, processes: Sequence[int] = ()) -> Watch:
         """Read the clocks."""
         times = os.times()
         own = times.user + times.system + times.children_user + times.children_system
+        own += cpu_seconds(processes)  # of a server that was started: it is what is measured, and no neighbour
         files = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
         throttled = sum(int(read_text(str(file)) or 0) for file in files)
         return cls(at_s=monotonic(), own_s=own, busy_s=_busy_s(available_cores()), throttled=throttled)

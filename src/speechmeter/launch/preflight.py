@@ -14,7 +14,7 @@ from speechmeter.core.axes import FAST
 from speechmeter.core.device import Device
 from speechmeter.core.errors import DeviceError, InputError, Origin, PlanError, SubjectError, UnavailableError
 from speechmeter.core.machine import available_cores, kib_field
-from speechmeter.core.protocols import SOUND, TEXT, LiveSubject
+from speechmeter.core.protocols import SOUND, TEXT, LiveSubject, ServedSubject
 from speechmeter.core.types import Case, Limits, Skip
 from speechmeter.engine.live.hearing import Ear
 from speechmeter.engine.live.utterance import utterances_of
@@ -91,6 +91,7 @@ def obstacle(case: Case, *, origin: Originate = lambda case, key: None, cuda: in
     if reason is None:
         ask(lambda case: subject(case.subject.plugin).check(case), "models")
         ask(plugins.check_input, "models")
+        ask(_check_clients, "clients")
         ask(lambda case: plugins.workload(case.workload.plugin).check(case), case.workload.plugin)
     return reason
 
@@ -143,6 +144,19 @@ def _check_text_pace(case: Case, fed: Sequence[str]) -> None:
         raise InputError(
             "text that comes at a pace is not sent as fast as possible", key="text_pace", fix="use `pace: realtime`"
         )
+
+
+def _check_clients(case: Case) -> None:
+    if case.live is None or case.live.clients == 1:
+        return
+    subject = plugins.subject(case.subject.plugin)
+    if not isinstance(subject, ServedSubject):
+        raise SubjectError(
+            f"{case.subject.name} runs in the process that measures, so it cannot have {case.live.clients} clients",
+            key="clients",
+            fix="remove `clients`, or measure a server",
+        )
+    subject.check_clients(case)
 
 
 def _is_live(name: str) -> bool:

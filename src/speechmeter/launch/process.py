@@ -59,6 +59,7 @@ class MeasuringProcess:
         self._outcome: Outcome | None = None
         self._exit: int | None = None
         self._left_behind = 0
+        self._process: subprocess.Popen[bytes] | ForkedGuard | None = None
         self._waits_s = 0.0
         self._printed = Tail()
 
@@ -99,11 +100,16 @@ class MeasuringProcess:
                 self._log.write_bytes(self._printed.kept)
         return outcome
 
+    def stop(self) -> None:
+        """End everything below it, from another thread: `run` returns."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
     def _measure(self, time_s: float | None) -> bool:
         """Start the process, listen until it ends, see that nothing is left; False when the time ran out."""
         read_fd, write_fd = os.pipe()
         try:
-            process = self._spawn(write_fd)
+            process = self._process = self._spawn(write_fd)
         finally:
             os.close(write_fd)
             os.close(self._printed.write_fd)

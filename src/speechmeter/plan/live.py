@@ -116,6 +116,7 @@ def live_protocol(plan: Plan, quality: Quality | None) -> LiveProtocol:
         prebuffer_s=plan.prebuffer,
         interrupt_s=plan.interrupt,
         heard_by={} if plan.heard_by is None else plan.heard_by.model_dump(exclude={"axes"}),
+        clients=plan.clients,
     )
 
 

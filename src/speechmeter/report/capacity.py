@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from speechmeter.analysis.assumed import OF_CAPACITY, Assumed, check_view
+from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.intervals import Quantity
-from speechmeter.analysis.live.capacity import RATE, Capacity, LoadLevel, capacities, goodput
+from speechmeter.analysis.live.capacity import RATE, STREAMS, Capacity, LoadLevel, capacities, goodput
 from speechmeter.analysis.live.verdict import LEAST_LATENCIES, Judged
 from speechmeter.core import metrics
+from speechmeter.core.axes import REALTIME
 from speechmeter.core.errors import InputError
 from speechmeter.core.metrics import Metric
 from speechmeter.core.slo import EXAMPLE, Bound, Slo
@@ -22,12 +25,17 @@ _RULE = (
     f"undecided. To pass, a round must last at least {LEAST_LATENCIES} times the mean delay, and its second half must "
     "not be slower than its first. A conversation without an answer violates every bound on a delay."
 )
-_COSTS = (metrics.CLIENT_SLIP_P99, metrics.MEMORY_SERVER, metrics.MEMORY_LIVE)
+_COSTS = (metrics.CLIENT_SLIP_P99, metrics.MEMORY_SERVER, metrics.MEMORY_LIVE, metrics.POWER_GPU, metrics.POWER_CPU,
+          metrics.POWER_SYSTEM)  # fmt: skip
 _MOST_ROUNDS = 10_000
 
 
-def capacity(records: Sequence[Record], slo: Slo | None = None) -> list[Table]:
-    """One table: each system at each level, in order. Raises InputError for live cases without an SLO."""
+def capacity(records: Sequence[Record], slo: Slo | None = None, assumed: Assumed | None = None) -> list[Table]:
+    """One table: each system at each level, in order. Raises InputError for live cases without an SLO.
+
+    `assumed` may state the price of the machine, for the cost at capacity.
+    """
+    check_view(assumed or {}, "capacity")
     if all(record.case.live is None for record in records):
         return []
     if slo is None:
@@ -36,13 +44,15 @@ def capacity(records: Sequence[Record], slo: Slo | None = None) -> list[Table]:
     if not found:
         return []
     names = case_labels([level.records[0] for one in found for level in one.levels])
-    costs = [metric for metric in _COSTS if any(record.find(metric.id) for record in records)]
+    costs = [metric for metric in _COSTS if any(map(_holds(metric), records))]
     rows, notes = [], []
     for one in found:
         name = without_level(names[one.levels[0].records[0].case.id])
         rows += [_row(name, one, level, slo, costs) for level in one.levels]
         notes.append(f"{name}: {sentence(one)}.")
-        notes += [f"{name}, {at(one, level)}: {why}." for level in one.between if (why := settles(level))]
+        notes += [f"{name}, {cost}." for cost in _cost(one, assumed or {})]
+        if not one.unserved:
+            notes += [f"{name}, {at(one, level)}: {why}." for level in one.between if (why := settles(level))]
     columns = ("verdict", *map(heading, slo.bounds), metrics.LIVE_THROUGHPUT.title, metrics.GOODPUT.title,
                *(metric.title for metric in costs), "rounds")  # fmt: skip
     shown = (metrics.SLO_SHARE, metrics.LIVE_THROUGHPUT, metrics.GOODPUT, *costs)
@@ -50,6 +60,25 @@ def capacity(records: Sequence[Record], slo: Slo | None = None) -> list[Table]:
     if slo.first_round:
         rule.append("the first round of a search only chose the levels; the verdicts are from the later rounds.")
     return [list_table("capacity", ("system", "level"), shown, rows, [*rule, *notes], columns=columns)]
+
+
+def _holds(metric: Metric) -> Callable[[Record], bool]:
+    """Whether a record has a reading: without a sensor there is no column."""
+    return lambda record: bool((found := record.find(metric.id)) and found.values)
+
+
+def _cost(one: Capacity, assumed: Assumed) -> list[str]:
+    """What an hour costs at the highest level that passes: of a stream, or of audio where requests arrive at a rate."""
+    price, level = assumed.get(OF_CAPACITY), one.passes
+    if price is None or level is None:
+        return []
+    through = estimate(level.records, metrics.LIVE_THROUGHPUT)
+    paced = level.records[0].case.axes.pace == REALTIME
+    share = level.level if paced and one.axis == STREAMS else None if through is None else through.value
+    if not share:
+        return []
+    what = "a stream" if paced and one.axis == STREAMS else "audio"
+    return [f"{at(one, level)}: an hour of {what} costs {price / share:.3g}, if an hour of the machine costs {price:g}"]
 
 
 def heading(bound: Bound) -> str:
@@ -68,7 +97,8 @@ def at(one: Capacity, level: LoadLevel) -> str:
 def _row(name: str, one: Capacity, level: LoadLevel, slo: Slo, costs: Sequence[Metric]) -> Row:
     judged = level.found.judged if level.found.rounds or level.chosen_by is None else level.chosen_by.judged
     good = goodput(level.records, slo)
-    cells = [Cell(word=_word(level)), *map(_judged_cell, judged), cell_of(level.records, metrics.LIVE_THROUGHPUT)]
+    word = "error" if one.unserved else _word(level)
+    cells = [Cell(word=word), *map(_judged_cell, judged), cell_of(level.records, metrics.LIVE_THROUGHPUT)]
     cells.append(Cell(word=NOT_MEASURED) if good is None else Cell(estimate=_plain(metrics.GOODPUT, good, level)))
     cells += [cell_of(level.records, metric, statistic="max") for metric in costs]
     return Row(labels=(name, at(one, level)), cells=(*cells, Cell(word=str(len(level.records)))))
@@ -108,6 +138,8 @@ def without_level(name: str) -> str:
 
 def sentence(one: Capacity, *, short: bool = False) -> str:
     """The bracket, which bound broke first unless `short`, and whether the client was the limit."""
+    if one.unserved:
+        return f"no verdict: {one.unserved}"
     low, high = one.passes, one.fails
     late = [level for level in one.levels if level.is_client_bound and (low is None or level.level > low.level)]
     if late and (high is None or late[0].level <= high.level):

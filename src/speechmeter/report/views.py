@@ -191,11 +191,19 @@ VIEWS = (
         "highest level that passes, and the lowest that fails.",
         details="See [capacity](../howto/capacity.md).",
         tables="capacity:capacity",
-        takes=("slo",),
+        takes=("slo", "assumed"),
         cases=Cases(
             lack="has no live case",
             options={"pace": "realtime", "find": "max-streams", "slo": "keep_up=0.01", "seconds": "64"},
         ),
+    ),
+    View(
+        name="lenses",
+        summary="One row per system: offline RTFx, delay at one live stream and capacity, with accuracy and memory.",
+        details="See [capacity](../howto/capacity.md#the-same-system-offline-live-and-under-load).",
+        tables="lenses:lenses",
+        takes=("slo",),
+        cases=Cases(lack="has no live case", options={"pace": "[realtime, offline]"}),
     ),
     View(
         name="cold-start",

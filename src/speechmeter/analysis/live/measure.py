@@ -28,6 +28,7 @@ READERS: Mapping[Metric, Read] = {
     metrics.FINALIZE_SERVICE: delays.finalize_service,
     metrics.REQUEST_LATENCY: delays.request_latency,
     metrics.FIRST_TOKEN: delays.first_token,
+    metrics.OPEN_DELAY: delays.open_delay,
     metrics.CLIENT_QUEUE: delays.client_queue,
     metrics.ENDPOINT_DELAY: delays.endpoint_delay,
     metrics.EARLY_ENDPOINT: delays.early_endpoint,
@@ -154,8 +155,8 @@ _OF_TURNS = (metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT)
 _OF_ANY = (metrics.LIVE_COMPLETENESS, metrics.CLIENT_QUEUE)
 """Metrics of conversations that a system has which is given text."""
 _WITHOUT_TEXT = frozenset({
-    metrics.LIVE_COMPLETENESS, metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT, metrics.CHUNK_WAIT, metrics.LIVE_RTF,
-    metrics.CLIENT_QUEUE,
+    metrics.LIVE_COMPLETENESS, metrics.OPEN_DELAY, metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT, metrics.CHUNK_WAIT,
+    metrics.LIVE_RTF, metrics.CLIENT_QUEUE,
 })  # fmt: skip
 """Metrics that a system has which gives no text."""
 _PLAYED = frozenset({metrics.UNDERRUN_LONGEST, metrics.UNDERRUN_TOTAL, metrics.UNDERRUN_COUNT})

@@ -7,7 +7,7 @@ import ssl
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from speechmeter.core.errors import ConversationError
@@ -103,6 +103,28 @@ async def body_of(response: httpx.Response, most: int) -> bytes:
         if len(body) > most:
             return body[:most]
     return body
+
+
+def limit(response: httpx.Response, most: int) -> None:
+    """Make reading it an error after so many bytes: a line without end would be kept whole."""
+    import httpx
+
+    source = cast("httpx.AsyncByteStream", response.stream)
+
+    class Limited(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = most
+            async for part in source:
+                left -= len(part)
+                if left < 0:
+                    reason = f"the server's answer is longer than {most >> 20} MiB"
+                    raise ConversationError(reason, kind=GARBAGE)
+                yield part
+
+        async def aclose(self) -> None:
+            await source.aclose()
+
+    response.stream = Limited()
 
 
 def _broken(text: str) -> ConversationError:

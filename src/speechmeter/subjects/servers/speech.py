@@ -11,7 +11,7 @@ from speechmeter.core.axes import Option
 from speechmeter.core.errors import ConversationError
 from speechmeter.core.live import CONNECTION, GARBAGE, WHOLE, Clock, Event, Live
 from speechmeter.core.protocols import TEXT
-from speechmeter.subjects.servers.http import OWN_CONNECTION, Posted, is_event_stream, url_of
+from speechmeter.subjects.servers.http import OWN_CONNECTION, Posted, is_event_stream, limit, url_of
 from speechmeter.subjects.servers.sound import SoundReader
 from speechmeter.subjects.servers.subject import KEY, MODEL, Request, ServerSubject
 from speechmeter.subjects.servers.wire import error_text, mapping_in, text_in
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _PATH = "/audio/speech"
 _WAV_BEGINS = b"RIFF"
+_MOST_BYTES = 1 << 30
+"""Of an answer in events: two hours of sound."""
 
 
 class SpeechSubject(ServerSubject):
@@ -90,6 +92,7 @@ class Spoken(Posted):
         """Sound in events. Raises ConversationError where the connection ends before the last of them."""
         from httpx_sse import EventSource
 
+        limit(response, _MOST_BYTES)
         async for one in EventSource(response).aiter_sse():
             if one.data.strip() == "[DONE]":
                 return

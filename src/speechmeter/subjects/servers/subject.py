@@ -115,6 +115,15 @@ class ServerSubject(ABC):
         """Always live."""
         return None
 
+    def check_clients(self, case: Case) -> None:
+        """Several clients share one server, which none of them can start."""
+        if case.subject.options.get("start") is not None:
+            raise SubjectError(
+                "`start` starts a server for each client, so it cannot be combined with several `clients`",
+                key="clients",
+                fix="start the server yourself and give its address, or remove `clients`",
+            )
+
     def prepare(self, case: Case, device: str) -> Prepared:
         """Start the server if a command is given. Nothing is connected before the first conversation."""
         options = {option.name: option.default for option in self.options} | dict(case.subject.options)

@@ -10,7 +10,7 @@ from speechmeter.core.axes import Option
 from speechmeter.core.errors import ConversationError
 from speechmeter.core.live import GARBAGE, Clock, Event, Live
 from speechmeter.subjects.servers.event_stream import EventStream
-from speechmeter.subjects.servers.http import OWN_CONNECTION, Posted, body_of, is_event_stream, url_of
+from speechmeter.subjects.servers.http import OWN_CONNECTION, Posted, body_of, is_event_stream, limit, url_of
 from speechmeter.subjects.servers.sound import pcm16, wav
 from speechmeter.subjects.servers.subject import KEY, LANGUAGE, MODEL, PROMPT, Request, ServerSubject
 from speechmeter.subjects.servers.wire import error_text, mapping_in, shown, text_in
@@ -89,6 +89,7 @@ class Upload(Posted):
         from httpx_sse import EventSource
 
         heard = EventStream()
+        limit(response, _MOST_BYTES)
         async for one in EventSource(response).aiter_sse():
             for event in heard.hear(one.data, self._clock.now()):
                 yield event
