@@ -152,7 +152,7 @@ def _why_none(metric: Metric, readings: Sequence[Reading], notes: dict[str, Any]
 
 
 _OF_TURNS = (metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT)
-_OF_ANY = (metrics.LIVE_COMPLETENESS, metrics.CLIENT_QUEUE)
+_OF_ANY = (metrics.LIVE_COMPLETENESS, metrics.OPEN_DELAY, metrics.CLIENT_QUEUE)
 """Metrics of conversations that a system has which is given text."""
 _WITHOUT_TEXT = frozenset({
     metrics.LIVE_COMPLETENESS, metrics.OPEN_DELAY, metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT, metrics.CHUNK_WAIT,
