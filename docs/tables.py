@@ -10,7 +10,7 @@ import commands
 
 import speechmeter
 from speechmeter.analysis.live.measure import READERS
-from speechmeter.core import metrics, plugins
+from speechmeter.core import metrics, plugins, stated
 from speechmeter.report.views import markdown_list
 
 DOCS = Path(__file__).parent
@@ -43,6 +43,16 @@ def live_metrics() -> dict[str, str]:
     every = [value for value in vars(metrics).values() if isinstance(value, metrics.Metric)]
     starts = ("live_", "client_")
     return {one.id: one.name for one in (*READERS, *(one for one in every if one.id.startswith(starts)))}
+
+
+def stated_list() -> str:
+    """A line for each figure of another tool, by tool."""
+    parts = []
+    for tool, those in stated.TOOLS.items():
+        found = [metrics.STATED[one.name] for one in those]
+        lines = [f"- `{one.id}`{unit}: {text}" for one in found for unit, text in [_definition(one)]]
+        parts.append("\n".join([f"**{tool}**", "", *lines]))
+    return "\n\n".join(parts)
 
 
 def _definition(metric: metrics.Metric) -> tuple[str, str]:
@@ -95,6 +105,7 @@ TABLES = {
     "explanation/losses.md": {"whole step": partial(losses, "whole step")},
     "contributing/evidence.md": {"loss alone": partial(losses, "loss alone")},
     "reference/metrics/index.md": {"metrics": metric_list},
+    "howto/results.md": {"stated": stated_list},
     "reference/cli.md": {"commands": commands.reference},
     "reference/tables.md": {
         "views": markdown_list,

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, cast
+
+from speechmeter.core import stated
 
 Direction = Literal["lower", "higher", "neither"]
-Combination = Literal["typical", "divided", "mean", "ratio", "conversations", "pooled"]
+Combination = Literal["typical", "divided", "mean", "ratio", "conversations", "pooled", "stated"]
 """How raw values become one figure.
 
 - `typical`: the geometric mean over rounds of each round's median.
@@ -21,6 +23,7 @@ Combination = Literal["typical", "divided", "mean", "ratio", "conversations", "p
 - `ratio`: one such mean over another, of the same rounds.
 - `conversations`: the median, or another percentile, over the values of all conversations of all rounds.
 - `pooled`: the sum of what is divided / the sum of what it is divided by, over all conversations of all rounds.
+- `stated`: what a file of another tool says, with the interval that it says.
 """
 
 
@@ -40,6 +43,7 @@ class Note(Enum):
     MAPPING = "mapping"
     ROWS = "list of [text, text, number]"
     PARTS_EACH = "mapping from name and direction to a list of numbers"
+    STATED = "mapping from a statistic to [number, number or nothing, number or nothing]"
     LABELS_EACH = "list of rows [labels, module, numbers of each direction]"
 
 
@@ -1013,5 +1017,18 @@ CPU_SERVER = _lower(
     short="CPU time of a server and its child processes / wall time, while it was measured",
 )  # fmt: skip
 
+_OF_FILES = {
+    stated.STATED: Note.STATED, stated.COUNT: Note.NUMBER, stated.REQUESTS: Note.NUMBERS, stated.FILE: Note.TEXT,
+}  # fmt: skip
+STATED: Mapping[str, Metric] = {
+    one.name: Metric(
+        id=f"{one.name}.v1", unit=one.unit, direction=cast(Direction, one.direction), title=one.title,
+        formula=one.formula, combined="stated", notes=_OF_FILES,
+    )
+    for one in stated.EVERY
+}  # fmt: skip
+"""Figures of other tools, by name."""
+
 register(value for value in list(globals().values()) if isinstance(value, Metric))
+register(STATED.values())
 register(ENERGY_PER_AUDIO_HOUR.values())
