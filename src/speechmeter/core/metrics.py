@@ -643,6 +643,18 @@ WORD_ERRORS = _lower(
 REFERENCE_WORDS = _plain(
     "reference_words.v1", "1", "reference words", "number of words in the reference of an utterance", exact=True
 )
+WORD_ERRORS_OPEN_ASR = _lower(
+    "word_errors_open_asr.v1", "1", "word errors (Open ASR)",
+    "smallest number of word substitutions, deletions and insertions that turn the reference of an utterance into the "
+    "output, after the English normaliser of the Open ASR Leaderboard. Two words that are one word in the other text, "
+    "such as `white paper` and `whitepaper`, are no error (kaldialign with merge_compounds)",
+    exact=True, short="word errors after the leaderboard's normaliser; a split or joined compound is none",
+)  # fmt: skip
+REFERENCE_WORDS_OPEN_ASR = _plain(
+    "reference_words_open_asr.v1", "1", "reference words (Open ASR)",
+    "number of words in the reference of an utterance, after the English normaliser of the Open ASR Leaderboard",
+    exact=True,
+)  # fmt: skip
 CHARACTER_ERRORS = _lower(
     "character_errors.v1",
     "1",
@@ -677,6 +689,13 @@ WER = _lower(
     short="word errors / words of the references, over all utterances",
     notes=_IMPORTED,
 )
+WER_OPEN_ASR = _lower(
+    "wer_open_asr.v1", "%", "WER (Open ASR)",
+    "100 × sum of word_errors_open_asr / sum of reference_words_open_asr, over all utterances: the WER of the Open ASR "
+    "Leaderboard for English",
+    exact=True, short="word errors / reference words over all utterances, as the Open ASR Leaderboard counts them",
+    notes=_IMPORTED,
+)  # fmt: skip
 CER = _lower(
     "cer.v1",
     "%",
