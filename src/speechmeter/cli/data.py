@@ -47,6 +47,12 @@ def subset(
     root: Path | None = _reading(
         None, "--root", metavar="DIR", help="The folder that paths in SOURCE are relative to."
     ),
+    columns: str | None = _reading(
+        None,
+        "--columns",
+        metavar="NAMES",
+        help="Columns of a Hugging Face dataset, such as audio=speech,text=sentence,id=utt,speaker=spk.",
+    ),
     channel: str = _reading(
         "mix", "--channel", metavar="N", help="Channel to read (the first is 0), or mix: the mean of all channels."
     ),
@@ -70,7 +76,7 @@ def subset(
 
     subsets = datasets.subsets(
         source, output=output, count=count, pick=pick, ref_dataset=ref_dataset, seed=seed, format=format, root=root,
-        longest_s=longest, channel=channel, force=force,
+        columns=columns, longest_s=longest, channel=channel, force=force,
     )  # fmt: skip
     for choice, file in subsets:
         with counting(console_for(sys.stderr), "reading") as watch:

@@ -5,6 +5,7 @@ Every workload that feeds sound from files reads it here, so that the same rules
 
 from __future__ import annotations
 
+import io
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -151,11 +152,15 @@ def _opened(utterance: Utterance) -> Iterator[Any]:
     if found.st_size == 0:
         raise UnusableError(f"{path}: the file is empty")
     try:
-        file = soundfile.SoundFile(str(path))
+        source = str(path) if utterance.inside is None else io.BytesIO(utterance.inside.read(path))
+    except (ValueError, OSError) as error:
+        raise UnusableError(f"cannot be read from {path.name}: {error}") from error
+    try:
+        file = soundfile.SoundFile(source)
     except (soundfile.LibsndfileError, OSError, RuntimeError, TypeError) as error:
         # libsndfile says of some unknown files that they do not exist; this one exists, as was checked above
         what = "its content is not recognised as sound" if "does not exist" in str(error) else str(error)
-        if path.suffix.lower() not in (
+        if utterance.inside is None and path.suffix.lower() not in (
             "",
             ".wav",
         ):  # a codec that libsndfile lacks
