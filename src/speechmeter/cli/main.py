@@ -12,6 +12,7 @@ from speechmeter.cli import (
     compare,
     data,
     doctor,
+    exporting,
     importing,
     init,
     query,
@@ -47,6 +48,7 @@ for command in (
 ):  # fmt: skip
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(importing.import_)
+app.command("export", cls=Command)(exporting.export)
 app.add_typer(data.app, name="data")
 app.add_typer(trace.app, name="trace")
 
