@@ -50,7 +50,7 @@ def stated_list() -> str:
     parts = []
     for tool, those in stated.TOOLS.items():
         found = [metrics.STATED[one.name] for one in those]
-        lines = [f"- `{one.id}`{unit}: {text}" for one in found for unit, text in [_definition(one)]]
+        lines = [f"- `{one.id}`{_definition(one)[0]}: {one.formula}" for one in found]
         parts.append("\n".join([f"**{tool}**", "", *lines]))
     return "\n\n".join(parts)
 

@@ -653,7 +653,7 @@ WORD_ERRORS_OPEN_ASR = _lower(
 REFERENCE_WORDS_OPEN_ASR = _plain(
     "reference_words_open_asr.v1", "1", "reference words (Open ASR)",
     "number of words in the reference of an utterance, after the English normaliser of the Open ASR Leaderboard",
-    exact=True,
+    exact=True, short="words of the reference after the leaderboard's normaliser",
 )  # fmt: skip
 CHARACTER_ERRORS = _lower(
     "character_errors.v1",
@@ -1042,7 +1042,7 @@ _OF_FILES = {
 STATED: Mapping[str, Metric] = {
     one.name: Metric(
         id=f"{one.name}.v1", unit=one.unit, direction=cast(Direction, one.direction), title=one.title,
-        formula=one.formula, combined="stated", notes=_OF_FILES,
+        formula=one.formula, short=one.short, combined="stated", notes=_OF_FILES,
     )
     for one in stated.EVERY
 }  # fmt: skip

@@ -34,6 +34,8 @@ class Definition(NamedTuple):
     """The question that figures of several tools answer, each in its own way."""
     title: str
     formula: str
+    short: str = ""
+    """One plain line in place of the formula, where that is long."""
 
 
 TTFT, LATENCY, BETWEEN_TOKENS, PER_TOKEN = (
@@ -49,16 +51,19 @@ VLLM = "vllm bench serve"
 _VLLM = (
     Definition("vllm_ttft_stated", "s", _LOWER, TTFT, "TTFT (vLLM)",
                "time from the start of the POST request to the first event of the answer that has a list `choices`, "
-               "even if its text is empty; over requests without an error"),
+               "even if its text is empty; over requests without an error",
+               "start of the POST request to the first event with `choices`, even an empty one"),
     Definition("vllm_e2el_stated", "s", _LOWER, LATENCY, "end-to-end latency (vLLM)",
                "time from the start of the POST request to the last event of the answer that has a list `choices`; "
-               "over requests without an error"),
+               "over requests without an error",
+               "start of the POST request to the last event with `choices`"),
     Definition("vllm_tpot_stated", "s", _LOWER, PER_TOKEN, "TPOT (vLLM)",
-               "(end-to-end latency - TTFT) / (output tokens - 1), of each request with at least 2 output tokens"),
+               "(end-to-end latency - TTFT) / (output tokens - 1), for requests with 2 or more tokens"),
     Definition("vllm_itl_stated", "s", _LOWER, BETWEEN_TOKENS, "ITL (vLLM)",
                "time between two successive events of an answer, over all events of all requests"),
     Definition("vllm_queue_stated", "s", _LOWER, DELAY, "client queue time (vLLM)",
-               "time that a request waited in the client for a free place among those that may run at once"),
+               "time that a request waited in the client for a free place among those that may run at once",
+               "time that a request waited in the client for a free place"),
     Definition("vllm_e2el_queue_stated", "s", _LOWER, LATENCY, "end-to-end latency with client queue (vLLM)",
                "client queue time + end-to-end latency"),
     Definition("vllm_request_throughput_stated", "1/s", _HIGHER, THROUGHPUT, "request throughput (vLLM)",
@@ -71,15 +76,17 @@ _VLLM = (
                "input and output tokens of requests without an error / duration of the benchmark"),
     Definition("vllm_rtfx_stated", "1", _HIGHER, RTFX, "RTFx (vLLM)",
                "seconds of audio of requests without an error / duration of the benchmark: it grows with the number "
-               "of requests at once"),
+               "of requests at once",
+               "seconds of audio / duration of the benchmark; grows with requests at once"),
     Definition("vllm_concurrent_stated", "1", _PLAIN, CONCURRENCY, "most concurrent requests (vLLM)",
                "largest number of requests that were running in one whole second of the clock; it can exceed the limit "
-               "that was set"),
+               "that was set",
+               "most requests in one whole second of the clock; can exceed the limit that was set"),
     Definition("vllm_completed_stated", "1", _PLAIN, REQUEST_COUNT, "completed requests (vLLM)",
                "requests without an error"),
     Definition("vllm_failed_stated", "1", _LOWER, REQUEST_COUNT, "failed requests (vLLM)", "requests with an error"),
     Definition("vllm_duration_stated", "s", _PLAIN, DURATION, "duration (vLLM)",
-               "time from the start of the first request to the end of the last one, without warm-up requests"),
+               "time from the start of the first request to the end of the last, without warm-up"),
 )  # fmt: skip
 
 GUIDELLM = "guidellm"
@@ -90,10 +97,12 @@ _GUIDELLM = (
                "time from the start of a request to the first token, of successful requests"),
     Definition("guidellm_itl_stated", "s", _LOWER, BETWEEN_TOKENS, "ITL (guidellm)",
                "(time of the last token - time of the first) / (output tokens - 1), of each successful request, "
-               "weighted by its tokens"),
+               "weighted by its tokens",
+               "(last token - first token) / (output tokens - 1), weighted by tokens"),
     Definition("guidellm_tpot_stated", "s", _LOWER, PER_TOKEN, "TPOT (guidellm)",
                "(time of the last token - start of the request) / output tokens, of each successful request, weighted "
-               "by its tokens"),
+               "by its tokens",
+               "(last token - start of the request) / output tokens, weighted by tokens"),
     Definition("guidellm_requests_per_s_stated", "1/s", _HIGHER, THROUGHPUT, "requests per second (guidellm)",
                "rate at which successful requests ended, over the time that was measured"),
     Definition("guidellm_output_tokens_per_s_stated", "1/s", _HIGHER, TOKENS, "output tokens per second (guidellm)",
@@ -106,7 +115,8 @@ _GUIDELLM = (
                "rate at which requests within the SLO ended, over the time that was measured"),
     Definition("guidellm_audio_per_s_stated", "1", _HIGHER, RTFX, "audio seconds per second (guidellm)",
                "rate of seconds of input audio of successful requests, over the time that was measured: it grows with "
-               "the number of requests at once"),
+               "the number of requests at once",
+               "seconds of input audio per second; grows with requests at once"),
     Definition("guidellm_dispatch_delay_stated", "s", _LOWER, DELAY, "dispatch delay (guidellm)",
                "time from the moment for which a request was planned to its start"),
     Definition("guidellm_successful_stated", "1", _PLAIN, REQUEST_COUNT, "successful requests (guidellm)",
@@ -138,7 +148,7 @@ _AIPERF = (
     Definition("aiperf_goodput_stated", "1/s", _HIGHER, GOODPUT, "goodput (aiperf)",
                "requests that met every limit given with --goodput / duration of the benchmark"),
     Definition("aiperf_rtfx_stated", "1", _HIGHER, RTFX, "RTFx (aiperf)",
-               "seconds of audio of a request / its request latency, of each request; the mean of such ratios"),
+               "mean over requests of (seconds of audio of the request / its request latency)"),
     Definition("aiperf_audio_stated", "s", _PLAIN, DURATION, "audio duration (aiperf)",
                "seconds of audio of each request"),
     Definition("aiperf_concurrency_stated", "1", _PLAIN, CONCURRENCY, "effective concurrency (aiperf)",
@@ -154,13 +164,16 @@ STT_BENCHMARK = "stt-benchmark"
 _STT_BENCHMARK = (
     Definition("stt_benchmark_ttfs_stated", "s", _LOWER, "time to final segment", "TTFS (stt-benchmark)",
                "time from the end of speech (when the client's voice activity detector says that speech stopped, minus "
-               "its delay) to the last transcription segment; samples with an error or without a segment are left out"),
+               "its delay) to the last transcription segment; samples with an error or without a segment are left out",
+               "end of speech by the client's detector to the last transcription segment"),
     Definition("stt_benchmark_wer_stated", "%", _LOWER, WER, "pooled semantic WER (stt-benchmark)",
                "100 × sum of the word errors that a language model judged to change the meaning / sum of the words of "
-               "its normalised references"),
+               "its normalised references",
+               "word errors that a language model judged to matter / words, over all samples"),
     Definition("stt_benchmark_mean_wer_stated", "%", _LOWER, WER, "mean semantic WER (stt-benchmark)",
                "mean over samples of 100 × word errors that a language model judged to change the meaning / words of "
-               "its normalised reference"),
+               "its normalised reference",
+               "mean over samples of word errors that a language model judged to matter / words"),
     Definition("stt_benchmark_samples_stated", "1", _PLAIN, REQUEST_COUNT, "samples (stt-benchmark)",
                "audio samples that were sent to the service"),
     Definition("stt_benchmark_errors_stated", "1", _LOWER, REQUEST_COUNT, "samples with an error (stt-benchmark)",
