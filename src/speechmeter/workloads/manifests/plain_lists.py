@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from speechmeter.core.errors import InputError
+from speechmeter.workloads import compressed
 from speechmeter.workloads.manifests.ark import ArkMatrix, split_place
 from speechmeter.workloads.manifests.inside import Slice
 from speechmeter.workloads.manifests.lines import UNREADABLE_LINE, numbered_lines
@@ -25,7 +26,7 @@ SUFFIXES = frozenset(
 FOREIGN = frozenset(
     {".m4a", ".aac", ".mp4", ".m4b", ".mov", ".wma", ".amr", ".3gp", ".webm", ".mka", ".mkv", ".ac3", ".ape", ".wv"}
 )
-"""Endings of sound files that it does not decode: they are left out, and counted."""
+"""Endings of sound files that it does not decode: without PyAV they are left out, and counted."""
 _SHOWN = 60
 _MOST_KINDS = 6
 
@@ -178,9 +179,10 @@ def read_folder(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     base = root or path
     for parent, folders, names in os.walk(base):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(name for name in names if _ending(name) in FOREIGN):
+        decoded = SUFFIXES | FOREIGN if compressed.is_installed() else SUFFIXES
+        for name in sorted(name for name in names if _ending(name) in FOREIGN - decoded):
             yield Refused(id=name, reason="cannot be decoded", kind=_ending(name))
-        sounds = sorted(name for name in names if _ending(name) in SUFFIXES)
+        sounds = sorted(name for name in names if _ending(name) in decoded)
         stems = Counter(Path(name).stem for name in sounds)
         for name in sounds:
             relative = Path(parent, name).relative_to(base)
