@@ -45,11 +45,14 @@ class PeaksMeter(Meter):
 
 
 def _arithmetic(torch: Any, device: str, dtype: Any, sync: Callable[[], None]) -> tuple[int, list[float]]:
-    """(side, FLOP/s of each try) of the smallest square product that takes long enough."""
+    """(side, FLOP/s of each try) of the smallest square product that takes long enough.
+
+    The tries are new ones: on a busy machine those that chose the side are those that other work delayed.
+    """
     for side in _SIDES:
         left = torch.rand((side, side), device=device).to(dtype)
-        took = min(_timed(partial(torch.mm, left, left), sync) for _ in range(2))
-        if took >= _LONG_ENOUGH_S or side == _SIDES[-1]:
+        took = min(_timed(partial(torch.mm, left, left), sync) for _ in range(_TRIES))
+        if took >= _LONG_ENOUGH_S:
             break
     return side, [2 * side**3 / _timed(partial(torch.mm, left, left), sync) for _ in range(_TRIES)]
 

@@ -61,7 +61,7 @@ def peaks_by(monkeypatch, durations_s, sides, **axes):
 
 def test_the_fastest_try_is_the_peak_and_all_tries_are_kept(monkeypatch):
     tries_s = (0.05, 0.04, 0.02, 0.08, 0.10)
-    flops, bandwidth, _ = peaks_by(monkeypatch, (0.03, 0.03, *tries_s, *COPIES_S), sides=(8, 16))
+    flops, bandwidth, _ = peaks_by(monkeypatch, (*[0.03] * 5, *tries_s, *COPIES_S), sides=(8, 16))
     assert flops.values == pytest.approx((2 * 8**3 / 0.02,))
     assert flops.notes["side"] == 8
     assert flops.notes["tries"] == pytest.approx([2 * 8**3 / took_s for took_s in tries_s])
@@ -71,21 +71,21 @@ def test_the_fastest_try_is_the_peak_and_all_tries_are_kept(monkeypatch):
 
 
 def test_the_side_is_the_smallest_that_takes_long_enough(monkeypatch):
-    trials_s = (0.5, 0.001, 0.019, 0.5, 0.02, 0.5)  # by the faster of two: the first may hold a start
-    flops, _, _ = peaks_by(monkeypatch, (*trials_s, *[0.02] * 5, *COPIES_S), sides=(2, 4, 8, 16))
+    busy_s = (0.5, 0.5, 0.5, 0.5, 0.019)  # by the fastest of five: a first one holds a start, other work delays any
+    flops, _, _ = peaks_by(monkeypatch, (*[0.001] * 5, *busy_s, *[0.02] * 10, *COPIES_S), sides=(2, 4, 8, 16))
     assert flops.notes["side"] == 8
     assert flops.values == pytest.approx((2 * 8**3 / 0.02,))
 
 
 def test_a_device_that_is_too_fast_gets_the_largest_side(monkeypatch):
-    flops, _, _ = peaks_by(monkeypatch, (*[0.001] * 4, *[0.004] * 5, *COPIES_S), sides=(2, 4))
+    flops, _, _ = peaks_by(monkeypatch, (*[0.001] * 10, *[0.004] * 5, *COPIES_S), sides=(2, 4))
     assert flops.notes["side"] == 4
     assert flops.values == pytest.approx((2 * 4**3 / 0.004,))
 
 
 def test_the_device_is_waited_for_at_both_edges_of_every_work(monkeypatch):
-    *_, clock = peaks_by(monkeypatch, (*[0.03] * 7, *COPIES_S), sides=(2,))
-    pieces = 7 + len(COPIES_S)
+    *_, clock = peaks_by(monkeypatch, (*[0.03] * 10, *COPIES_S), sides=(2,))
+    pieces = 10 + len(COPIES_S)
     assert clock.seen[-4 * pieces :] == ["sync", "clock"] * 2 * pieces
 
 
@@ -98,5 +98,5 @@ def test_products_are_in_the_dtype_of_the_case(monkeypatch):
         return real(left, right)
 
     monkeypatch.setattr(torch, "mm", product)
-    peaks_by(monkeypatch, (*[0.03] * 7, *COPIES_S), sides=(2,), dtype="bfloat16")
+    peaks_by(monkeypatch, (*[0.03] * 10, *COPIES_S), sides=(2,), dtype="bfloat16")
     assert seen == {(torch.bfloat16, torch.bfloat16, (2, 2))}
