@@ -18,6 +18,7 @@ from speechmeter.analysis.stated import stated_metrics
 from speechmeter.api.comparing import compare, select, usual_metrics
 from speechmeter.api.importing import import_results
 from speechmeter.api.pages import write_report
+from speechmeter.api.rerunning import Again, rerun
 from speechmeter.api.showing import shown
 from speechmeter.core import metrics, stated
 from speechmeter.core.errors import InputError
@@ -232,7 +233,15 @@ def test_page_and_methods_say_who_measured(tmp_path: Path) -> None:
     write_report([str(run)], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "guidellm_ttft_stated.v1" in page
+    assert "# measured with guidellm, and imported" in page and "speechmeter run --" not in page
     assert speechmeter.load(run).frame("guidellm_ttft_stated")["low"][0] == pytest.approx(0.06)
+
+
+def test_an_imported_case_cannot_be_measured_again(tmp_path: Path) -> None:
+    run = import_results([results.write(tmp_path / "g.json", results.guidellm())], tmp_path / "run").path
+    case = RunDir.existing(run).records()[0].case
+    with pytest.raises(InputError, match="measured with guidellm"):
+        rerun(select(str(run)), case.id, Again())
 
 
 @pytest.mark.parametrize(("metric", "said"), [("rtf", "measured with other tools"), ("imported", "")])
