@@ -15,7 +15,7 @@ def export(
         ...,
         "--to",
         metavar="TRACKER",
-        help="mlflow, wandb, tensorboard, openmetrics (text for Prometheus) or parquet.",
+        help="Where to: mlflow, wandb, tensorboard, openmetrics (text for Prometheus) or parquet.",
         show_default=False,
     ),
     output: str | None = typer.Option(
