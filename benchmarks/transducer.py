@@ -1,21 +1,25 @@
-"""Our fused transducer losses on a GPU beside torchaudio's, in one run: time, memory and training.
+"""Transducer losses on a GPU in one run: ours beside every other that is installed; time, memory and agreement.
 
-    python benchmarks/transducer.py [--shapes FILE] [--steps 20] [--parts loss,step,curve]
+    python benchmarks/transducer.py [--shapes FILE] [--steps 20] [--parts loss,step,kernels] [--workloads fixed,columns]
 
-loss      the loss alone, logits given: medians over the batches of both workloads, ratios to torchaudio, to the floor
-          of two passes (true logits read twice, every gradient written once, at the measured rate of a copy), and peaks
-step      joiner, loss and backward, float32 with TF32 and bfloat16, and the pruned step; the GPU's busy time beside it
-curve     a small transducer on synthetic data, trained with each loss from the same start
+loss      the loss alone, logits given: medians over the batches, ratios to torchaudio and to the floor of two passes
+          (true logits read twice, every gradient written once, at the measured rate of a copy), and peaks
+step      joiner, loss and backward, in float32, float32 with TF32, and bfloat16; ours also from CUDA graphs, and with
+          little memory. Busy is the time in which kernels run
+kinds     steps of losses of other kinds: token-and-duration, multi-blank, CTC
+kernels   where the time of our steps goes: kernel by kernel, and the gaps between them
 
-Batches are 30 utterances in the order of the file, and 10,000 frames sorted by columns, steps 20 on, as in the original
-study; FILE is a shape file, without it shapes are drawn. Losses take turns batch by batch. Needs CUDA.
-`speechmeter run plans/largest-batch-losses.yaml` finds the largest batch that fits.
+Batches are 30 utterances in the order of the file (fixed), and 10,000 frames, sorted by columns or by utterances, steps
+20 on, as in the original study; FILE is a shape file, without it shapes are drawn. Losses take turns batch by batch, so
+that the card is the same for all. Needs CUDA. What graphs keep is not in the peaks: none is given for them.
+`speechmeter run plans/largest-batch-losses.yaml` finds the largest batch.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -29,25 +33,30 @@ import torch
 from speechmeter.core.stages import run_chain
 from speechmeter.core.types import Batch
 from speechmeter.subjects.losses import step
-from speechmeter.subjects.losses.known import BY_NAME
-from speechmeter.transducer import joint_rnnt_loss, rnnt_loss
-from speechmeter.workloads.shapes.batching import COLUMNS, Groups, Rule, cells, cells_padded, grouped
+from speechmeter.subjects.losses.call import BLANK, Joint
+from speechmeter.subjects.losses.known import ALL, BY_NAME, CUDA, FRAMES, TRANSDUCER, Known
+from speechmeter.transducer import (
+    graphed,
+    joint_rnnt_loss,
+    prune_ranges,
+    pruned_joint_rnnt_loss,
+    rnnt_loss,
+    simple_rnnt_loss,
+)
+from speechmeter.workloads.shapes.batching import COLUMNS, UTTERANCE, Groups, Rule, cells, cells_padded, grouped
 from speechmeter.workloads.shapes.file import read
 from speechmeter.workloads.shapes.generator import generate
 
 FIRST = 20
-DISCARDED = 2
 VOCABULARY = 500
 MIB = 2**20
-LOSSES = ("torchaudio", "ours", "ours-in-place")
-STEPS = (
-    ("torchaudio", "float32", "tf32"),
-    ("ours-in-place", "float32", "tf32"),
-    ("ours-joint", "float32", "full"),
-    ("ours-joint", "float32", "tf32"),
-    ("ours-joint", "bfloat16", "tf32"),
-    ("ours-pruned-joint", "float32", "tf32"),
-)
+RULES = {
+    "fixed": Rule(),
+    "columns": Rule(max_frames=10_000, pairing=COLUMNS),
+    "utterances": Rule(max_frames=10_000, pairing=UTTERANCE),
+}
+PRECISIONS = ("float32", "tf32", "bfloat16")
+Way = Callable[[Any], float]
 
 
 def main() -> None:
@@ -55,13 +64,10 @@ def main() -> None:
         sys.exit("there is no CUDA device here: the CPU's benchmark is transducer_cpu.py")
     asked = _arguments()
     shapes = generate() if asked.shapes is None else read(asked.shapes)
-    workloads = {
-        "fixed 30": grouped(shapes, Rule()).taken(FIRST, asked.steps),
-        "10,000 frames, columns": grouped(shapes, Rule(max_frames=10_000, pairing=COLUMNS)).taken(FIRST, asked.steps),
-    }
+    workloads = {name: grouped(shapes, RULES[name]).taken(FIRST, asked.steps) for name in asked.workloads.split(",")}
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {asked.steps} batches of each workload")
     for part in asked.parts.split(","):
-        {"loss": losses, "step": steps, "curve": curve}[part](workloads)
+        {"loss": losses, "step": steps, "kinds": kinds, "kernels": kernels}[part](workloads)
 
 
 def losses(workloads: dict[str, Groups]) -> None:
@@ -71,10 +77,15 @@ def losses(workloads: dict[str, Groups]) -> None:
     for name, groups in workloads.items():
         batches = [groups.one(place) for place in range(len(groups))]
         floor = median((2 * cells(rows) + cells_padded(rows)) * VOCABULARY * 4 / rate for rows in batches)
-        ways = {loss: chain(loss, "float32", "loss") for loss in LOSSES}
+        found = timed({"ours unchecked": alone(BY_NAME["ours"], _unchecked)} | {
+            known.name: alone(known, known.implementation()) for known in _rivals("float32") if not known.joint
+        }, batches)  # fmt: skip
         print(f"\n{name}: floor of two passes {1e3 * floor:.2f} ms")
-        print(f"{'':16}{'ms':>8}{'of torchaudio':>15}{'of the floor':>14}{'peak MiB':>10}")
-        _rows(timed(ways, batches), floor, "torchaudio")
+        print(f"{'':24}{'ms':>8}{'of torchaudio':>15}{'of the floor':>14}{'peak MiB':>10}")
+        for loss, (seconds, peak) in found.items():
+            of_peer = seconds / found["torchaudio"][0] if "torchaudio" in found else float("nan")
+            ratios = f"{of_peer:15.3f}{seconds / floor:14.2f}"
+            print(f"{loss:24}{1e3 * seconds:8.2f}{ratios}{peak / MIB:10,.0f}", flush=True)
 
 
 def steps(workloads: dict[str, Groups]) -> None:
@@ -82,50 +93,134 @@ def steps(workloads: dict[str, Groups]) -> None:
     print(f"\nwhole step, {VOCABULARY} ids; busy is the time in which kernels run")
     for name, groups in workloads.items():
         batches = [groups.one(place) for place in range(len(groups))]
-        print(f"\n{name}\n{'':30}{'ms':>8}{'of torchaudio':>15}{'busy ms':>9}{'peak MiB':>10}")
-        first = None
-        for loss, dtype, precision in STEPS:
+        for precision in PRECISIONS:
+            dtype = "float32" if precision == "tf32" else precision
+            print(f"\n{name}, {precision}\n{'':28}{'ms':>8}{'busy ms':>9}{'peak MiB':>10}")
             with tf32(precision == "tf32"):
-                way = chain(loss, dtype, "step")
-                ((_, (seconds, peak)),) = timed({loss: way}, batches).items()
-                busy = busy_s(way, batches[len(batches) // 2])
-            first = first or seconds
-            label = f"{loss} {dtype}{' TF32' if precision == 'tf32' and dtype == 'float32' else ''}"
-            print(f"{label:30}{1e3 * seconds:8.2f}{seconds / first:15.3f}{1e3 * busy:9.2f}{peak / MIB:10,.0f}")
+                ways = our_steps(dtype) | {
+                    known.name: whole(known, dtype) for known in _rivals(dtype) if not known.pruned and not known.joint
+                }
+                for loss, (seconds, peak) in timed(ways, batches).items():
+                    busy = busy_s(ways[loss], batches[len(batches) // 2])
+                    held = "–" if loss.endswith("graphed") else f"{peak / MIB:,.0f}"
+                    print(f"{loss:28}{1e3 * seconds:8.2f}{1e3 * busy:9.2f}{held:>10}", flush=True)
 
 
-def curve(workloads: dict[str, Groups]) -> None:
-    """The same training with three losses."""
-    curves = {
-        "reference": train(_plain, torch.float64),
-        "ours float32": train(_joint("float32"), torch.float32),
-        "ours bfloat16": train(_joint(None), torch.bfloat16),
+def kinds(workloads: dict[str, Groups]) -> None:
+    """Whole steps of losses that are other functions: what a step costs, not how well it trains."""
+    for name, groups in workloads.items():
+        batches = [groups.one(place) for place in range(min(3, len(groups)))]
+        print(f"\n{name}, float32, other kinds of losses\n{'':28}{'ms':>8}{'peak MiB':>19}")
+        ways = {
+            f"{known.name} ({known.kind})": whole(known, "float32")
+            for known in ALL
+            if known.kind != TRANSDUCER and CUDA in known.devices and known.missing() is None
+        }
+        for loss, (seconds, peak) in timed(ways, batches).items():
+            print(f"{loss:28}{1e3 * seconds:8.2f}{peak / MIB:19,.0f}", flush=True)
+
+
+def kernels(workloads: dict[str, Groups]) -> None:
+    """Kernels of our steps, in the order of their time, and the longest gaps before a kernel."""
+    for name, groups in workloads.items():
+        rows = groups.one(len(groups) // 2)
+        ways = {"float32": our_steps("float32")}
+        with tf32(True):
+            ways["tf32"] = our_steps("float32")
+            ways["loss"] = {"ours-in-place": alone(BY_NAME["ours-in-place"], BY_NAME["ours-in-place"].implementation())}
+        for precision, some in ways.items():
+            for loss, way in some.items():
+                with tf32(precision == "tf32"):
+                    way(rows)
+                    _tell_kernels(f"{name}, {precision}, {loss}", _spans(way, rows))
+
+
+def _tell_kernels(title: str, spans: list[tuple[float, float, str]]) -> None:
+    total: Counter[str] = Counter()
+    count: Counter[str] = Counter()
+    for start, end, kernel in spans:
+        total[kernel[:40]] += end - start
+        count[kernel[:40]] += 1
+    print(f"\n{title}: {len(spans)} kernels, {spans[-1][1] - spans[0][0]:.0f} µs from the first to the end of the last")
+    print("  " + ", ".join(f"{kernel} {count[kernel]}x {us:.0f}" for kernel, us in total.most_common(9)))
+    gaps = [(after[0] - before[1], before[2][:24], after[2][:24]) for before, after in pairwise(spans)]
+    print(f"  gaps {sum(max(0.0, gap) for gap, *_ in gaps):.0f} µs:", *(
+        f"{gap:.0f} {before}>{after};" for gap, before, after in sorted(gaps, reverse=True)[:5]
+    ), flush=True)  # fmt: skip
+
+
+def our_steps(dtype: str) -> dict[str, Way]:
+    """Our steps with the joiner inside: exact, checked, with little memory, pruned; eager and from graphs."""
+    exact, pruned = BY_NAME["ours-joint"], BY_NAME["ours-pruned-joint"]
+    ways = {
+        "ours-joint": whole(exact, dtype),
+        "ours-joint checked": whole(exact, dtype, Joint(loss=_called(_joint(check=True)))),
+        "ours-joint graphed": whole(exact, dtype, Joint(loss=_called(graphed(_joint())))),
+        "ours-joint low": whole(exact, dtype, Joint(loss=_called(_joint(memory="low")))),
+        "ours-joint low graphed": whole(exact, dtype, Joint(loss=_called(graphed(_joint(memory="low"))))),
+        "ours-pruned-joint": whole(pruned, dtype),
+        "ours-pruned-joint graphed": whole(pruned, dtype, Joint(loss=_called(graphed(_pruned)))),
     }
-    print(f"\ntraining, {len(curves['reference'])} steps: loss at steps 1, 100, 200, 300; largest relative difference")
-    for name, values in curves.items():
-        far = max(abs(a - b) / b for a, b in zip(values, curves["reference"], strict=True))
-        print(f"{name:16}{'  '.join(f'{values[at]:9.4f}' for at in (0, 99, 199, 299))}   {far:.1e}", flush=True)
+    return ways
 
 
-def chain(loss: str, dtype: str, part: str) -> Callable[[Any], Any]:
-    """A call of one loss on rows (T, U), as the subject makes it."""
-    known = BY_NAME[loss]
-    kind = getattr(torch, dtype)
-    recipe = step.Recipe(known=known, vocabulary=VOCABULARY, dtype=kind, device="cuda")
-    if part == "loss":
-        stages = step.loss_stages(recipe, known.implementation())
-    else:
-        output = torch.nn.Linear(step.WIDTH, VOCABULARY).to("cuda", kind)
-        stages = (
-            step.joint_stages(recipe, output, None, known.implementation())
-            if known.joint
-            else step.step_stages(recipe, output, known.implementation())
-        )
+def _joint(**options: Any) -> Callable[..., torch.Tensor]:
+    how = {"blank": BLANK, "reduction": "none", "check": False} | options
+    return lambda encoder, predictor, targets, frames, labels, weight, bias: joint_rnnt_loss(
+        encoder, predictor, weight, bias, targets, frames, labels, **how
+    )
 
+
+def _pruned(encoder: Any, predictor: Any, targets: Any, frames: Any, labels: Any, *output: Any) -> torch.Tensor:
+    simple = simple_rnnt_loss(encoder, predictor, targets, frames, labels, BLANK, 0.25, check=False)
+    starts = prune_ranges(simple, frames, labels, 5, check=False)
+    loss: torch.Tensor = pruned_joint_rnnt_loss(
+        encoder, predictor, *output, targets, starts, frames, labels, 5, BLANK, reduction="none", check=False
+    )
+    return loss
+
+
+def _called(loss: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    return lambda sides, labels, ranges, states: loss(*sides[:2], *labels.arguments, *sides[2:])
+
+
+def _unchecked(logits: torch.Tensor, labels: Any) -> torch.Tensor:
+    value: torch.Tensor = rnnt_loss(logits, *labels.arguments, blank=BLANK, reduction="none", check=False)
+    return value
+
+
+def _rivals(dtype: str) -> Iterator[Known]:
+    """Exact losses that are installed and take the dtype."""
+    for known in ALL:
+        fits = known.kind == TRANSDUCER and known.layout != FRAMES and CUDA in known.devices and dtype in known.dtypes
+        if fits and not known.pruned and known.name != "ours-torch" and known.missing() is None:
+            yield known
+
+
+def alone(known: Known, loss: Any) -> Way:
+    """A call of one loss on rows (T, U), logits given."""
+    return _clocked(step.loss_stages(_recipe(known, "float32"), loss))
+
+
+def whole(known: Known, dtype: str, joint: Joint | None = None) -> Way:
+    """A call of joiner, loss and backward, as the subject makes it; `joint` in place of the implementation."""
+    recipe = _recipe(known, dtype)
+    output = torch.nn.Linear(step.WIDTH, recipe.outputs).to("cuda", getattr(torch, dtype))
+    if known.joint:
+        return _clocked(step.joint_stages(recipe, output, None, joint or known.implementation()))
+    return _clocked(step.step_stages(recipe, output, known.implementation()))
+
+
+def _recipe(known: Known, dtype: str) -> step.Recipe:
+    return step.Recipe(known=known, vocabulary=VOCABULARY, dtype=getattr(torch, dtype), device="cuda")
+
+
+def _clocked(stages: Sequence[Any]) -> Way:
     def call(rows: Any) -> float:
         """Seconds of the clocked stages, between synchronisations."""
         made = stages[0].fn(Batch(data=rows, items=len(rows)))
         torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
         begin = perf_counter()
         run_chain(stages[1:], made)
         torch.cuda.synchronize()
@@ -134,39 +229,38 @@ def chain(loss: str, dtype: str, part: str) -> Callable[[Any], Any]:
     return call
 
 
-def timed(ways: dict[str, Callable[[Any], float]], batches: Sequence[Any]) -> dict[str, tuple[float, int]]:
-    """Median seconds and the largest allocator's peak of each way; ways take turns."""
+def timed(ways: dict[str, Way], batches: Sequence[Any]) -> dict[str, tuple[float, int]]:
+    """Median seconds and the largest growth of the allocator of each way; each sees all batches once before."""
     found: dict[str, list[float]] = {name: [] for name in ways}
     peaks = dict.fromkeys(ways, 0)
-    for turn, rows in enumerate([*batches[:1] * DISCARDED, *batches]):
+    for rows in batches:
+        for way in ways.values():
+            way(rows)
+    held = torch.cuda.memory_allocated()  # what graphs keep
+    for rows in batches:
         for name, way in ways.items():
-            torch.cuda.reset_peak_memory_stats()
-            seconds = way(rows)
-            if turn >= DISCARDED:
-                found[name].append(seconds)
-                peaks[name] = max(peaks[name], torch.cuda.max_memory_allocated())
+            found[name].append(way(rows))
+            peaks[name] = max(peaks[name], torch.cuda.max_memory_allocated() - held)
     return {name: (median(found[name]), peaks[name]) for name in ways}
 
 
-def _rows(found: dict[str, tuple[float, int]], floor: float, peer: str) -> None:
-    for name, (seconds, peak) in found.items():
-        ratios = f"{seconds / found[peer][0]:15.3f}{seconds / floor:14.2f}"
-        print(f"{name:16}{1e3 * seconds:8.2f}{ratios}{peak / MIB:10,.0f}")
-
-
-def busy_s(way: Callable[[Any], Any], rows: Any) -> float:
+def busy_s(way: Way, rows: Any) -> float:
     """Seconds in which at least one kernel runs, those that draw the input left out."""
+    spans = _spans(way, rows)
+    edges = [(start, max(end for _, end, _ in spans[: place + 1])) for place, (start, _, _) in enumerate(spans)]
+    gaps = sum(max(0.0, after[0] - before[1]) for before, after in pairwise(edges))
+    return float(edges[-1][1] - edges[0][0] - gaps) / 1e6
+
+
+def _spans(way: Way, rows: Any) -> list[tuple[float, float, str]]:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         way(rows)
-    spans = sorted(
-        (event.time_range.start, event.time_range.end)
+    return sorted(
+        (event.time_range.start, event.time_range.end, event.name)
         for event in profile.events()
         if event.device_type == torch.autograd.DeviceType.CUDA
         and "distribution" not in event.name  # the input's random numbers
     )
-    edges = [(start, max(end for _, end in spans[: place + 1])) for place, (start, end) in enumerate(spans)]
-    gaps = sum(max(0.0, after[0] - before[1]) for before, after in pairwise(edges))
-    return float(edges[-1][1] - edges[0][0] - gaps) / 1e6
 
 
 def copy_bytes_per_s(size: int = 2**30) -> float:
@@ -193,66 +287,12 @@ def tf32(allowed: bool) -> Iterator[None]:
         torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def train(loss: Callable[..., torch.Tensor], dtype: torch.dtype, count: int = 300) -> list[float]:
-    """Losses of a transducer of 40,000 parameters that learns which label a band of frames stands for."""
-    torch.manual_seed(0)
-    width, ids, bands = 64, 32, 16
-    model = torch.nn.ModuleDict(
-        {
-            "encoder": torch.nn.Sequential(
-                torch.nn.Linear(bands, width), torch.nn.ReLU(), torch.nn.Linear(width, width)
-            ),
-            "predictor": torch.nn.Embedding(ids, width),
-            "joiner": torch.nn.Linear(width, ids),
-        }
-    ).to("cuda", dtype if dtype == torch.float64 else torch.float32)
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    codes = torch.randn(ids, bands, generator=torch.Generator().manual_seed(1))
-    found = []
-    for number in range(count):
-        features, targets, frames, labels = _task(codes, number)
-        half = torch.autocast("cuda", torch.bfloat16, enabled=dtype == torch.bfloat16)
-        with half:
-            encoder = model["encoder"](features.to(next(model.parameters()).dtype))
-            before = torch.nn.functional.pad(targets, (1, 0))
-            value = loss(encoder, model["predictor"](before), model["joiner"], targets, frames, labels)
-        optimizer.zero_grad()
-        value.backward()
-        optimizer.step()
-        found.append(float(value))
-    return found
-
-
-def _task(codes: torch.Tensor, number: int) -> tuple[torch.Tensor, ...]:
-    """Sixteen utterances of up to 12 labels, each held for four noisy frames."""
-    draw = torch.Generator().manual_seed(number)
-    labels = torch.randint(4, 13, (16,), generator=draw)
-    targets = torch.randint(1, len(codes), (16, 12), generator=draw)
-    features = codes[targets].repeat_interleave(4, 1) + 0.5 * torch.randn(16, 48, codes.shape[1], generator=draw)
-    return tuple(tensor.cuda() for tensor in (features, targets, 4 * labels, labels))
-
-
-def _plain(encoder: Any, predictor: Any, joiner: Any, *labels: torch.Tensor) -> torch.Tensor:
-    logits = joiner(torch.tanh(encoder.unsqueeze(2) + predictor.unsqueeze(1)))
-    loss: torch.Tensor = rnnt_loss(logits, *labels, blank=0)
-    return loss
-
-
-def _joint(precision: str | None) -> Callable[..., torch.Tensor]:
-    def loss(encoder: Any, predictor: Any, joiner: Any, *labels: torch.Tensor) -> torch.Tensor:
-        value: torch.Tensor = joint_rnnt_loss(
-            encoder, predictor, joiner.weight, joiner.bias, *labels, blank=0, precision=precision
-        )
-        return value
-
-    return loss
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", type=Path)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--parts", default="loss,step,curve")
+    parser.add_argument("--parts", default="loss,step")
+    parser.add_argument("--workloads", default=",".join(RULES))
     return parser.parse_args()
 
 

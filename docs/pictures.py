@@ -23,6 +23,8 @@ PLOTS = {
     "modules": ("h200-conformer-modules", "modules"),
     "frontier": ("h200-frontier@host=h200", "frontier"),
     "loss-frontier": ("h200-loss-frontier", "frontier"),
+    "live-delays": ("live-streams", "live"),
+    "live-timeline": ("live-paces", "live:timeline"),
 }
 ON_PAGE = ("accuracy-vs-cost",)
 WINDOW = "1280,860"

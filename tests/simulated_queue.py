@@ -54,7 +54,9 @@ def outcome(delays, *, span_s=1e6, warnings=(), missing=()) -> Outcome:
         Measurement.of(
             metrics.LIVE_ANSWERED, [1.0] * len(delays) + [0.0] * len(missing), notes={"utterances": ["u"] * count}
         ),
-        Measurement.of(metrics.REQUEST_LATENCY, list(delays), notes=notes),
+        Measurement.of(metrics.REQUEST_LATENCY, list(delays), notes=notes)
+        if delays
+        else Measurement.absent(metrics.REQUEST_LATENCY, "no text came", notes=notes),
         Measurement.of(
             metrics.LIVE_THROUGHPUT, [1.0] * count, notes={"of": list(range(count)), "above": below, "below": below}
         ),

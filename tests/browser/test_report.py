@@ -108,6 +108,24 @@ def test_no_summary_is_wider_than_the_page(opened, width):
     assert page.evaluate(wide) == []
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_every_summary_shows_a_figure_within_its_frame(opened, width):
+    page = opened(width).page
+    first = """[...document.querySelectorAll('.summary .scroll')].filter((one) => one.querySelector('td.figure'))
+      .map((one) => [one.getAttribute('aria-label'), one.getBoundingClientRect().right,
+        one.querySelector('tbody td.figure').getBoundingClientRect().right])"""
+    assert len(page.evaluate(first)) >= 5
+    assert [name for name, frame, figure in page.evaluate(first) if figure > frame] == []
+
+
+def test_cases_are_in_the_order_of_their_sizes_whatever_was_tried_first(open_file, tmp_path):
+    run = report_runs.write(tmp_path / "run", reversed(report_runs.grid("alpha")), report_runs.CPU)
+    path = tmp_path / "reversed.html"
+    path.write_text(build_page(read_sources([str(run)]), "0"), encoding="utf-8")
+    rows = open_file(path).page.locator("#run--summary tbody tr").all_inner_texts()
+    assert [row.split("\t")[1:3] for row in rows] == [["1", "1"], ["1", "4"], ["5", "1"], ["5", "4"]]
+
+
 def test_figures_that_do_not_fit_are_shown_when_asked_for(opened):
     page = opened(400).page
     before = page.locator("#accuracy--summary thead th.figure").count()

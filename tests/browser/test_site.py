@@ -19,6 +19,9 @@ FIGURES = """() => [...document.querySelectorAll('.finding')].filter((one) => {
   const parts = ['.value', '.interval'].map((name) => one.querySelector(name).getBoundingClientRect());
   return parts.every((box) => box.height > 0 && box.top >= 0 && box.bottom <= innerHeight && box.right <= innerWidth);
 }).map((one) => [one.querySelector('.value').innerText, one.querySelector('.interval').innerText])"""
+CUT = """[...document.querySelectorAll('.role-axis-label text')].map((one) => one.textContent)
+  .filter((text) => text.endsWith('…'))"""
+EXAMPLE_IDS = {study_id for path in EXAMPLES for study_id in (path.name, f"{path.name}-h200")}
 SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
@@ -54,6 +57,7 @@ def test_every_study_answers_on_the_first_screen_and_no_texts_of_a_chart_overlap
         one = open_at(f"{address}/{study['page']}", width, "light", 800)
         one.page.evaluate(LOOKS)
         problems = [f"overlap: {pair}" for pair in one.page.evaluate("overlaps()")]
+        problems += [f"cut short: {text}" for text in one.page.evaluate(CUT) if study["id"] in EXAMPLE_IDS]
         problems += [f"said: {text}" for text in one.said]
         problems += [f"asked: {url}" for url in one.asked if not url.startswith((address, "data:", "blob:"))]
         for size in [screen for screen in SCREENS if (screen[0] < 1000) is (width < 1000)]:

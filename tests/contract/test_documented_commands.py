@@ -11,10 +11,15 @@ import typer
 from typer.testing import CliRunner
 
 from speechmeter.cli.main import app
+from speechmeter.report.plot import figures_of
+from speechmeter.report.sources import read_sources
 
 TEXTS = {str(page.relative_to(console.ROOT)): page.read_text() for page in console.PAGES}
 CONTEXTS = {context.command_path.partition(" ")[2]: context for context in commands.contexts()}
 REFERENCE = TEXTS["docs/reference/cli.md"]
+OPTION = re.compile(r"^- `(?:-\w, )?(--[a-z][\w-]*)", re.M)  # a mention in the text of another one is no entry
+IN_MANY = set(OPTION.findall(REFERENCE.partition("\n## ")[0]))
+"""What several commands have is listed once, above them."""
 SHOWN = [
     pytest.param(command, id=f"{page}: {command[2:60].strip()}")
     for page, text in TEXTS.items()
@@ -30,7 +35,8 @@ def test_the_reference_lists_every_option_that_help_lists(name):
     options = set(re.findall(r"^  (?:-\w, )?(--[a-z][\w-]*)", text, re.M)) - {"--help"}
     section = REFERENCE.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
     assert section, "run `python docs/tables.py`"
-    assert {option for option in options if not re.search(rf"`(-\w, )?{option}\b", section)} == set()
+    listed = set(OPTION.findall(section))
+    assert options - IN_MANY == listed - IN_MANY, "run `python docs/tables.py`"
 
 
 def test_the_pages_show_commands():
@@ -41,6 +47,7 @@ def test_the_reference_has_defaults_ranges_and_groups():
     assert "- `--min-effect SHARE`: The smallest change that counts: " in REFERENCE
     assert "also a time such as 30ms. Default: 5%." in REFERENCE
     assert "\nOutput, and continuing a run:\n\n- `-o, --output DIR`: " in REFERENCE
+    assert {"--force", "--format"} <= IN_MANY
     assert "[default" not in REFERENCE and "<=" not in REFERENCE
 
 
@@ -82,3 +89,14 @@ def test_the_picture_of_the_terminal_shows_what_its_commands_print_now():
     ]
     assert texts[0] == texts[1], "run `make pictures`"
     assert "http" not in "".join(line for line in pictures.terminal_svg().splitlines() if "xmlns" not in line)
+
+
+@pytest.mark.parametrize("name", pictures.PLOTS)
+def test_the_title_of_a_picture_is_what_its_run_shows_now(name):
+    """Titles and the notes below them, without drawing anything: a changed figure or word makes a picture stale."""
+    run, kind = pictures.PLOTS[name]
+    svg = re.sub(r"<style.*?</style>|<[^>]+>", "", (pictures.IMAGES / f"{name}.svg").read_text(), flags=re.S)
+    drawn = re.sub(r"\s", "", html.unescape(svg))
+    for figure in figures_of(read_sources([f"{pictures.ROOT}/examples/runs/{run}"]), kind):
+        said = [figure.title, *(text.replace("`", "") for text in figure.caveats or ())]
+        assert [text for text in said if re.sub(r"\s", "", text) not in drawn] == [], "run `make pictures`"

@@ -39,3 +39,20 @@ def test_the_start_page_leads_to_every_page_for_users():
     }
     linked = {found[1].partition("#")[0] for found in LINK.finditer((docs / "index.md").read_text()) if found[1]}
     assert pages | {"tutorial.md", "reference/metrics/index.md"} <= linked
+
+
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+
+
+def headless(text: str) -> list[str]:
+    """Rows that no heading stands above, as after an empty line within a table: they are shown as text with bars."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    blocks = re.findall(r"(?:^\|.*\n?)+", prose, re.M)
+    return [block.splitlines()[0] for block in blocks if not re.match(r"\|.*\n\|[-:| ]+\|$", block, re.M)]
+
+
+def test_every_table_of_the_documentation_has_its_heading():
+    assert headless("| a |\n|---|\n| b |\n\n| c |\n") == ["| c |"]
+    assert {
+        str(page.relative_to(ROOT)): headless(page.read_text()) for page in DOCS if headless(page.read_text())
+    } == {}

@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parents[2] / "docs/reference/transducer.md").read_text()
 def test_examples_run_in_order_and_give_gradients() -> None:
     names: dict[str, Any] = {}
     examples = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(examples) == 4
+    assert len(examples) == 5
     for example in examples:
         exec(example, names)
         assert names["loss"].isfinite()

@@ -64,9 +64,9 @@ def run_of_failures(tmp_path_factory):
     ("name", "status", "reason"),
     [
         ("hungry", "oom", "out of memory"),
-        ("segfault", "crashed", "SIGSEGV, in first call"),
-        ("sleeper", "timeout", "exceeded the limit of 6 s in first call"),
-        ("quitter", "crashed", "ended with exit code 0, in first call"),
+        ("segfault", "crashed", "SIGSEGV (phase: first call)"),
+        ("sleeper", "timeout", "exceeded the limit of 6 s (phase: first call)"),
+        ("quitter", "crashed", "ended with exit code 0 (phase: first call)"),
         ("exiting", "error", "SystemExit(3)"),
         ("raiser", "error", "ValueError: the model is unhappy (fakes.py:"),
         ("not_callable", "error", "returned int"),

@@ -15,8 +15,11 @@ ASSUMPTIONS = {
     "tdp_w": "rated power of the device in watts",
     "co2_g_per_kwh": "grams of CO2 for a kilowatt-hour",
     "price_per_kwh": "price of a kilowatt-hour, in your currency",
+    "price_per_hour": "price of an hour of the machine, in your currency",
 }
 """What may be stated."""
+OF_CAPACITY = "price_per_hour"
+"""What the table of capacity takes; all others are for that of energy."""
 
 Assumed = Mapping[str, float]
 
@@ -39,6 +42,14 @@ def read_assumptions(words: Iterable[str]) -> dict[str, float]:
                 f"{name} must be a number greater than 0, not {value!r}", key="assume", fix=f"for example {name}=65"
             )
     return stated
+
+
+def check_view(stated: Assumed, view: str) -> None:
+    """Raise InputError for an assumption that the figures of a view do not rest on."""
+    for name in stated:
+        if (name == OF_CAPACITY) != (view == "capacity"):
+            other = "energy" if view == "capacity" else "capacity"
+            raise InputError(f"{name} applies to the view {other} only", key="assume", fix=f"add `metric: {other}`")
 
 
 def assumed_metrics(stated: Assumed) -> list[Metric]:

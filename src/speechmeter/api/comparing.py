@@ -57,7 +57,7 @@ _ALIKE = (("axes", "workload", "protocol"), ("axes", "workload"), ("axes",), ("w
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Comparison:
-    """All verdicts with what they say together, and notes on what differs or is missing."""
+    """The result of `compare`: all verdicts, and notes on what differs or is missing."""
 
     family: Family
     notes: tuple[str, ...]
@@ -100,12 +100,12 @@ def compare(
     allow_missing: bool = False,
     every_cell: bool = False,
 ) -> Comparison:
-    """Verdicts on every cell of BASE, a run or a part of one (`"runs/a@model=b"`), for one or several metrics.
+    """Compare two runs, or parts of runs (`"runs/a@model=b"`), in one or several metrics: a verdict for each cell.
 
-    `min_effect` is the smallest change that counts; a mapping has one for each metric (`{"rtf": "5%"}`). With
-    `every_cell` each cell is judged by itself. A cell that NEW lacks is MISSING; with `allow_missing` it is only a
-    note. Raises InputError when protocol, environment or machine differ, unless `allow_different`; then the notes say
-    how.
+    `min_effect` is the smallest change that counts; a mapping has one for each metric (`{"rtf": "5%"}`). `every_cell`
+    judges each cell separately, without a correction for many comparisons. A cell that is only in BASE is MISSING;
+    with `allow_missing` there is only a note. Raises InputError if protocol, environment or machine differ;
+    `allow_different` compares nevertheless, and the notes list the differences.
     """
     base, new, thresholds = selected(base), selected(new), _thresholds(metrics, min_effect)
     ignored = {*base.filters, *new.filters, VARIANT}

@@ -55,7 +55,10 @@ def _by_count(entry: tuple[Basis, int]) -> int:
 
 def left_words(found: Forecast) -> str:
     """How much time is left."""
-    new = f", and {found.unknown} of models that are new" if found.unknown and found.basis else ""
+    from speechmeter.report.numbers import counted
+
+    more_models = f", not counting {counted(found.unknown, 'measurement')} of new models"
+    new = more_models if found.unknown and found.basis else ""
     more = ", then perhaps more rounds" if found.extra else ""
     known = f"{time_range(found.least_s, found.most_s)} left" if found.basis else ""
     start = f"at least {duration(found.unknown_s)} left" if found.unknown_s >= 0.5 and not found.basis else ""

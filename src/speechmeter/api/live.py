@@ -29,7 +29,7 @@ _PROTOCOL = {"warmup": 30, "samples": 10, "min_samples": 2, "budget_s": 20.0}
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Result(Displayed):
-    """What one object cost. `record` holds every raw sample; figures are estimated from it."""
+    """The result of `measure`. `record` has all raw samples; figures are computed from it."""
 
     record: Record
 
@@ -90,13 +90,14 @@ def measure(
     name: str | None = None,
     **axes: Any,
 ) -> Result:
-    """Measure a callable or torch module on `inputs` (one value, a tuple of arguments, or a dict of keywords).
+    """Measure a callable or torch module on `inputs` (one value, a tuple of arguments, or a dict of keyword arguments).
 
-    A module runs without autograd, in the mode it is in; a callable runs as it is. `audio_seconds` is the audio in one
-    call, all items together. Axes: `threads` is applied and put back; `samples`, `warmup`, `min_samples` and `budget_s`
-    set the protocol. It is one round in this process: meters that need a process of their own are unavailable, with the
-    reason.
-    Raises InputError for an unknown axis; whatever the subject raises is in the record's reason.
+    A module is called without autograd, in its current mode; a callable is called as it is. `audio_seconds` is the
+    audio in one call, of all items together. `threads` is set during the measurement; `samples`, `warmup`,
+    `min_samples` and `budget_s` set the protocol. One round is measured in this process, so meters that need a process
+    of their own are unavailable.
+
+    Raises InputError for an unknown argument. An exception of the model is in the reason of the record.
     """
     unknown = set(axes) - {*_PROTOCOL, "threads"}
     if unknown:

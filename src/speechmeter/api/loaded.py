@@ -24,9 +24,9 @@ from speechmeter.store.run_dir import RunDir, unfinished
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Run(Displayed):
-    """A finished or unfinished run: where it is, its records, and the damaged lines that were left out of them.
+    """A run: its directory, its records, and the damaged lines that were left out.
 
-    `written` are tables that the plan asked for, as files; of a run that was only read, none.
+    `written` are the tables that `markdown:` in the plan wrote as files; empty for a run that was only loaded.
     """
 
     path: Path
@@ -103,10 +103,10 @@ class Run(Displayed):
 
 @for_python
 def load(path: str | Path) -> Run:
-    """Read a run directory, with the axis `host` if it holds records of several machines.
+    """Read a run directory. If it holds records of several machines, they have the axis `host`.
 
-    Damaged lines are left out: a SkippedLinesWarning names them, and so does `Run.skipped`. Raises RunDirError when it
-    is not a run, StoreError when no line can be read or one was written by a newer Speechmeter.
+    Damaged lines are left out: a SkippedLinesWarning names them, and so does `Run.skipped`. Raises RunDirError if it
+    is not a run directory, and StoreError if no line can be read or one was written by a newer Speechmeter.
     """
     store = RunDir.existing(Path(path))
     return Run(path=store.path, records=tuple(hosts_apart(store.records())), skipped=store.skipped)

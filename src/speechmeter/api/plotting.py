@@ -27,11 +27,12 @@ def chart(
     """The chart that `speechmeter plot --kind KIND` draws, as an Altair chart; several figures are below each other.
 
     `title` replaces that of the figure, `none` leaves it out. Raises InputError for a kind or a metric that the runs
-    do not have, and where Altair is not installed.
+    do not have, for a width that is too small or too large, and where Altair is not installed.
     """
-    from speechmeter.report.plot import altair_chart, check_kind, figures_of, titled
+    from speechmeter.report.plot import altair_chart, check_kind, check_width, figures_of, titled
 
     check_kind(kind)
+    check_width(width_mm)
     check_installed()
     given = [runs] if isinstance(runs, str | Path | Source) else runs
     sources = [one for run in given for one in ([run] if isinstance(run, Source) else read_sources([str(run)]))]

@@ -107,7 +107,9 @@ def _log_of(record: Record, artifacts: Path) -> ExchangeLog:
     kept = "nothing was changed"
     file = artifact(artifacts, record, name)
     if file is None:
-        raise StoreError(f"{artifacts / record.case.id / name}: this exchange file is missing; {kept}")
+        raise StoreError(
+            f"{artifacts / record.case.id / name}: this file with the conversations of a round is missing; {kept}"
+        )
     try:
         log = read_exchanges(file)
     except StoreError as error:
@@ -116,7 +118,7 @@ def _log_of(record: Record, artifacts: Path) -> ExchangeLog:
     held, known = sum(not one.warm_up for one in log.exchanges), len(answers.values) if answers is not None else 0
     if log.torn or held != known:
         raise StoreError(
-            f"{file}: this exchange file is damaged: it holds {held} conversations, the record {known}; {kept}"
+            f"{file}: this file is damaged: it holds {held} conversations, but the record says {known}; {kept}"
         )
     return log
 

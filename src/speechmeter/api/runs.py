@@ -20,6 +20,7 @@ from speechmeter.api.starting import (
     check_options,
     check_study,
     default_output,
+    have_clients,
     history_for,
     machines_for,
     sweep_of,
@@ -28,6 +29,7 @@ from speechmeter.core.errors import InputError, InterruptedRun, StoppedRun, for_
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import VARIANT
 from speechmeter.launch.cluster import Machines
+from speechmeter.launch.cluster_clients import ClusterClients
 from speechmeter.launch.cluster_run import run_on_cluster
 from speechmeter.launch.executors import Executor, InlineExecutor, Processes, SubprocessExecutor
 from speechmeter.launch.recorder import Event, Watcher, run_sweep
@@ -57,17 +59,17 @@ def run(
     offline: bool = False,
     progress: bool | None = None,
 ) -> Run:
-    """Run a plan (a YAML file, or its keys as a dict) and return its records, with the axis `host` as in `load`.
+    """Run a plan (a YAML file, or its keys as a dict) and return the run.
 
-    A model of a dict may be a module or a callable of this program: `{"models": [model, {"name": "b", "load": other}]}`
-    is fed float32 tensors (batch, samples) at 16 kHz. Such a model exists in this process alone, so the launcher is
-    `inline`, and the record says so: rounds in one process differ less than those in fresh processes, so intervals are
-    narrower, and memory on the CPU is unavailable. Of all other models the launcher is `subprocess`.
+    A model may be a module or a callable of this program: `{"models": [model, {"name": "b", "load": other}]}`. It is
+    fed float32 tensors (batch, samples) at 16 kHz. It is measured in this process (`launcher="inline"`), and the record
+    says so: intervals are narrower than over fresh processes, and memory on the CPU is unavailable. Other models are
+    measured in subprocesses by default.
 
-    `processes` says how they are started: `exec` (each anew), `fork` (forked from one that has imported the libraries,
-    where the model allows it), or `auto` (anew where time is measured, forked where memory is read or counted).
-    `address` is that of a Ray cluster, for the launcher `ray`. Without it a cluster of this machine alone is started.
-    `progress` shows what is done and how much time is left; by default in notebooks alone.
+    `processes` says how processes start: `exec` (each imports the libraries again), `fork` (the libraries are imported
+    once, where the model allows it), or `auto` (exec where time is measured, fork for memory and counts).
+    `address` is the address of a Ray cluster, for `launcher="ray"`; by default, a cluster of this machine only is
+    started. `progress` shows what is done and how much time is left; by default only in notebooks.
     """
     keys, objects = objects_in(plan) if isinstance(plan, Mapping) else ({}, {})
     if objects and launcher not in (None, "inline"):
@@ -117,14 +119,14 @@ def _run(study: Study, options: Options, machines: Machines | None, watch: Watch
             ids = tuple(case.id for cell in sweep.cells() for case in cell)
             planned = Planned(cases=ids, rounds=sweep.rounds.least)
         store.begin(study.plan_text(), planned)
-        if machines is not None:
+        if machines is not None and not have_clients(study):
             run_on_cluster(sweep, machines, store, watch)
         elif study.plan.find is not None:
-            with closing(_executor(options, study, store)) as executor:
+            with closing(_executor(options, study, store, machines)) as executor:
                 run_search(search_of(study, sweep), executor, store, watch)
         else:
             watched = _refuse_same_code(store, options, watch)
-            with closing(_executor(options, study, store)) as executor:
+            with closing(_executor(options, study, store, machines)) as executor:
                 run_sweep(sweep, executor, store, watched, partial(history_for, study, output))
         made = load(output)
         busy = any("split" in record.case.meters for record in made.records)
@@ -135,10 +137,12 @@ def _run(study: Study, options: Options, machines: Machines | None, watch: Watch
         return replace(made, written=tuple(written), is_tour=study.plan.name == TOUR)
 
 
-def _executor(options: Options, study: Study, store: RunWriter) -> Executor:
+def _executor(options: Options, study: Study, store: RunWriter, machines: Machines | None) -> Executor:
     artifacts = Keep(
         folder=store.artifacts_path.resolve(), speech=study.plan.speech_files(), trace=study.plan.trace_options()
     )
+    if machines is not None:
+        return ClusterClients(machines, artifacts)
     if options.launcher == "inline":
         return InlineExecutor(artifacts)
     # a search is about the memory of whole processes, of which a forked one shares a part

@@ -12,7 +12,7 @@ from speechmeter.plan.live import slo_in
 from speechmeter.plan.study import Study
 
 
-def check_search(study: Study, launcher: str, *, two_interpreters: bool) -> None:
+def check_search(study: Study, launcher: str, *, clients: bool, two_interpreters: bool) -> None:
     """Raise InputError for a search that cannot be made as asked. A study without one passes."""
     if study.plan.find is None:
         return
@@ -22,13 +22,13 @@ def check_search(study: Study, launcher: str, *, two_interpreters: bool) -> None
             key="baseline_python",
             fix="run a separate search with each interpreter",
         )
-    if launcher not in ("subprocess", "inline"):
+    if launcher == "ray" and not clients:
         raise InputError(
             f"`find` runs one trial after another, so it cannot use `launcher: {launcher}`",
             key="launcher",
             fix="use `launcher: subprocess` on the machine in question",
         )
-    if launcher == "subprocess" or TARGETS[study.plan.find].live:
+    if launcher != "inline" or TARGETS[study.plan.find].live:
         return
     on_cpu = [case for case in study.cells.cases if case.device.is_cpu]
     if on_cpu:

@@ -54,6 +54,7 @@ TRUTHS: Mapping[Metric, tuple[float, ...]] = {
     metrics.EARLY_ENDPOINT: (0.0,),
     metrics.REQUEST_LATENCY: (1.375,),  # all is sent at once; 14 chunks × 0.0625 + 0.5
     metrics.FIRST_TOKEN: (0.375,),  # 4 chunks × 0.0625 + 0.125
+    metrics.OPEN_DELAY: (0.0,),
     metrics.CLIENT_QUEUE: (0.0,),
     metrics.CHUNK_WAIT: (0.125,),
     metrics.WORD_LAG: (0.6875, 0.6875, 0.6875, 1.5625),  # a word is right when the next one is shown, or in the final

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from speechmeter.analysis.assumed import read_assumptions
 from speechmeter.analysis.estimate import STATISTICS
+from speechmeter.analysis.selecting import parse, select
 from speechmeter.core.errors import InputError
 from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.plugins import nearest
@@ -45,15 +46,18 @@ def shown(
     at: Sequence[str] = (),
     slo: str | None = None,
 ) -> Shown:
-    """The tables of a run for a view or a metric; without one, the first figure of each meter.
+    """The tables of a run, or of a part of it (`RUN@model=a`), for a view or a metric.
 
-    Raises InputError for an option that does not go with the view, and where the run has no such figures.
+    Without a metric, the first figure of each meter. Raises InputError for an option that does not go with the
+    view, and where the run has no such figures.
     """
     if statistic not in STATISTICS:
         raise InputError(f"unknown statistic {statistic!r}", key="statistic", fix=nearest(statistic, list(STATISTICS)))
-    store = RunDir.existing(run)
-    stored = store.records()
-    left = unfinished(run, stored)
+    path, filters = parse(str(run))
+    store = RunDir.existing(path)
+    every = store.records()
+    left = unfinished(path, every)
+    stored = select(every, filters, str(run)) if filters else every
     if metric == WORD:
         return Shown(text=written(methods(stored, store.environments(), statistic), format), unfinished=left)
     records = hosts_apart(stored)
@@ -76,7 +80,7 @@ def shown(
 
 def _slo(store: RunDir, metric: str | None, given: str | None) -> Slo | None:
     """The SLO that a reader gave, else that of the plan where the table of capacity is shown."""
-    asked = asked_slo(store) if given is not None or metric in (None, "capacity") else None
+    asked = asked_slo(store) if given is not None or metric in (None, "capacity", "lenses") else None
     if given is None:
         return asked
     return slo_of(given, first_round=0 if asked is None else asked.first_round)
@@ -84,4 +88,4 @@ def _slo(store: RunDir, metric: str | None, given: str | None) -> Slo | None:
 
 def explained(name: str, run: Path | None = None) -> str:
     """The full definition of a metric, or what a view shows. A run decides what `memory` means in it."""
-    return explain(name, hosts_apart(RunDir.existing(run).records()) if run is not None else ())
+    return explain(name, hosts_apart(RunDir.existing(parse(str(run))[0]).records()) if run is not None else ())

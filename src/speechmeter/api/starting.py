@@ -18,6 +18,7 @@ from speechmeter.core.machine import available_cores, host_name
 from speechmeter.core.plugins import nearest
 from speechmeter.core.types import BASELINE, CONTENT_HASHES, VARIANT, Case, Skip
 from speechmeter.launch.cluster import Machines, Requirements, find_machines
+from speechmeter.launch.cluster_clients import check_clients
 from speechmeter.launch.executors import THIS, Processes, varies
 from speechmeter.launch.forecast import Forecast, History, earlier, forecast
 from speechmeter.launch.offline import offline
@@ -194,7 +195,15 @@ def machines_for(study: Study, options: Options) -> Iterator[Machines | None]:
         origin=study.origin,
     )
     with ray.opened(options.address) as cluster:
-        yield find_machines(cluster, requirements)
+        machines = find_machines(cluster, requirements)
+        if have_clients(study):
+            check_clients(machines)
+        yield machines
+
+
+def have_clients(study: Study) -> bool:
+    """Whether some case is held by several clients together."""
+    return any(case.live is not None and case.live.clients > 1 for case in study.cells.cases)
 
 
 def sweep_of(study: Study, options: Options, machines: Machines | None) -> Sweep:
@@ -274,7 +283,15 @@ def check_options(study: Study, options: Options) -> None:
             where=study.origin(pinned[0], "cores"),
             fix="use `launcher: subprocess`",
         )
-    check_search(study, options.launcher, two_interpreters=options.baseline_python is not None)
+    if options.launcher == "inline" and have_clients(study):
+        raise InputError(
+            "`launcher: inline` measures in this process alone, so there cannot be several `clients`",
+            key="clients",
+            fix="use `launcher: subprocess`",
+        )
+    check_search(
+        study, options.launcher, clients=have_clients(study), two_interpreters=options.baseline_python is not None
+    )
     if options.output is not None:
         check_output(options.output, study, options)
 

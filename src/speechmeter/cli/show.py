@@ -15,7 +15,9 @@ _one_view = option_group("For one table only")
 
 
 def show(
-    run: Path | None = typer.Argument(None, metavar="RUN", help="A run directory."),
+    run: Path | None = typer.Argument(
+        None, metavar="RUN", help="A run directory, or a part of it: RUN@model=a,batch=1."
+    ),
     metric: str | None = typer.Option(
         None, "--metric", metavar="METRIC", help="What to show: a name from the list below, or any metric of the run."
     ),
@@ -60,7 +62,8 @@ def show(
         metavar="RATE",
         help=(
             "With --metric energy: a value to assume, such as tdp_w=65 (rated power in watts), "
-            "co2_g_per_kwh=400 or price_per_kwh=0.30. Repeatable."
+            "co2_g_per_kwh=400 or price_per_kwh=0.30; with --metric capacity: price_per_hour=1.50, the price of the "
+            "machine. Repeatable."
         ),
     ),
     at: list[str] = _one_view(
@@ -73,7 +76,7 @@ def show(
         None,
         "--slo",
         metavar="BOUNDS",
-        help="With --metric capacity: bounds in place of the plan's, such as "
+        help="With --metric capacity or lenses: bounds in place of the plan's, such as "
         "final_delay_p95_s=0.8,live_completeness=99%,keep_up=0.01.",
     ),
 ) -> None:

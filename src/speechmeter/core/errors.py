@@ -97,10 +97,10 @@ class Origin:
 
 
 class SpeechmeterError(Exception):
-    """Base of every error that Speechmeter raises on purpose: what is wrong, where, and what to do instead.
+    """Base of all errors that Speechmeter raises on purpose: what is wrong, where, and what to do.
 
-    `where` is `file:line`, a path, the name of what is wrong, or the `Origin` of a value. `key` is the option or the
-    key of a plan that the error is about. Both and `fix` may be missing.
+    `where` is `file:line`, a path, a name, or the `Origin` of a value. `key` is the option or the key of a plan that
+    the error is about. `where`, `key` and `fix` may be missing.
     """
 
     exit_code: ClassVar[int] = EXIT_BAD_INPUT

@@ -134,10 +134,11 @@ class Exchange:
 
     `stream` is the index of the stream among those that ran at once, `turn` the index of the conversation in it.
     `started_s` is the start on the clock of the whole round, so that conversations can be put side by side. `due_s` is
-    when it should have started there. `audio_s` is the length of the utterance, `silence_s` what followed it.
-    `finish_s` is when `finish()` was due, `finished_s` when it was called; None without. `timeout_s` is how long after
-    the end of the audio an answer was awaited. `busy_s` is the time that the engine computed, where it can be known.
-    `error` is empty where the conversation ended as it should; `error_kind` is one of `ERROR_KINDS`.
+    when it should have started there, and `began_s` when the client began to open it. `audio_s` is the length of the
+    utterance, `silence_s` what followed it. `finish_s` is when `finish()` was due, `finished_s` when it was called;
+    None without. `timeout_s` is how long after the end of the audio an answer was awaited. `busy_s` is the time that
+    the engine computed, where it can be known. `error` is empty where the conversation ended as it should; `error_kind`
+    is one of `ERROR_KINDS`.
     """
 
     utterance: str
@@ -150,6 +151,7 @@ class Exchange:
     turn: int = 0
     due_s: float = 0.0
     started_s: float = 0.0
+    began_s: float | None = None
     sends: tuple[Send, ...] = ()
     finish_s: float | None = None
     finished_s: float | None = None
@@ -177,7 +179,7 @@ class Exchange:
             "utterance": self.utterance, "reference": self.reference, "speaker": self.speaker,
             "anchors": self.anchors.to_json(), "audio_s": self.audio_s, "silence_s": self.silence_s,
             "stream": self.stream, "turn": self.turn, "due_s": self.due_s, "started_s": self.started_s,
-            "finish_s": self.finish_s, "finished_s": self.finished_s, "ended_s": self.ended_s,
+            "began_s": self.began_s, "finish_s": self.finish_s, "finished_s": self.finished_s, "ended_s": self.ended_s,
             "timeout_s": self.timeout_s, "busy_s": self.busy_s, "error": self.error, "error_kind": self.error_kind,
             "warm_up": self.warm_up, "notes": dict(self.notes),
         }  # fmt: skip

@@ -268,7 +268,12 @@ def _energy_net(domain: str, what: str) -> Metric:
 
 
 def _power(domain: str, what: str) -> Metric:
-    return _plain(f"power_{domain}.v1", "W", f"power, {what}", f"mean power of the {what} during the calls")
+    return _plain(
+        f"power_{domain}.v1",
+        "W",
+        f"power, {what}",
+        f"mean power of the {what} during the calls, or while conversations are held",
+    )
 
 
 def _power_idle(domain: str, what: str) -> Metric:
@@ -340,7 +345,7 @@ BUFFER_BYTES = _plain("buffer_bytes.v1", "bytes", "buffer bytes", "memory of all
 FLOPS = _plain(
     "flops.v1", "flop", "FLOPs",
     "floating-point operations of the matrix products and convolutions of one call, without the backward pass. A "
-    "multiply-accumulate counts as 2, of complex numbers as 8",
+    "multiply-accumulate counts as 2 operations (of complex numbers: 8)",
     exact=True, short="matrix arithmetic of one call, forward pass; a multiply-accumulate counts as 2",
     notes={**_CALLS, "unknown": Note.MAPPING, "no arithmetic by torch in": Note.TEXTS},
 )  # fmt: skip
@@ -607,11 +612,9 @@ SATURATION_BATCH = _plain(
 
 FLOOR = _plain(
     "floor.v1", "s", "floor",
-    "for a loss alone: (bytes of the logits without padding, read + bytes of the gradients with padding, written) / "
-    "peak "
-    "bandwidth. For a whole step with an exact loss: FLOPs of the joiner's three matrix products over the cells "
-    "without "
-    "padding / peak arithmetic",
+    "for a loss alone: bytes to read (logits without padding) and to write (gradients with padding) / peak bandwidth. "
+    "For a whole step with an exact loss: FLOPs of the joiner's three matrix products over the cells without padding / "
+    "peak arithmetic",
     short="shortest possible time for the work, from the measured peaks of the device",
 )  # fmt: skip
 FLOOR_RATIO = _lower("floor_ratio.v1", "1", "latency / floor", "latency of a call / shortest possible time (floor)")
@@ -798,7 +801,7 @@ FIRST_PARTIAL_FROM_ONSET = _delay(
 FIRST_PARTIAL_SERVICE = _delay(
     "first_partial_service.v1", "first text, without client delay",
     "time from the moment at which the first chunk of audio was sent to the first partial or final text with "
-    "a word. Without the delay of the client, which first_partial_from_send contains",
+    "a word. Unlike first_partial_from_send, it does not include the delay of the client",
     "time from when the first chunk was sent (not when it was due) to the first text",
 )  # fmt: skip
 EARLY_TEXT = _talks(
@@ -817,13 +820,13 @@ FINAL_DELAY = _delay(
 FINALIZE_DELAY = _delay(
     "finalize_delay.v1", "delay after finish",
     "time from the moment at which the end of the input was due to be signalled (finish) to the last final text with a "
-    "word that changed the committed text: the share of the model, without the detection of the end of speech",
+    "word that changed the committed text. Unlike final_delay, it does not include the detection of the end of speech",
     "time from when the end of the input (finish) was due until the text is final",
 )  # fmt: skip
 FINALIZE_SERVICE = _delay(
     "finalize_service.v1", "delay after finish, without client delay",
     "time from the moment at which the end of the input was signalled (finish) to the last final text with a "
-    "word that changed the committed text. Without the delay of the client, which finalize_delay contains",
+    "word that changed the committed text. Unlike finalize_delay, it does not include the delay of the client",
     "time from when finish was called (not when it was due) until the text is final",
 )  # fmt: skip
 ENDPOINT_DELAY = _delay(
@@ -844,11 +847,18 @@ FIRST_TOKEN = _delay(
         "answer comes in several messages; only with `pace: fast`",
     "time from when a request was due until the first part of its answer with a word",
 )  # fmt: skip
+OPEN_DELAY = _delay(
+    "open_delay.v1", "delay of opening",
+    "time from the moment at which a conversation was due until it was open and its audio began; a connection that is "
+    "open in time has 0. No other delay of a paced conversation contains it. One that was never open counts as beyond "
+    "the timeout",
+    "time from when a conversation was due until it was open",
+)  # fmt: skip
 CLIENT_QUEUE = _delay(
-    "client_queue.v1", "late starts",
-    "time from the moment at which a conversation was due until the client began it: sent the request, or started to "
-    "speak; only with arrivals at a rate",
-    "time from the moment at which a conversation was due until the client began it",
+    "client_queue.v2", "late starts",
+    "time from the moment at which a request was due until the client began it, before it connects; only with arrivals "
+    "at a rate and `pace: fast`",
+    "time from the moment at which a request was due until the client began it",
 )  # fmt: skip
 EARLY_ENDPOINT = _talks(
     _lower, "early_endpoint.v1", "%", "early endpoints",
@@ -953,26 +963,27 @@ LIVE_RTF = _talks(
     "time that the engine computed / audio that it was fed, silence included",
 )  # fmt: skip
 _AT_A_LEVEL = (
-    "seconds of audio of the conversations that ended in a window, without an error and with a final text / seconds "
-    "of the window. It lasts from when all streams had begun until the first had ended; with arrivals, from the end "
-    "of the first such conversation, which does not count, to that of the last"
+    "seconds of audio of the complete conversations that ended under full load / seconds of full load. Complete: with "
+    "a final text and without an error. Full load: from the start of the last stream until the end of the first one. "
+    "If conversations arrive at a rate: from the end of the first complete conversation, which is not counted, to the "
+    "end of the last"
 )
 LIVE_THROUGHPUT = _talks(
     _higher, "live_throughput.v1", "1", "throughput",
     _AT_A_LEVEL,
-    "seconds of audio of complete conversations in each second, without ramp and drain",
+    "seconds of audio of complete conversations in each second under full load",
 )  # fmt: skip
 GOODPUT = _talks(
     _higher, "goodput.v1", "1", "goodput",
-    f"{_AT_A_LEVEL}, and only those within every bound of the SLO on a delay",
+    f"{_AT_A_LEVEL}. Only conversations whose delays are within all bounds of the SLO count",
     "throughput of the conversations that were within the bounds of the SLO",
 )  # fmt: skip
 SLO_SHARE = _plain(
     "slo_share.v1", "%", "conversations within a limit",
     "100 × number of conversations within a limit of the SLO / number of all conversations; one without an answer is "
-    "beyond every limit. In brackets: one-sided 95 % bounds on either side, the wider ones of the exact binomial and "
-    "of Student's t over rounds",
-    short="share of conversations within the limit, with one-sided 95 % bounds on either side",
+    "beyond every limit. In brackets: a lower and an upper bound, each with 95 % confidence. They are those of the "
+    "exact binomial distribution or of Student's t over rounds, whichever are wider",
+    short="share of conversations within the limit; in brackets, lower and upper 95 % bounds",
 )  # fmt: skip
 TTFS_PIPECAT = _delay(
     "ttfs_pipecat.v1", "TTFS as Pipecat defines it",
@@ -1016,7 +1027,10 @@ CLIENT_LAG_MAX = _lower(
     "maximum over a round: how late the client's event loop woke from a wait of 10 ms",
 )  # fmt: skip
 CLIENT_BUSY = _lower(
-    "client_busy.v1", "1", "client CPU share", "CPU time of the thread that feeds and listens / wall time of the round"
+    "client_busy.v1",
+    "1",
+    "client CPU share",
+    "CPU time of the thread that sends audio and receives texts / wall time of the round",
 )
 MEMORY_LIVE = _lower(
     "memory_live.v1", "bytes", "memory while live",

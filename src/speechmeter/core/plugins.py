@@ -108,7 +108,7 @@ def nearest(word: str, choices: list[str]) -> str:
 
 
 _WAYS_OUT = {
-    SOUND: "name it with `audio:` or `data:`",
+    SOUND: "use `audio:` or `data:`",
     FEATURES: "add `features:` to the plan, for example `features: {bands: 80}`",
     TEXT: "add `text:` to the plan, for example `text: {vocabulary: 1000}`",
     SHAPES: "add `shapes:` to the plan, for example `shapes: {steps: 20}`",

@@ -120,6 +120,8 @@ class LiveProtocol(_Shared):
     With `arrivals`, conversations begin when they are due, whether or not earlier ones have ended: `turns` of them, or
     those of `duration_s`. It is `constant`, `poisson`, `gamma:BURSTINESS`, or `trace` with the moments `offsets_s`.
     Those of the first `ramp_s` seconds are not measured.
+
+    With several `clients`, each is a process of its own that holds an equal share of the streams, or of the arrivals.
     """
 
     mode = "live"
@@ -136,6 +138,7 @@ class LiveProtocol(_Shared):
     arrivals: str = ""
     offsets_s: tuple[float, ...] = ()
     ramp_s: float = 0.0
+    clients: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +150,7 @@ Protocol: TypeAlias = (
     SteadyProtocol | RepeatsProtocol | ScheduleProtocol | SearchProtocol | LiveProtocol | OtherProtocol
 )
 _READ: Mapping[str, Any] = {"filter": tuple, "quality": Quality.from_json, "offsets_s": tuple}
-_UNSAID: Mapping[str, tuple[Any, ...]] = {"arrivals": ("",), "offsets_s": ((),), "ramp_s": (0.0,)}
+_UNSAID: Mapping[str, tuple[Any, ...]] = {"arrivals": ("",), "offsets_s": ((),), "ramp_s": (0.0,), "clients": (1,)}
 """Values of keys that are left out, because they came later than the protocol."""
 
 

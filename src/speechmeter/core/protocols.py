@@ -40,14 +40,13 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Prepared:
-    """A subject that is loaded and ready: a chain of stages, its torch modules by name, device sync, and an end.
+    """A model that is loaded and ready: its stages, its torch modules by name, `sync` for its device, and `close`.
 
-    `live` says how to converse with it; None where it takes whole inputs alone. A subject that is only live has no
-    stages.
-    `notes` are facts a reader must know (random weights, a pinned length). `data_dependent` says that the cost of a
-    call depends on what it hears, so that figures on noise mislead. What the last stage puts out is kept where it is
-    text (a str for each item), token ids (a list for each item) or `Speech`. `found` is what preparing has already
-    measured, for the meter that reports it.
+    `live` says how to hold a conversation with it; None for a model that takes whole inputs. A model that is only live
+    has no stages. `notes` are facts that a reader must know (random weights, a fixed output length).
+    `data_dependent` says that the cost of a call depends on the content, so figures on noise are misleading. `found`
+    has measurements that were made while preparing, for the meter that reports them. The output of the last stage is
+    stored if it is text (a str for each item), token ids (a list for each item) or `Speech`.
     """
 
     stages: tuple[Stage, ...] = ()
@@ -148,6 +147,15 @@ class LiveSubject(Subject, Protocol):
 
     def not_live(self, case: Case) -> str | None:
         """Why this case cannot be measured live, and what to do instead; None when it can. Runs in preflight."""
+        ...
+
+
+@runtime_checkable
+class ServedSubject(LiveSubject, Protocol):
+    """A live subject that several client processes can speak to at once, because it runs in none of them."""
+
+    def check_clients(self, case: Case) -> None:
+        """Raise SubjectError where a case with several clients cannot be measured. Runs in preflight."""
         ...
 
 

@@ -24,6 +24,7 @@ PERCENTILES = ("p50", "p90", "p95", "p99")
 _DELAYS = (
     metrics.FINAL_DELAY, metrics.FINALIZE_DELAY, metrics.REQUEST_LATENCY, metrics.FIRST_TOKEN,
     metrics.FIRST_PARTIAL_FROM_SEND, metrics.FIRST_PARTIAL_FROM_ONSET, metrics.ENDPOINT_DELAY, metrics.BACKLOG,
+    metrics.OPEN_DELAY,
 )  # fmt: skip
 """One value a conversation, so that a share of conversations is within a limit."""
 _MEANS = (metrics.KEEP_UP, metrics.LIVE_WER, metrics.EARLY_ENDPOINT)

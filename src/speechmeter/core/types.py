@@ -219,11 +219,11 @@ def by_batch(measurement: Measurement) -> list[Sequence[float]]:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Stage:
-    """One link of a chain: `fn(state) → state`. Glue between models has `clocked=False` and its own row.
+    """A step of a model's chain: `fn` gets the output of the step before. Code between models has `clocked=False`.
 
-    An iterator that `fn` returns is drained inside the clock, each item stamped; the next stage gets the list.
-    `tokens` returns from the stage's output how many tokens it generated; `pinned_tokens` is that number for each
-    item where it is fixed beforehand, or gives that of the latest call where it follows from the input's length.
+    If `fn` returns an iterator, it is consumed inside the clock, with a time for each item; the next stage gets the
+    list. `tokens` returns the number of tokens in the stage's output. `pinned_tokens` is that number for each item if
+    it is fixed beforehand, or a function that returns it for the latest call if it follows from the input's length.
     """
 
     name: str

@@ -15,6 +15,7 @@ from speechmeter.core import metrics
 from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError
 from speechmeter.core.machine import available_cores, read_text
+from speechmeter.core.process_tree import cpu_seconds
 from speechmeter.core.types import Measurement
 from speechmeter.meters.nvml_device import device_handle, load_nvml
 
@@ -35,10 +36,11 @@ class Watch:
     throttled: int
 
     @classmethod
-    def now(cls) -> Watch:
+    def now(cls, processes: Sequence[int] = ()) -> Watch:
         """Read the clocks."""
         times = os.times()
         own = times.user + times.system + times.children_user + times.children_system
+        own += cpu_seconds(processes)  # of a server that was started: it is what is measured, and no neighbour
         files = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
         throttled = sum(int(read_text(str(file)) or 0) for file in files)
         return cls(at_s=monotonic(), own_s=own, busy_s=_busy_s(available_cores()), throttled=throttled)
@@ -54,7 +56,7 @@ def disturbances(before: Watch, after: Watch) -> tuple[list[Measurement], list[s
         others = max(0.0, (after.busy_s - before.busy_s) - (after.own_s - before.own_s)) / (window_s * cores)
         found.append(Measurement.of(metrics.OTHER_BUSY, [round(others, 4)], source="/proc/stat"))
         if others > _BUSY:
-            warnings.append(f"another process was busy: {others:.0%} of the cores were in use; close it, or wait")
+            warnings.append(f"other processes were busy: they used {others:.0%} of the cores; close them, or wait")
     if after.throttled > before.throttled:
         warnings.append("the processor's clock was throttled by heat; improve the cooling, or use fewer cores")
     if (governor := read_text(_GOVERNOR)) not in _STEADY_GOVERNORS:

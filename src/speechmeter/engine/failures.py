@@ -69,7 +69,7 @@ def finite(measurement: Measurement) -> Measurement:
     """
     bad = next((value for value in measurement.values if not isfinite(value)), None)
     if bad is not None:
-        measurement = replace(measurement, values=(), unavailable=f"a reading was {bad}, which is not a number")
+        measurement = replace(measurement, values=(), unavailable=f"a reading was {bad}, not a finite number")
     return replace(measurement, notes=_plain(measurement.notes)) if measurement.notes else measurement
 
 

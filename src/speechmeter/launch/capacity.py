@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from speechmeter.analysis.frontier import Bounds
-from speechmeter.analysis.live.capacity import level_of
+from speechmeter.analysis.live.capacity import is_served, level_of
 from speechmeter.analysis.live.probing import Probe, Probed, next_probe, probes_left
 from speechmeter.analysis.selecting import by_case
 from speechmeter.core import metrics
@@ -22,9 +22,11 @@ class Carrying:
     slo: Slo
     confirming: int
 
-    def is_answer(self, record: Record) -> bool:
-        """Whether conversations were held, whatever became of them, and every bound can be judged."""
-        if record.find(metrics.LIVE_ANSWERED.id) is None:
+    def is_answer(self, record: Record, line: Sequence[Record]) -> bool:
+        """Whether conversations were held, and every bound can be judged. A round in which all of them failed says
+        something about the load only where another level was served.
+        """
+        if record.find(metrics.LIVE_ANSWERED.id) is None or not is_served(line):
             return False
         found = level_of(0.0, [record], self.slo)
         return all(one.value is not None for one in (found.chosen_by or found.found).judged)
@@ -39,7 +41,7 @@ class Carrying:
 
     def _levels(self, records: Sequence[Record], target: Target) -> dict[int, Probed]:
         levels = {}
-        for group in by_case(record for record in records if self.is_answer(record)).values():
+        for group in by_case(record for record in records if self.is_answer(record, records)).values():
             size = target.steps(group[0].case.axes[target.axis])
             found = level_of(float(size), group, self.slo)
             fresh = [record for record in group if record.round >= self.slo.first_round]

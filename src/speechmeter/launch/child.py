@@ -20,6 +20,7 @@ from speechmeter.engine.measure import Outcome, Start, measure
 from speechmeter.launch.live import measure_live_case
 from speechmeter.launch.memory_limit import limit_data
 from speechmeter.launch.offline import is_offline, refuse_network
+from speechmeter.launch.share import Share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,7 @@ class Job:
     memory_group: str | None = None
     keep: Keep | None = None
     round: int = 0
+    share: Share | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -57,6 +59,7 @@ class Job:
             "memory_group": self.memory_group,
             "keep": keep,
             "round": self.round,
+            "share": None if self.share is None else self.share.to_json(),
         }
 
     @classmethod
@@ -80,6 +83,7 @@ class Job:
             memory_group=data["memory_group"],
             keep=keep,
             round=data["round"],
+            share=None if data["share"] is None else Share.from_json(data["share"]),
         )
 
 
@@ -154,6 +158,7 @@ def _measured(job: Job, send: Callable[[dict[str, Any]], None], start: Start) ->
         return measure_live_case(
             job.case, subject, workload, meters, keep=job.keep, round_=job.round, report=report,
             waits=lambda seconds: send({"waits_s": seconds}), start_s=start.took_s,
+            part=None if job.share is None else job.share.part(),
         )  # fmt: skip
     return measure(
         job.case, subject, workload, meters, report=report, process=job.process, leads=job.leads, keep=job.keep,

@@ -101,6 +101,10 @@ class Cluster(Protocol):
         """(number of the lane, answer) of the measurements that ended; empty after the timeout."""
         ...
 
+    def call(self, lane: Lane, setting: Mapping[str, Any], method: str, *given: Any) -> Any:
+        """What a method of the lane's `node.Worker` returns. Raises CannotGoOnError if the worker is lost."""
+        ...
+
     def release(self, lane: Lane) -> None:
         """Release the lane's device; no process of this run is left on it."""
         ...

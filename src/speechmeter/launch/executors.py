@@ -14,22 +14,20 @@ from typing import Literal, Protocol
 
 from speechmeter.core import plugins
 from speechmeter.core.errors import CannotGoOnError
-from speechmeter.core.machine import kib_field
 from speechmeter.core.outputs import Keep
 from speechmeter.core.protocols import ORDINARY, Meter, Subject, Workload
 from speechmeter.core.types import BASELINE, VARIANT, Case, Limits, Measurement
 from speechmeter.engine.measure import Outcome, measure
 from speechmeter.engine.phases import MAIN, PROFILED, Process, processes_of
 from speechmeter.launch.child import Job
+from speechmeter.launch.clients import LocalClient, clients_of, hold_together, merged, shares
 from speechmeter.launch.live import measure_live_case
 from speechmeter.launch.process import MeasuringProcess
+from speechmeter.launch.process_settings import environ_of, memory_bytes_of
+from speechmeter.launch.share import Share
 from speechmeter.launch.templates import TemplateLostError, Templates, kind_of
 
 THIS = "this"
-_SHARE_OF_FREE_MEMORY = 0.95
-_THRESHOLDS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
-_TUNABLES, _OF_MALLOC = "GLIBC_TUNABLES", "glibc.malloc."
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 Processes = Literal["auto", "fork", "exec"]
@@ -74,6 +72,9 @@ class SubprocessExecutor:
     def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all", round_: int = 0) -> Outcome:
         """Run the case's processes in order within its time limit; stop after the first that fails."""
         begun_ns: int | None = perf_counter_ns()  # starting the templates of a round counts for its first process
+        count = clients_of(case)
+        if count > 1:
+            return self._with_clients(case, report, round_, count)
         self._templates.begin(round_, self._limits.time_s)
         deadline = None if self._limits.time_s is None else monotonic() + self._limits.time_s
         keep = kept(self._keep, case, extent)
@@ -86,7 +87,7 @@ class SubprocessExecutor:
                 process=process.name,
                 leads=merged is None,
                 spawned_ns=begun_ns or perf_counter_ns(),
-                memory_bytes=_memory_bytes(self._limits, on_cuda=case.device.is_cuda),
+                memory_bytes=memory_bytes_of(self._limits, on_cuda=case.device.is_cuda),
                 keep=keep,
                 round=round_,
             )
@@ -106,10 +107,44 @@ class SubprocessExecutor:
         assert merged is not None
         return merged
 
+    def _with_clients(self, case: Case, report: Callable[[str], None], round_: int, count: int) -> Outcome:
+        """One round that several processes hold together."""
+        root, parts = shares(count)
+        with root:
+            results = hold_together([self.client(case, part, report, round_) for part in parts])
+            return merged(case, round_, results, self._keep)
+
+    def client(self, case: Case, share: Share, report: Callable[[str], None], round_: int) -> LocalClient:
+        """A client process that is started now. The first one has the meters."""
+        process = processes_of(case, meters_of(case))[0]
+        started: list[MeasuringProcess] = []
+
+        def run(share: Share, keep: Keep) -> Outcome:
+            job = Job(
+                case=case,
+                meters=() if share.index else tuple(meter.name for meter in process.meters),
+                process=process.name,
+                leads=not share.index,
+                spawned_ns=perf_counter_ns(),
+                memory_bytes=memory_bytes_of(self._limits, on_cuda=False),
+                keep=keep,
+                round=round_,
+                share=share,
+            )
+            log = share.folder / "client.log"
+            started.append(MeasuringProcess(job, environ_of(case, process), log, _nothing if share.index else report))
+            return started[0].run(self._limits.time_s)
+
+        def stop() -> None:
+            for one in started:
+                one.stop()
+
+        return LocalClient(share, self._keep, case, round_, run, stop)
+
     def _run(self, job: Job, process: Process, report: Callable[[str], None], deadline: float | None) -> Outcome:
         """One process from start to end; where its template is lost, a new one measures in its place."""
         case = job.case
-        environ = _environ(case, process)
+        environ = environ_of(case, process)
         if case.device.is_cuda and self._limits.memory_gib is not None:
             environ["SPEECHMETER_CUDA_GIB"] = str(self._limits.memory_gib)
         log = (self._keep.folder or Path()) / f"{case.id}-{process.name}-{os.getpid()}.log"
@@ -177,6 +212,10 @@ class InlineExecutor:
         return replace(outcome, environment=replace(here, facts={**here.facts, "launcher": "inline"}))
 
 
+def _nothing(phase: str) -> None:
+    """What the clients after the first report: all of them do the same."""
+
+
 def kept(keep: Keep, case: Case, extent: Extent) -> Keep:
     """What is kept of a round: files of the first one alone, but what was said and heard live in every one."""
     return keep if extent == "all" or case.live is not None else keep.later_round()
@@ -237,28 +276,6 @@ def release() -> None:
     if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
         with contextlib.suppress(RuntimeError):  # a device that the case broke: its outcome says so already
             torch.cuda.empty_cache()
-
-
-def _environ(case: Case, process: Process) -> dict[str, str]:
-    """Variables that libraries read when they start. The latency process has the default allocator."""
-    environ = {key: value for key, value in os.environ.items() if key not in _THRESHOLDS}
-    tunables = [part for part in environ.pop(_TUNABLES, "").split(":") if part and not part.startswith(_OF_MALLOC)]
-    environ.update({_TUNABLES: ":".join(tunables)} if tunables else {})
-    environ.update(dict.fromkeys(_THREAD_VARIABLES, str(case.axes.threads)))
-    environ.update(PYTHONHASHSEED=str(case.protocol.seed), TOKENIZERS_PARALLELISM="false")
-    if case.axes.deterministic:
-        environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
-    return {**environ, **process.environ}
-
-
-def _memory_bytes(limits: Limits, *, on_cuda: bool) -> int | None:
-    """The limit given; on the CPU, without one, what is free now, so that a case dies before the machine does."""
-    if on_cuda:  # the limit is on the memory of the device
-        return None
-    if limits.memory_gib is not None:
-        return int(limits.memory_gib * 2**30)
-    free = kib_field("/proc/meminfo", "MemAvailable")
-    return None if free is None else int(free * _SHARE_OF_FREE_MEMORY)
 
 
 def _merge(first: Outcome, second: Outcome, process: str) -> Outcome:

@@ -14,7 +14,7 @@ from speechmeter.core.protocols import Meter, Subject, Workload
 from speechmeter.core.types import Case
 from speechmeter.engine.failures import classify, finite
 from speechmeter.engine.live.measure import LiveRound, Surroundings, measure_live
-from speechmeter.engine.live.round import Script
+from speechmeter.engine.live.round import Part, Script
 from speechmeter.engine.live.utterance import Utterance
 from speechmeter.engine.measure import Outcome
 from speechmeter.store.exchanges import ExchangeWriter, exchange_file
@@ -31,16 +31,20 @@ def measure_live_case(
     report: Callable[[str], None] = lambda phase: None,
     waits: Callable[[float], None] = lambda seconds: None,
     start_s: float | None = None,
+    part: Part | None = None,
 ) -> Outcome:
-    """The outcome of one round. Its exchanges are in the folder of the case, if any is kept, whatever happens after."""
+    """The outcome of one round. Its exchanges are in the folder of the case, if any is kept, whatever happens after.
+
+    Of a `part` the metrics of conversations are left out: `clients.merged` makes them of all parts.
+    """
     folder = None if keep is None else keep.of(case.id).folder
     writer = None if folder is None else ExchangeWriter(folder / exchange_file(round_))
-    around = Surroundings(round=round_, sink=writer, report=report, waits=waits, start_s=start_s)
+    around = Surroundings(round=round_, sink=writer, report=report, waits=waits, start_s=start_s, part=part)
     held = measure_live(case, subject, workload, meters, around)
     try:
         if writer is not None:
             writer.close()
-        return _with_metrics(held)
+        return held.outcome if part is not None else _with_metrics(held)
     except Exception as error:
         status, reason = classify(error)
         return replace(held.outcome, status=status, reason=held.outcome.reason or reason)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
+from time import perf_counter
 from typing import Any
 
 from speechmeter.core.errors import InputError, SubjectError
@@ -26,6 +27,7 @@ from speechmeter.launch.executors import SubprocessExecutor
 from speechmeter.launch.git_state import git_state
 from speechmeter.launch.preflight import obstacle, summary
 from speechmeter.launch.recorder import Measured, measure_round
+from speechmeter.launch.share import Share
 
 _PR_SET_PDEATHSIG = 1
 PINNED = "pinned"
@@ -89,6 +91,35 @@ class Worker:
             outcome = replace(outcome, environment=Environment(facts=facts, state=outcome.environment.state))
         outcome = replace(outcome, warnings=(*outcome.warnings, *left_out))
         return {**asdict(found), "outcome": outcome_to_json(outcome), "files": files}
+
+    def clock(self) -> float:
+        """The clock of this machine, which its clients count on."""
+        return perf_counter()
+
+    def start_client(self, order: Mapping[str, Any]) -> None:
+        """Start a client process of a round that several machines hold together."""
+        case = Case.from_json(order["case"])
+        self._folder = tempfile.TemporaryDirectory(prefix="speechmeter-client-")
+        share = Share(index=order["index"], of=order["of"], folder=Path(self._folder.name))
+        executor = SubprocessExecutor(self._limits, Keep())
+        self._client = executor.client(case, share, lambda phase: None, order["round"])
+
+    def client_is_ready(self) -> bool:
+        """Whether it waits for the common start, or has ended."""
+        return self._client.is_ready()
+
+    def begin(self, moment_s: float) -> None:
+        """Tell it to begin at that moment of this machine's clock."""
+        self._client.begin(moment_s)
+
+    def client_result(self) -> dict[str, Any]:
+        """What it measured; waits for its end."""
+        found = self._client.result()
+        files, left_out = pack(self._client.folder)
+        self._client.stop()
+        self._folder.cleanup()
+        outcome = replace(found.outcome, warnings=(*found.outcome.warnings, *left_out))
+        return {"host": host_name(), "outcome": outcome_to_json(outcome), "files": files}
 
 
 def measured_from(answer: Mapping[str, Any]) -> Measured:

@@ -13,7 +13,7 @@ from speechmeter.core import plugins
 from speechmeter.core.device import Device
 from speechmeter.core.errors import DeviceError, InputError, Origin, PlanError, SubjectError, UnavailableError
 from speechmeter.core.machine import available_cores, kib_field
-from speechmeter.core.protocols import SOUND, LiveSubject
+from speechmeter.core.protocols import SOUND, LiveSubject, ServedSubject
 from speechmeter.core.types import Case, Limits, Skip
 
 Originate = Callable[[Case, str], Origin | None]
@@ -88,6 +88,7 @@ def obstacle(case: Case, *, origin: Originate = lambda case, key: None, cuda: in
     if reason is None:
         ask(lambda case: subject(case.subject.plugin).check(case), "models")
         ask(plugins.check_input, "models")
+        ask(_check_clients, "clients")
         ask(lambda case: plugins.workload(case.workload.plugin).check(case), case.workload.plugin)
     return reason
 
@@ -110,6 +111,19 @@ def not_live(case: Case) -> str | None:
         key="pace",
         fix=f"use a model that can ({', '.join(names)}), or `pace: offline`",
     )
+
+
+def _check_clients(case: Case) -> None:
+    if case.live is None or case.live.clients == 1:
+        return
+    subject = plugins.subject(case.subject.plugin)
+    if not isinstance(subject, ServedSubject):
+        raise SubjectError(
+            f"{case.subject.name} runs in the process that measures, so it cannot have {case.live.clients} clients",
+            key="clients",
+            fix="remove `clients`, or measure a server",
+        )
+    subject.check_clients(case)
 
 
 def _is_live(name: str) -> bool:

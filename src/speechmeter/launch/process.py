@@ -59,6 +59,7 @@ class MeasuringProcess:
         self._outcome: Outcome | None = None
         self._exit: int | None = None
         self._left_behind = 0
+        self._process: subprocess.Popen[bytes] | ForkedGuard | None = None
         self._waits_s = 0.0
         self._printed = Tail()
 
@@ -82,7 +83,7 @@ class MeasuringProcess:
         if not in_time and not oom_killed:
             ran_on = "" if self._outcome is None else "; it was measured, but some of its processes did not end"
             speech = f" and {self._waits_s:.0f} s of speech" if self._waits_s else ""
-            reason = f"exceeded the limit of {limit_s or time_s:g} s{speech} in {self._phase}{ran_on}"
+            reason = f"exceeded the limit of {limit_s or time_s:g} s{speech} (phase: {self._phase}){ran_on}"
             outcome = Outcome(status="timeout", reason=reason)
         elif self._outcome is not None:
             outcome = self._outcome
@@ -99,11 +100,16 @@ class MeasuringProcess:
                 self._log.write_bytes(self._printed.kept)
         return outcome
 
+    def stop(self) -> None:
+        """End everything below it, from another thread: `run` returns."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
     def _measure(self, time_s: float | None) -> bool:
         """Start the process, listen until it ends, see that nothing is left; False when the time ran out."""
         read_fd, write_fd = os.pipe()
         try:
-            process = self._spawn(write_fd)
+            process = self._process = self._spawn(write_fd)
         finally:
             os.close(write_fd)
             os.close(self._printed.write_fd)
@@ -187,9 +193,9 @@ class MeasuringProcess:
         code = self._exit
         tail = self._printed.last_line()
         if oom_killed and code in (None, -signal.SIGKILL):
-            return Outcome(status="oom", reason=f"killed by the kernel in {self._phase}, because memory ran out")
+            return Outcome(status="oom", reason=f"out of memory: the kernel killed the process (phase: {self._phase})")
         if any(sign in tail for sign in _ALLOCATION_FAILED):
-            return Outcome(status="oom", reason=f"out of memory in {self._phase}: {tail}")
+            return Outcome(status="oom", reason=f"out of memory (phase: {self._phase}): {tail}")
         if code is None:
             how = "the process ended without a result"
         elif code < 0:
@@ -197,7 +203,7 @@ class MeasuringProcess:
             how = f"killed by {names.get(-code, f'signal {-code}')}"
         else:
             how = f"the interpreter ended with exit code {code}"
-        return Outcome(status="crashed", reason=f"{how}, in {self._phase}" + (f": {tail}" if tail else ""))
+        return Outcome(status="crashed", reason=f"{how} (phase: {self._phase})" + (f": {tail}" if tail else ""))
 
 
 def _oom_kills(group: MemoryGroup | None) -> int:

@@ -174,6 +174,9 @@ class RayCluster:
     def submit(self, lane: Lane, setting: Mapping[str, Any], order: Mapping[str, Any]) -> None:
         """Start a measurement; the device is reserved first, and kept."""
         self._check_head()
+        self._running[self._actor(lane, setting).measure.remote(dict(order))] = lane.number
+
+    def _actor(self, lane: Lane, setting: Mapping[str, Any]) -> Any:
         if lane.number not in self._actors:
             remote = self._ray.remote(Worker).options(
                 num_cpus=lane.cpus,
@@ -183,7 +186,7 @@ class RayCluster:
                 scheduling_strategy=self._on(lane.machine.node.id),
             )
             self._actors[lane.number] = remote.remote(dict(setting))
-        self._running[self._actors[lane.number].measure.remote(dict(order))] = lane.number
+        return self._actors[lane.number]
 
     def wait(self, timeout_s: float) -> list[tuple[int, Answer]]:
         """The measurements that ended; after a loss the next measurement of the lane starts with a new actor."""
@@ -194,6 +197,17 @@ class RayCluster:
                 self._drop(number)
             ended.append((number, answer))
         return ended
+
+    def call(self, lane: Lane, setting: Mapping[str, Any], method: str, *given: Any) -> Any:
+        """What a method of the lane's worker returns, however long it takes. Raises CannotGoOnError if it is lost."""
+        self._check_head()
+        ref = getattr(self._actor(lane, setting), method).remote(*given)
+        while not self._ended([ref], 1, _LOOK_S):
+            pass
+        try:
+            return self._ray.get(ref)
+        except self._ray.exceptions.RayError as error:
+            raise CannotGoOnError(f"{lane.machine.host}: {_first_line(error)}; use `resume` to continue") from None
 
     def release(self, lane: Lane) -> None:
         """Release the device."""

@@ -29,8 +29,8 @@ _ONCE = Rounds(least=1, most=1)
 class Tactic(Protocol):
     """What is tried next, from the records of a line alone."""
 
-    def is_answer(self, record: Record) -> bool:
-        """Whether a trial says something about its size."""
+    def is_answer(self, record: Record, line: Sequence[Record]) -> bool:
+        """Whether a trial says something about its size. `line` are the records of all trials along its line."""
         ...
 
     def next_probe(self, records: Sequence[Record], target: Target, bounds: Bounds) -> Probe | None:
@@ -45,7 +45,7 @@ class Tactic(Protocol):
 class Fitting:
     """The tactic for memory: a single round of a size either fits or runs out of memory."""
 
-    def is_answer(self, record: Record) -> bool:
+    def is_answer(self, record: Record, line: Sequence[Record] = ()) -> bool:
         """Any other failure says nothing about memory."""
         return record.status in ("ok", OUT_OF_MEMORY)
 
@@ -128,11 +128,11 @@ class _Run:
             known = max(known, probe.size)
             self._left = tactic.left(self._of(line), target, bounds)
             trial = at(line, target, probe.size)
-            failed = [one for one in self._tries(trial) if one.status in FAILED and not tactic.is_answer(one)]
+            failed = [one for one in self._unanswered(line, trial) if one.status in FAILED]
             rounds = Rounds(least=probe.rounds, most=probe.rounds)
             sweep = Sweep(cases=[trial], rounds=rounds, retry_failed=self._search.retry_failed and bool(failed))
             run_sweep(sweep, self._executor, self._store, self._pass_on)
-            if not all(map(tactic.is_answer, self._tries(trial))):
+            if self._unanswered(line, trial):
                 return
 
     def _of(self, line: Case) -> list[Record]:
@@ -140,9 +140,10 @@ class _Run:
         axis = self._search.target.axis
         return [record for record in self._store.records() if record.case.line(axis) == line.line(axis)]
 
-    def _tries(self, trial: Case) -> list[Record]:
-        """The records of one trial."""
-        return [record for record in self._store.records() if record.case.id == trial.id]
+    def _unanswered(self, line: Case, trial: Case) -> list[Record]:
+        """The records of one trial that say nothing about its size."""
+        along, tactic = self._of(line), self._search.tactic
+        return [record for record in along if record.case.id == trial.id and not tactic.is_answer(record, along)]
 
     def _pass_on(self, event: Event) -> None:
         self.made += event.kind == "finished"

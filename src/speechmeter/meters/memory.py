@@ -237,7 +237,7 @@ def batches_to_read(session: Session, readings: int) -> tuple[Sequence[Batch], d
     order = [index for _, index in sorted(sized)]
     last = len(order) - 1
     chosen = [batches[order[round(step * last / (_MOST_SIZED - 1))]] for step in range(_MOST_SIZED)]
-    note = f"memory was read for {_MOST_SIZED} of {len(batches)} batches, spread from the fewest cells to the most"
+    note = f"memory was read for {_MOST_SIZED} of {len(batches)} batches, from the smallest to the largest"
     return chosen, by_turns(chosen) | {"notes": [note]}
 
 

@@ -32,7 +32,7 @@ def check_arrivals(plan: Plan, source: Source) -> None:
         raise PlanError(f"`{given}` applies only if conversations arrive at a rate", where=where, fix="add `rate: 2`")
     gamma = kind == GAMMA and _is_positive(more)
     if not gamma and (kind not in (CONSTANT, POISSON) or more):
-        raise PlanError(f"there is no kind of arrivals {plan.arrivals!r}", where=where, fix=_FIX)
+        raise PlanError(f"unknown kind of arrivals {plan.arrivals!r}", where=where, fix=_FIX)
 
 
 def arriving(live: LiveProtocol, plan: Plan, level: Mapping[str, Any]) -> LiveProtocol:
@@ -79,9 +79,11 @@ def read_trace(path: Path) -> tuple[float, ...]:
 
 def _check_moments(moments: Sequence[float], path: Path) -> None:
     if not moments or len(moments) > _MOST_OFFSETS:
-        raise PlanError(f"a trace has 1 to {_MOST_OFFSETS} moments, not {len(moments)}", where=str(path))
+        raise PlanError(f"a trace takes 1 to {_MOST_OFFSETS} start times, not {len(moments)}", where=str(path))
     if not all(map(math.isfinite, moments)) or any(later < one for one, later in pairwise(moments)):
-        raise PlanError("the moments of a trace must be finite and ascending", where=str(path), fix="sort the file")
+        raise PlanError(
+            "the start times of a trace must be ascending, finite numbers", where=str(path), fix="sort the file"
+        )
 
 
 def _is_positive(text: str) -> bool:

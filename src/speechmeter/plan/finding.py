@@ -36,7 +36,7 @@ def searching(plan: Plan, declared: dict[str, Axis], source: Source) -> Plan:
         return _searching_levels(plan, target, declared, source)
     if asks_live(source):
         raise PlanError(
-            f"{plan.find} counts calls, and a live case makes none",
+            f"`find: {plan.find}` needs a model that is called, but the plan feeds it live",
             where=where,
             fix="use max-streams or max-rate, or remove `pace`",
         )
@@ -74,7 +74,7 @@ def _searching_levels(plan: Plan, target: Target, declared: dict[str, Axis], sou
             fix="for example `slo: {final_delay_p95_s: 0.8, live_completeness: 99%}`",
         )  # fmt: skip
     if (plan.arrivals or "").partition(":")[0] == RECORDED:
-        raise PlanError("the load of a trace cannot be searched", where=where, fix="remove `arrivals`")
+        raise PlanError("a trace sets the load, so `find` cannot change it", where=where, fix="remove `arrivals`")
     _check_alone(plan, target, source)
     (given,) = plan.axes[target.axis]
     start = target.value(max(1, target.steps(given or target.start)))

@@ -113,6 +113,7 @@ def live_protocol(plan: Plan, quality: Quality | None) -> LiveProtocol:
         turns=plan.turns,
         duration_s=plan.duration,
         warmup_turns=plan.warmup_turns,
+        clients=plan.clients,
     )
 
 

@@ -188,6 +188,7 @@ class Plan(_Part):
     turns: Count | None = None
     duration: Seconds | None = None
     warmup_turns: CountOrZero = 1
+    clients: Count = 1
     arrivals: Word | None = None
     ramp: SecondsOrZero = 0.0
     slo: Annotated[Mapping[str, str | float] | None, BeforeValidator(_slo)] = None
@@ -220,7 +221,7 @@ class Plan(_Part):
 
 
 LIVE_KEYS = ("turn_end", "silence", "quiet", "answer_timeout", "phase", "turns", "duration", "warmup_turns",
-             "arrivals", "ramp", "slo")  # fmt: skip
+             "clients", "arrivals", "ramp", "slo")  # fmt: skip
 """Keys that say how conversations are held, beside the axes of live cases."""
 _EXAMPLES = {
     "turn_end": "for example `turn_end: oracle:200ms`",

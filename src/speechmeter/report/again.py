@@ -23,7 +23,7 @@ _STEADY = {"warmup": 30, "samples": 10, "min_samples": 2, "budget_s": 20.0}
 """What a plan that is silent asks for; `tests/unit/report/test_again.py` holds this to the plan's own defaults."""
 _LIVE = {
     "turn_end": "system", "silence": 2.0, "quiet": 3.0, "answer_timeout": 30.0, "phase": "random", "turns": None,
-    "duration": None, "warmup_turns": 1,
+    "duration": None, "warmup_turns": 1, "clients": 1,
 }  # fmt: skip
 """The same of a live case."""
 _WORD = re.compile(r"\+?[a-z]{2,}[a-z0-9:-]*[a-z0-9](?<!null)(?<!true)(?<!false)(?<!yes)(?<!no)(?<!on)(?<!off)")
@@ -103,6 +103,7 @@ def _conversations(protocol: LiveProtocol) -> dict[str, Any]:
         "turn_end": protocol.turn_end + delay.get(protocol.turn_end, ""), "silence": protocol.silence_s,
         "quiet": protocol.quiet_s, "answer_timeout": protocol.timeout_s, "phase": protocol.phase,
         "turns": protocol.turns, "duration": protocol.duration_s, "warmup_turns": protocol.warmup_turns,
+        "clients": protocol.clients,
     }  # fmt: skip
     return {key: value for key, value in given.items() if value != _LIVE[key]}
 

@@ -100,7 +100,8 @@ def _check_options(metric: str | None, given: Mapping[str, Any]) -> None:
         fits = (view is not None and option in view.takes) or (metric is None and option in ("assumed", "slo"))
         if given[option] and not fits:
             takers = [one.name for one in VIEWS if option in one.takes]
-            raise InputError(f"it applies to the view {takers[0]} only", key=key, fix=f"add `metric: {takers[0]}`")
+            views = f"view {takers[0]}" if len(takers) == 1 else f"views {' and '.join(takers)}"
+            raise InputError(f"it applies to the {views} only", key=key, fix=f"add `metric: {takers[0]}`")
 
 
 def _first_of_plugins(meters: Sequence[str]) -> list[Metric]:

@@ -45,8 +45,13 @@ def _mean_label(mean: Mean) -> str:
     return f"geometric mean of {mean.cells} cells"
 
 
+def _ratio(value: float) -> str:
+    """Three decimals. Two rounds far apart have an interval of many digits, which say no more than "over 1000"."""
+    return f"{value:.3f}" if value < 1000 else "over 1000"
+
+
 def _mean_texts(mean: Mean) -> list[str]:
-    ratio, interval = f"{mean.ratio:.3f}", f"{mean.low:.3f} to {mean.high:.3f}"
+    ratio, interval = _ratio(mean.ratio), f"{_ratio(mean.low)} to {_ratio(mean.high)}"
     return [mean.metric.name, "–", "–", ratio, interval, mean.word, mean.reason]
 
 
@@ -75,7 +80,7 @@ def _texts(v: Verdict) -> list[str]:
     if v.change is not None:
         return _changed_texts(v, v.change)
     if v.low is not None and v.high is not None:
-        interval = f"{v.low:.3f} to {v.high:.3f}"
+        interval = f"{_ratio(v.low)} to {_ratio(v.high)}"
         if v.rounds:
             how = counted(v.rounds, "adjacent pair") if v.paired else f"unpaired, {counted(v.rounds, 'round')}"
     noticed = ""
@@ -86,7 +91,7 @@ def _texts(v: Verdict) -> list[str]:
         _what(v),
         figure(v.base) if v.base else "–",
         figure(v.new) if v.new else "–",
-        f"{v.ratio:.3f}" if v.ratio is not None else "–",
+        _ratio(v.ratio) if v.ratio is not None else "–",
         interval,
         v.text,
         "; ".join(filter(None, (how, v.reason, noticed))),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from speechmeter.analysis.assumed import ASSUMPTIONS, Assumed, assumed_estimate, assumed_metrics
+from speechmeter.analysis.assumed import ASSUMPTIONS, Assumed, assumed_estimate, assumed_metrics, check_view
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
@@ -20,6 +20,7 @@ _DOMAINS = {
 
 def energy(records: Sequence[Record], assumed: Assumed | None = None) -> list[Table]:
     """One table for each domain that was read or asked for: GPU, processor, system; a rated power has its own."""
+    check_view(assumed or {}, "energy")
     asked = [name for name, shown in _DOMAINS.items() if any(r.find(shown[0].id) for r in records)]
     rates = {key: value for key, value in (assumed or {}).items() if key != "tdp_w"}
     tables = [_domain(records, name, rates) for name in asked or ["processor"]]

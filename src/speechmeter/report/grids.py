@@ -47,8 +47,13 @@ STATISTIC_WORDS = {
 """What a figure is with `--stat`."""
 _SAMPLING = {
     "steady": "up to {samples} samples (at least {min_samples}) in {budget_s} s",
-    "repeats": "{samples} samples after {discard} discarded",
-    "schedule": "schedule {wait}/{warmup}/{active} × {repeat}",
+    "repeats": "timed calls: {samples}, after {discard} discarded",
+    "schedule": "schedule: wait {wait}, warmup {warmup}, active {active}, repeat {repeat}",
+}
+_SPEED = {
+    "real-time": "faster than real time",
+    "not real-time": "not faster than real time",
+    "undecided": "not known whether faster than real time",
 }
 _NO_RULE = dict.fromkeys(("samples", "min_samples", "budget_s", "discard", "wait", "warmup", "active", "repeat"), "?")
 
@@ -142,7 +147,7 @@ def _notes(group: Group, cells: Cells, metric: Metric) -> list[str]:
     """How the figures were taken, then why cells have none, what meters say, and warnings."""
     notes = [protocol_note(group[0][0].case, group)]
     verdicts = [cell.verdict for cell in cells.values() if cell.verdict]
-    counts = [f"{word}: {verdicts.count(word)} of {len(verdicts)} cells" for word in dict.fromkeys(verdicts)]
+    counts = [f"{_SPEED[word]}: {verdicts.count(word)} of {len(verdicts)} cells" for word in dict.fromkeys(verdicts)]
     notes += [f"{'; '.join(counts)}."] if counts else []
     if metric == metrics.MEMORY_CPU_TOTAL:
         notes += _memory_after_load(group)

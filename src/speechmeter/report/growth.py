@@ -153,7 +153,7 @@ def _expected(one: Along, line: Line, axis: str, size: float) -> Cell:
 
 
 def _notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row]) -> list[str]:
-    notes = ["quadratic part: the share of c·x² in the fitted curve, at the largest size."]
+    notes = []
     if some_interval(rows):
         notes.append(
             "95 % intervals: the interval of an exponent comes from the residuals of the fit. "
@@ -184,7 +184,7 @@ def _extrapolation_notes(found: Sequence[tuple[Along, Line]], rows: Sequence[Row
         if size > largest:
             notes.append(f"{axis} {size:g} is {size / largest:.2g} times the largest measured size.")
         elif size < least:
-            notes.append(f"{axis} {size:g} is {size / least:.2g} of the smallest measured size.")
+            notes.append(f"{axis} {size:g} is {size / least:.2g} times the smallest measured size.")
     return notes
 
 

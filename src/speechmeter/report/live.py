@@ -134,9 +134,9 @@ def _with_front(table: Table, groups: Groups) -> Table:
     ]
     costs = {front_cost([groups[key] for key in keys]).title for keys in several}
     note = (
-        f"{FRONT}: the Pareto front of {metrics.LIVE_WER.title} and {' or '.join(sorted(costs))}, compared by pairs of "
-        "utterances. no: another system, named in the cell, is better in one of these and at least "
-        "as good in the other."
+        f"{FRONT}: the Pareto front of {metrics.LIVE_WER.title} and {' or '.join(sorted(costs))}, compared utterance "
+        "by utterance. no: another system, named in the cell, is better in one of these and at least as good in the "
+        "other."
     )
     return replace(table, columns=(*table.columns, FRONT), rows=tuple(rows), notes=(*table.notes, note))
 

@@ -57,10 +57,18 @@ def read_width(text: str) -> float:
     except ValueError:
         width = 0.0
     if not NARROWEST_MM <= width <= WIDEST_MM:
-        raise InputError(
-            f"{text!r} is not a width from {NARROWEST_MM:g}mm to {WIDEST_MM:g}mm", key="width", fix="for example 85mm"
-        )
+        raise _no_width(repr(text), "width", "for example 85mm")
     return width
+
+
+def check_width(width_mm: float | None) -> None:
+    """Raise InputError for a number of millimetres that is no width of a figure; None stands for the usual width."""
+    if width_mm is not None and not NARROWEST_MM <= width_mm <= WIDEST_MM:
+        raise _no_width(f"{width_mm:g}", "width_mm", "for example 85")
+
+
+def _no_width(given: str, key: str, fix: str) -> InputError:
+    return InputError(f"{given} is not a width from {NARROWEST_MM:g}mm to {WIDEST_MM:g}mm", key=key, fix=fix)
 
 
 def check_kind(kind: str) -> None:
@@ -143,7 +151,7 @@ def figures_of(sources: Sequence[Source], kind: str, metric: str | None = None) 
         raise InputError(
             f"there is nothing to draw for the kind {kind}{of_metric}{held}",
             where=", ".join(source.name for source in sources),
-            fix=f"this kind needs {chart.needs}",
+            fix=f"this kind needs {chart.needs_of.get(axis, chart.needs)}",
         )
     if len(figures) > 1 and all(len(figure.rows) == 1 for figure in figures):
         raise InputError(
@@ -255,7 +263,9 @@ def specification(figure: Figure, width_mm: float) -> dict[str, Any]:
     width_px = width_mm / _MM["in"] * _PIXELS_PER_IN
     lines = wrapped(one_line(figure.title), width_px - _MARGIN_PX, _TITLE_PX, bold=True, most_lines=_MOST_LINES)
     caveats = [
-        line for text in figure.caveats or () for line in wrapped(one_line(text), width_px - _MARGIN_PX, _SMALL_PX)
+        line
+        for text in figure.caveats or ()
+        for line in wrapped(one_line(text).replace("`", ""), width_px - _MARGIN_PX, _SMALL_PX)
     ]
     look = {**PAPER, "axis": {**PAPER["axis"], "labelLimit": round(_MOST_LABEL * width_px)}}
     return {
@@ -279,6 +289,8 @@ def _columns(figure: Figure, width_px: float) -> dict[str, Any]:
 
 def _left_px(figure: Figure, width_px: float) -> float:
     """What names and labels left of the drawing take."""
+    if any("depth" in row for row in figure.rows):  # blocks have their names inside
+        return _MARGIN_PX
     names = [one_line(str(row["label"])) for row in figure.rows if "label" in row and "start" not in row]
     return min(max(map(wide_px, names), default=_AXIS_PX), _MOST_LABEL * width_px) + _MARGIN_PX
 

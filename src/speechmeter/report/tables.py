@@ -12,7 +12,7 @@ from speechmeter.analysis.stated import is_stated
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.protocol import RepeatsProtocol, SteadyProtocol
-from speechmeter.core.scope import LOADING
+from speechmeter.core.scope import LOADING, TOTAL
 from speechmeter.core.types import Record
 from speechmeter.report.explaining import definition_line
 from speechmeter.report.labels import labelled
@@ -91,7 +91,7 @@ def with_notes(tables: Sequence[Table], notes: Iterable[str]) -> list[Table]:
     return [*before, replace(last, notes=(*last.notes, *notes))]
 
 
-def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total", statistic: str = "geomean") -> Cell:
+def cell_of(records: Sequence[Record], metric: Metric, scope: str = TOTAL, statistic: str = "geomean") -> Cell:
     """The cell of one case's records: its figure, or what became of it."""
     if not records:
         return Cell(word=NOT_MEASURED, reason="not measured")
@@ -118,12 +118,14 @@ def cell_of(records: Sequence[Record], metric: Metric, scope: str = "total", sta
             reason=f"{statistic} needs {need} samples, but there are {have}; measure more rounds",
         )
     if last.status == "ok" or not lacking([last], metric):  # other parts of the failed case have the figure
-        return Cell(word=NOT_MEASURED, reason=_why_not_measured(records, metric))
+        return Cell(word=NOT_MEASURED, reason=_why_not_measured(records, metric, scope))
     return Cell(word=last.status, reason=last.reason)
 
 
-def _why_not_measured(records: Sequence[Record], metric: Metric) -> str:
+def _why_not_measured(records: Sequence[Record], metric: Metric, scope: str) -> str:
     needed = lacking(records, metric)
+    if not needed and scope == TOTAL:
+        return f"{metric.name} was not measured for whole calls"
     if not needed:
         return f"{metric.name} is not measured for this part of a call"
     if needed == [metric]:

@@ -80,9 +80,12 @@ def _figures(cell: Cell) -> list[Any]:
     return [safe_csv(found.metric.id), safe_csv(found.metric.unit), *numbers, found.rounds, found.samples_per_round, ""]
 
 
+_PACKAGES = r"% needs \usepackage{booktabs,textcomp}"
+
+
 def latex(tables: Sequence[Table], *, sci: bool = False) -> str:
-    """booktabs tables; needs \\usepackage{booktabs} and textcomp. Caveats are printed, other notes are comments."""
-    return "\n".join(_latex(table, sci) for table in tables)
+    """booktabs tables, and the packages that they need. Caveats are printed, other notes are comments."""
+    return "\n".join([_PACKAGES, *(_latex(table, sci) for table in tables)])
 
 
 def _latex(table: Table, sci: bool) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -48,6 +48,8 @@ class Chart:
     """Whether the function takes any metric after the source; otherwise one of its figures is chosen by its metric."""
     axes: tuple[str, ...] = ()
     """What may be behind the name, as in `scaling:batch`: the function for a file takes it after the source."""
+    needs_of: Mapping[str, str] = field(default_factory=dict)
+    """What a run needs for one of the `axes`, where that is more than `needs`."""
 
     def function(self, *, page: bool) -> Callable[..., Any]:
         """What draws it: on paper after the source with the axis where there are `axes`, then the metric."""
@@ -107,7 +109,7 @@ VIEWS = (
             any_metric=True,
             needs="two models with the same length and batch size, and a value of the metric for each",
             title="Models compared",
-            text="All models at one length and batch size: the real-time factor, or latency without audio.",
+            text="All models at one length and batch size: the real-time factor. Without audio, latency.",
         ),
     ),
     View(name="rtfx", summary="Inverse real-time factor, as a grid of seconds by batch."),
@@ -163,7 +165,7 @@ VIEWS = (
         "smallest that do not.",
         details="See [the frontier](../howto/search.md#the-frontier).",
         tables="frontier:frontier",
-        cases=Cases(lack="searched for no largest size", options={"batch": "1", "find": "max-batch"}),
+        cases=Cases(lack="has no search for a largest size", options={"batch": "1", "find": "max-batch"}),
         chart=Chart(
             name="frontier",
             draws="charts.frontier:figures",
@@ -189,11 +191,19 @@ VIEWS = (
         "highest level that passes, and the lowest that fails.",
         details="See [capacity](../howto/capacity.md).",
         tables="capacity:capacity",
-        takes=("slo",),
+        takes=("slo", "assumed"),
         cases=Cases(
             lack="has no live case",
             options={"pace": "realtime", "find": "max-streams", "slo": "keep_up=0.01", "seconds": "64"},
         ),
+    ),
+    View(
+        name="lenses",
+        summary="One row per system: offline RTFx, delay at one live stream and capacity, with accuracy and memory.",
+        details="See [capacity](../howto/capacity.md#the-same-system-offline-live-and-under-load).",
+        tables="lenses:lenses",
+        takes=("slo",),
+        cases=Cases(lack="has no live case", options={"pace": "[realtime, offline]"}),
     ),
     View(
         name="cold-start",
@@ -328,6 +338,13 @@ VIEWS = (
             on_paper="charts.live:plotted",
             axes=("delays", "distribution", "churn", "backlog", "timeline", "capacity"),
             needs="a case that was measured live (`pace: realtime`)",
+            needs_of={
+                "distribution": "several utterances that were measured live, with final texts",
+                "churn": "a live case with the times of words and partial texts",
+                "backlog": "a live case at `pace: realtime` with the times of words, and its exchange files",
+                "timeline": "live cases with one utterance in common, and their exchange files",
+                "capacity": "an `slo` in the plan, and live cases with at least two numbers of streams",
+            },
             title="Live",
             text="What a speaker feels: how late text comes, how often it changes, and how far it falls behind.",
         ),

@@ -79,7 +79,7 @@ RECORDS = (
     ),
     _read("status", "VARCHAR", "ok, skipped, oom, timeout, crashed, error or unavailable"),
     _read("reason", "VARCHAR", "what happened, where the status is not ok"),
-    _read("environment", "VARCHAR", "fingerprint of a row of `environments`"),
+    _read("environment", "VARCHAR", "id of the environment, a row of `environments`"),
     _read("started", "TIMESTAMP", "when the round started, in UTC", "TRY_CAST(started AS TIMESTAMP)"),
     _read("wall_s", "DOUBLE", "seconds for all processes of the round"),
     _read("stop_reason", "VARCHAR", "why sampling ended"),
@@ -95,7 +95,7 @@ _AGGREGATES = (
 MEASUREMENTS = (
     *_CASE,
     _read("round", "BIGINT", "number of the round, from 0"),
-    _read("environment", "VARCHAR", "fingerprint of a row of `environments`"),
+    _read("environment", "VARCHAR", "id of the environment, a row of `environments`"),
     _read("metric", "VARCHAR", "id with version, such as latency.v1", "m.metric"),
     _read("unit", "VARCHAR", "unit of the metric", "m.unit"),
     _read("scope", "VARCHAR", "total, stage:NAME, module:PATH, …", "m.scope"),
@@ -125,7 +125,7 @@ ESTIMATES = (
 )  # fmt: skip
 ENVIRONMENTS = (
     Column("run", "VARCHAR", "the run directory"),
-    Column("environment", "VARCHAR", "fingerprint of the facts"),
+    Column("environment", "VARCHAR", "id of the environment: a hash of its facts"),
     Column("host", "VARCHAR", "name of the machine"),
     Column("cpu", "VARCHAR", "the processor's name"),
     Column("cores_total", "BIGINT", "number of cores"),

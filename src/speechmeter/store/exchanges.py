@@ -120,7 +120,7 @@ def read_exchanges(path: Path) -> ExchangeLog:
         if head.get("format") != EXCHANGES:
             raise ValueError("it does not begin with the conditions of a round")
         if head["version"] > EXCHANGES_VERSION:
-            raise StoreError(f"{path}: written by a newer Speechmeter (format {head['version']}); update this one")
+            raise StoreError(f"{path}: written by a newer Speechmeter (format {head['version']}); update Speechmeter")
         exchanges = tuple(map(Exchange.from_json, rest))
         return ExchangeLog(conditions=Conditions.from_json(head), exchanges=exchanges, torn=torn)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -7,6 +7,7 @@ moment is exact. All figures of its exchanges therefore follow from its `Script`
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
@@ -191,6 +192,7 @@ class _Hearing:
         draw = Random() if script.seed is None else Random(f"{script.seed}/{name}")
         self._script = script
         self._words = [] if spoken is None else _heard_words(script, spoken.words)
+        self._ends = sorted(word.end_s for word in self._words)
         self._end_s = 0.0 if spoken is None else spoken.speech_end_s
         self._loses_all, self._loses_final, self._fails = (
             draw.random() < share for share in (script.lose_all, script.lose_final, script.fail)
@@ -207,7 +209,7 @@ class _Hearing:
         if self._loses_all:
             return []
         said = []
-        count = sum(word.end_s <= cursor_s + self._script.guess_s + _SLACK_S for word in self._words)
+        count = bisect_right(self._ends, cursor_s + self._script.guess_s + _SLACK_S)
         while self._script.segment_words and count - self._from > self._script.segment_words:
             said.append(self._final(self._from + self._script.segment_words, cursor_s, self._script.delay_s))
         if self._is_due(cursor_s):
@@ -229,7 +231,7 @@ class _Hearing:
             return [("error", self._final_s, {"text": "asked to fail"})]
         if self._loses_all or self._loses_final or self._ended:
             return []
-        count = sum(word.end_s <= cursor_s + self._script.guess_s + _SLACK_S for word in self._words)
+        count = bisect_right(self._ends, cursor_s + self._script.guess_s + _SLACK_S)
         return [self._final(count, cursor_s, self._final_s)] if count > self._from or not self._segment else []
 
     def _end(self, count: int, cursor_s: float) -> list[tuple[str, float, dict[str, Any]]]:

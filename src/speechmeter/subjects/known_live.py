@@ -39,7 +39,7 @@ class KnownSubject:
         _seconds("delay_s", "seconds from recognising a word to showing it"),
         _seconds("cadence_s", "minimum seconds of audio between two partial texts"),
         _number("unstable_words", "number of wrong words at the end of a partial text", 0),
-        _seconds("guess_s", "how many seconds before a word ends it is recognised"),
+        _seconds("guess_s", "seconds by which a word is recognised before its end in the audio"),
         _seconds("hallucinate_s", "position in the audio where a wrong word is shown before any other", None),
         Option(name="partials", kind=bool, default=True, help="whether partial texts are sent"),
         _seconds("final_s", "seconds from the end of the turn to the final text"),

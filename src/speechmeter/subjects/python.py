@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import reprlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import PathFinder
@@ -24,6 +25,7 @@ from speechmeter.core.live import Live
 from speechmeter.core.plugins import nearest
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import BASELINE, VARIANT, Batch, Case, Stage
+from speechmeter.subjects.common import waves
 from speechmeter.subjects.live.hearing import Heard, Hearing
 
 _FORM = "write python:package.module:factory or python:path/file.py:factory"
@@ -61,6 +63,8 @@ class PythonSubject:
             return made
         if case.live is not None and case.axes.pace != OFFLINE:
             return _live(made, case)
+        if _is_generator(made) and "chunks" in _parameters(made):
+            return _whole(made)
         if not callable(made):
             factory = case.subject.source.rpartition(":")[2]
             raise TypeError(f"{factory}() returned {type(made).__name__}, which cannot be called")
@@ -71,7 +75,7 @@ def _live(made: Any, case: Case) -> Prepared:
     """A system that is spoken to: a `Live`, a function that makes a conversation, or a generator of texts."""
     if isinstance(made, Live):
         return Prepared(live=made)
-    if inspect.isgeneratorfunction(made) or inspect.isgeneratorfunction(vars(type(made)).get("__call__")):
+    if _is_generator(made):
         return Prepared(live=Live(converse=lambda clock: Hearing(clock, lambda chunks: _hear(made(chunks)))))
     if callable(made) and "clock" in _parameters(made):
         return Prepared(live=Live(converse=made))
@@ -79,6 +83,24 @@ def _live(made: Any, case: Case) -> Prepared:
     raise TypeError(
         f"{factory}() returned {type(made).__name__}, which cannot be measured live; return a generator function that "
         "takes an iterator of chunks and yields texts, a function converse(clock), or speechmeter.core.live.Live"
+    )
+
+
+def _is_generator(made: Any) -> bool:
+    return inspect.isgeneratorfunction(made) or inspect.isgeneratorfunction(vars(type(made)).get("__call__"))
+
+
+def _whole(listen: Callable[[Iterator[Any]], Iterator[Any]]) -> Prepared:
+    """A live generator fed whole recordings, as the offline partner of a live case: each is a single chunk."""
+
+    def recognise(batch: Batch) -> list[str]:
+        heard = [list(_hear(listen(iter([wave])))) for wave in waves(batch)]
+        return [" ".join(one.text for one in said if one.kind == "final" and one.text) for said in heard]
+
+    return Prepared(
+        stages=(Stage(name="model", fn=recognise),),
+        notes=("whole recordings: the generator gets each as one chunk",),
+        data_dependent=True,
     )
 
 
@@ -93,9 +115,10 @@ def _hear(said: Iterator[Any]) -> Iterator[Heard]:
     """A text is a partial result, (text, True) a final one that ends its segment. The last text is final."""
     segment, text = 0, ""
     for found in said:
-        text, is_final = found if isinstance(found, tuple) else (found, False)
-        if not isinstance(text, str):
-            raise TypeError(f"a live model yields texts or (text, final), not {type(found).__name__}")
+        pair = found if isinstance(found, tuple) else (found, False)
+        if len(pair) != 2 or not isinstance(pair[0], str) or pair[1] not in (True, False):
+            raise TypeError(f"a live model yields a text or (text, True), not {reprlib.repr(found)}")
+        text, is_final = pair
         yield Heard(kind="final" if is_final else "partial", text=text, segment=segment)
         if is_final:
             segment, text = segment + 1, ""

@@ -6,6 +6,7 @@ Needs torch; it is faster with triton on a GPU, and with numba on the CPU. Impor
 from speechmeter.transducer.durations import multi_blank_loss, tdt_loss
 from speechmeter.transducer.errors import (
     DtypeError,
+    GraphOrderError,
     LabelError,
     LengthError,
     OptionError,
@@ -14,6 +15,7 @@ from speechmeter.transducer.errors import (
     TransducerInputError,
 )
 from speechmeter.transducer.exact import packed_rnnt_loss, rnnt_loss
+from speechmeter.transducer.graphs import graphed
 from speechmeter.transducer.joint import joint_rnnt_loss, pruned_joint_rnnt_loss
 from speechmeter.transducer.oracle import oracle_loss
 from speechmeter.transducer.oracle_arcs import multi_blank_oracle, tdt_oracle
@@ -22,6 +24,7 @@ from speechmeter.transducer.simple import SimpleLoss, simple_rnnt_loss
 
 __all__ = [
     "DtypeError",
+    "GraphOrderError",
     "LabelError",
     "LengthError",
     "OptionError",
@@ -29,6 +32,7 @@ __all__ = [
     "ShapeError",
     "SimpleLoss",
     "TransducerInputError",
+    "graphed",
     "joint_rnnt_loss",
     "multi_blank_loss",
     "multi_blank_oracle",

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from speechmeter.transducer.errors import DtypeError, LabelError, LengthError, OptionError, ShapeError
 
+if TYPE_CHECKING:
+    from speechmeter.transducer.fused.faults import Look
+
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.int32, torch.int64)
 REDUCTIONS = ("none", "sum", "mean")
+
+
+def _nothing() -> None:
+    """Nothing was put off."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +28,8 @@ class Sizes:
     """The true sizes of a batch: frames and labels of each utterance, and the padded ones.
 
     The tensors are on the device of the scores. Their values, `frames` and `labels`, are `seen` already, or read when
-    they are first asked for: with tensors on a GPU that waits for it.
+    they are first asked for: with tensors on a GPU that waits for it. `settle` raises what is wrong with them, where
+    that was put off.
     """
 
     frames_there: torch.Tensor
@@ -28,6 +37,7 @@ class Sizes:
     padded_frames: int
     padded_labels: int
     seen: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    settle: Callable[[], object] = _nothing
 
     @property
     def batch(self) -> int:
@@ -68,10 +78,13 @@ def check_batch(
     padded_labels: int,
     vocabulary: int,
     check: bool = True,
+    late: bool = False,
 ) -> Sizes:
     """Check targets and lengths against the sizes of the scores and return the true sizes, on the scores' device.
 
-    Their values are checked only with `check`; that waits for a GPU which holds them.
+    Their values are checked only with `check`; that waits for a GPU which holds them. `late` puts this off until
+    `settle` of the sizes, so that the GPU computes meanwhile: only for kernels that stay inside their memory whatever
+    the values are.
     """
     _check_integers("targets", targets, 2)
     batch = len(logit_lengths) if scores.dim() == 2 else len(scores)  # packed scores have no dimension for it
@@ -81,7 +94,7 @@ def check_batch(
             f"{padded_labels} labels (U + 1 states); give targets of shape ({batch}, {padded_labels})"
         )
     sizes = _sizes(logit_lengths, target_lengths, batch, padded_frames, padded_labels, scores.device)
-    return _checked(targets, sizes, vocabulary) if check else sizes
+    return _checked(targets, sizes, vocabulary, late) if check else sizes
 
 
 def check_lengths(
@@ -165,20 +178,36 @@ def _sizes(
     )
 
 
-def _checked(targets: torch.Tensor, sizes: Sizes, vocabulary: int) -> Sizes:
+def _checked(targets: torch.Tensor, sizes: Sizes, vocabulary: int, late: bool) -> Sizes:
     """Return the sizes with their values, after one look at a GPU; what that finds wrong, the host says in words."""
-    if sizes.frames_there.device.type == "cuda":
-        try:
-            from speechmeter.transducer.fused.faults import seen
-        except ImportError:
-            pass
-        else:
-            sizes, good = seen(targets, sizes, vocabulary)
-            if good:
-                return sizes
+    look = _look(targets, sizes, vocabulary)
+    if look is None:
+        _check_values(targets, sizes, vocabulary)
+        return sizes
+
+    def settle() -> Sizes:
+        frames, labels, good = look.read()
+        found = replace(sizes, seen=(frames, labels))
+        if not good:
+            _check_values(targets, found, vocabulary)
+        return found
+
+    return replace(sizes, settle=settle) if late else settle()
+
+
+def _look(targets: torch.Tensor, sizes: Sizes, vocabulary: int) -> Look | None:
+    if sizes.frames_there.device.type != "cuda":
+        return None
+    try:
+        from speechmeter.transducer.fused.faults import Look
+    except ImportError:
+        return None
+    return Look(targets, sizes, vocabulary)
+
+
+def _check_values(targets: torch.Tensor, sizes: Sizes, vocabulary: int) -> None:
     _check_lengths(sizes)
     _check_targets(targets, sizes, vocabulary)
-    return sizes
 
 
 def _check_lengths(sizes: Sizes) -> None:

@@ -9,6 +9,8 @@ TransducerInputError (ValueError)
 ├── LabelError      a blank or a target outside the vocabulary
 ├── OptionError     an option that does not exist
 └── RangeError      pruning ranges that no alignment fits into
+
+GraphOrderError (RuntimeError) is about calls in the wrong order, not about an input.
 """
 
 from __future__ import annotations
@@ -40,3 +42,7 @@ class OptionError(TransducerInputError):
 
 class RangeError(TransducerInputError):
     """Pruning ranges that no alignment fits into."""
+
+
+class GraphOrderError(RuntimeError):
+    """A backward pass came after the forward pass of another batch, which has overwritten what it needs."""

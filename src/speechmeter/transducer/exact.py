@@ -64,6 +64,7 @@ def rnnt_loss(
         padded_labels=states - 1,
         vocabulary=vocabulary,
         check=check,
+        late=engine_for(logits).name == "triton",
     )
     rows = Rows(
         targets=targets,
@@ -80,6 +81,7 @@ def rnnt_loss(
         kind=kind_of_losses(reduction, logits),
     )
     losses: torch.Tensor = LossOfRows.apply(logits, rows, options)
+    sizes.settle()
     return reduce(losses, reduction, logits)
 
 

@@ -73,7 +73,7 @@ def joint_rnnt_loss(
     check_reduction(reduction)
     sides = encoder, predictor, weight, weight.new_zeros(len(weight)) if bias is None else bias
     _check_names(activation, memory)
-    sizes = _sizes(sides, targets, logit_lengths, target_lengths, check)
+    sizes = _sizes(sides, targets, logit_lengths, target_lengths, check, late=engine_for(encoder).name == "triton")
     precision, blank = _precision(precision, encoder), check_blank(blank, len(weight))
     options = Options(fastemit=fastemit, delay_penalty=delay_penalty, kind=kind_of_losses(reduction, encoder))
     if engine_for(encoder).name == "triton":
@@ -122,7 +122,7 @@ def pruned_joint_rnnt_loss(
     check_starts(starts, sizes, width, check)
     options = Options(fastemit=fastemit, delay_penalty=delay_penalty, kind=kind_of_losses(reduction, encoder))
     if engine_for(encoder).name == "triton":
-        inside = starts.to(encoder.device).clamp(0, predictor.shape[1] - width)
+        inside = starts.to(encoder.device)
         how = {"blank": blank, "precision": precision, "activation": activation, "memory": memory}
         return reduce(_fused(sides, targets, sizes, options, ranges=inside, width=width, **how), reduction, encoder)
     hidden = ACTIVATIONS[activation](encoder.unsqueeze(2) + take_states(predictor, starts, width))
@@ -141,6 +141,7 @@ def _fused(sides: Sides, targets: torch.Tensor, sizes: Sizes, options: Options, 
     from speechmeter.transducer.fused.joint import Joint, LossOfSides
 
     losses: torch.Tensor = LossOfSides.apply(*sides, Joint(targets=targets, sizes=sizes, **how), options)
+    sizes.settle()
     return losses
 
 
@@ -151,7 +152,12 @@ def _check_names(activation: str, memory: str) -> None:
 
 
 def _sizes(
-    sides: Sides, targets: torch.Tensor, logit_lengths: torch.Tensor, target_lengths: torch.Tensor, check: bool
+    sides: Sides,
+    targets: torch.Tensor,
+    logit_lengths: torch.Tensor,
+    target_lengths: torch.Tensor,
+    check: bool,
+    late: bool = False,
 ) -> Sizes:
     encoder, predictor, weight, bias = sides
     check_scores("encoder", encoder, ("B", "T", "H"))
@@ -176,6 +182,7 @@ def _sizes(
         padded_labels=predictor.shape[1] - 1,
         vocabulary=len(weight),
         check=check,
+        late=late,
     )
 
 

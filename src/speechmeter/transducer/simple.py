@@ -18,10 +18,12 @@ from speechmeter.transducer.checks import (
     check_blank,
     check_reduction,
     check_scores,
+    kind_of_losses,
     next_labels,
     reduce,
 )
-from speechmeter.transducer.differentiable import LossOfCells
+from speechmeter.transducer.differentiable import LossOfCells, Options
+from speechmeter.transducer.engines import engine_for_cells
 from speechmeter.transducer.errors import OptionError, ShapeError
 
 
@@ -71,6 +73,14 @@ def simple_rnnt_loss(
         check=check,
     )
     blank = check_blank(blank, vocabulary)
+    if engine_for_cells(encoder).name == "triton" and not encoder_only:
+        from speechmeter.transducer.fused import simple
+
+        if vocabulary <= simple.LARGEST_VOCABULARY:
+            options = Options(kind=kind_of_losses(reduction, encoder))
+            given = simple.Simple(targets=targets, sizes=sizes, blank=blank, alone=predictor_only, options=options)
+            losses, *uses = simple.LossOfAdded.apply(encoder, predictor, given)
+            return SimpleLoss(reduce(losses, reduction, encoder), *uses)
     labels = next_labels(targets, sizes)
     # Padding is replaced before it is used: a NaN there must reach neither loss nor gradient.
     real_t = _real(sizes.frames_there, frames)

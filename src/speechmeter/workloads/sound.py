@@ -198,7 +198,7 @@ def _bounds(utterance: Utterance, file: Any, taste: Taste) -> tuple[int, int]:
     if stated_s is not None and not (utterance.part and stated_s <= there / rate):  # a part may end before its file
         there_s = there / rate
         if abs(stated_s - there_s) > _SLACK_SHARE * there_s + _SLACK_S:
-            what = "but the file goes on for" if utterance.part else "the file has"
+            what = f"but from {start / rate:.2f} s on, the file has" if utterance.part else "but the file has"
             raise UnusableError(f"the list says {stated_s:.2f} s, {what} {there_s:.2f} s")
     frames = min(round(stated_s * rate), there) if stated_s is not None and utterance.part else there
     if frames / rate > taste.longest_s:

@@ -92,6 +92,7 @@ def labels_inside(records, time, pattern):
 @each_time
 def test_a_module_is_its_own_and_what_is_inside_it(records, time):
     lines = [line for line in tree(records) if line.pattern]
+    assert lines
     for line in lines:
         inside = [one for one in lines if line.pattern in one.above and one.depth == line.depth + 1]
         parts = [value(records, time, line.scope.replace("within:", "own:"))]

@@ -23,6 +23,12 @@ def test_one_figure_is_a_chart_and_several_are_below_each_other(run):
     assert len(several.to_dict()["vconcat"]) == 2
 
 
+@pytest.mark.parametrize("width_mm", [0, 1, 5000, float("nan")])
+def test_a_width_that_no_figure_has_is_refused(run, width_mm):
+    with pytest.raises(InputError, match="is not a width from 40mm to 500mm"):
+        chart(run, "cold-start", width_mm=width_mm)
+
+
 def test_records_without_a_run_directory_are_drawn():
     assert chart(source_of(report_runs.grid("alpha")), "scaling", metric="memory").to_dict()["layer"]
 

@@ -131,7 +131,7 @@ def test_how_many_conversations_there_are_and_should_be_is_said(run):
     file = exchanges(run)[1]
     whole = file.read_bytes()
     file.write_bytes(whole + b"\x1f\x8b\x08" + whole.split(b"\x1f\x8b\x08")[-1])
-    with pytest.raises(StoreError, match="it holds 3 conversations, the record 2; nothing was changed"):
+    with pytest.raises(StoreError, match="it holds 3 conversations, but the record says 2; nothing was changed"):
         recompute(run)
 
 

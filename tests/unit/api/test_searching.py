@@ -61,7 +61,7 @@ def test_inline_on_the_cpu_a_cluster_and_two_interpreters_are_refused():
     with pytest.raises(InputError, match="kills the calling process"):
         check_study(study, Options(launcher="inline"))
     with pytest.raises(InputError, match="it cannot use `launcher: ray`"):
-        check_search(study, "ray", two_interpreters=False)
+        check_search(study, "ray", clients=False, two_interpreters=False)
     with pytest.raises(InputError, match="cannot compare two interpreters"):
         check_study(study, Options(baseline_python="python3"))
 

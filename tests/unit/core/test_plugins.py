@@ -59,9 +59,7 @@ def test_a_list_of_features_is_known_as_such_before_anything_runs(tmp_path):
 
 
 def test_preflight_refuses_it_with_the_way_out():
-    with pytest.raises(
-        SubjectError, match="log-mel needs sound as input, but `shapes:` provides shapes; name it with `audio:`"
-    ):
+    with pytest.raises(SubjectError, match="log-mel needs sound as input, but `shapes:` provides shapes; use `audio:`"):
         preflight([case_of("log-mel", "shapes")])
 
 

@@ -32,11 +32,17 @@ def test_own_work_is_no_disturbance(monkeypatch):
     assert warnings == []
 
 
+def test_a_server_that_was_started_is_no_neighbour(monkeypatch):
+    monkeypatch.setattr(disturbance, "cpu_seconds", lambda pids: {(): 0.0, (7,): 40.0}[tuple(pids)])
+    alone = Watch.now()
+    assert Watch.now((7,)).own_s - alone.own_s == pytest.approx(40.0, abs=1.0)
+
+
 def test_work_of_others_is_a_share_of_the_cores(monkeypatch):
     found, (warning,) = judged(monkeypatch, busy_s=100 + 10 + 10 * 0.5 * CORES)
     assert found == {"other_busy.v1": 0.5}
-    assert "another process was busy: 50% of the cores" in warning
-    assert "close it" in warning
+    assert "other processes were busy: they used 50% of the cores" in warning
+    assert "close them" in warning
 
 
 def test_a_window_too_short_for_the_kernels_clock_says_nothing(monkeypatch):

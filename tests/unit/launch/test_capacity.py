@@ -1,9 +1,11 @@
 """A search for the highest rate within an SLO, against a queue whose edge is known exactly."""
 
+from dataclasses import replace
+
 import pytest
 from conftest import make_case
 from live_rounds import PROTOCOL
-from simulated_queue import LIMIT_S, RandomQueue, true_edge
+from simulated_queue import LIMIT_S, RandomQueue, outcome, true_edge
 
 from speechmeter.analysis.live.capacity import capacities
 from speechmeter.core.errors import InterruptedRun
@@ -66,6 +68,37 @@ def test_a_client_that_is_the_bottleneck_makes_a_lower_bound(tmp_path):
     assert "the client itself was late (client-bound), so this is a lower bound" in sentence(found)
     words = {row.cells[0].word for row in capacity(records, SLO)[0].rows}
     assert "client-bound" in words and "fails" not in words
+
+
+class Refusing(RandomQueue):
+    """A server that is gone above a rate, or was never there: every conversation fails at once."""
+
+    serves_up_to = 0.0
+
+    def measure(self, case, report, extent="all", round_=0):
+        found = super().measure(case, report, extent, round_)
+        if case.axes["rate"] <= self.serves_up_to:
+            return found
+        lost = outcome([], missing=range(self.requests))
+        return replace(lost, status="error", reason="every conversation failed; the first: cannot connect")
+
+
+def test_a_server_that_is_not_there_has_no_capacity(tmp_path):
+    queue = Refusing(1)
+    records = searched(tmp_path, queue)
+    assert len(queue.asked) == 1  # nothing is learnt from lower rates
+    found = found_in(records)
+    assert found.fails is None
+    assert sentence(found) == "no verdict: every conversation failed; the first: cannot connect"
+    (table,) = capacity(records, SLO)
+    assert {row.cells[0].word for row in table.rows} == {"error"}
+
+
+def test_a_server_that_dies_under_load_fails_at_that_level(tmp_path):
+    queue = Refusing(1)
+    queue.serves_up_to = 6.0
+    found = found_in(searched(tmp_path, queue))
+    assert found.passes.level <= 6.0 < found.fails.level < true_edge()
 
 
 def test_nothing_is_tried_above_the_limit_of_the_search(tmp_path):

@@ -126,6 +126,7 @@ def test_what_is_known_and_what_is_new_are_said_apart():
         "between 9 s and 20 s (based on 3 earlier records of this machine: 3 from the same case); "
         "3 more of models that were never measured on this machine: at least 1 s together, at most 10 min each"
     )
+    assert left_words(found) == "between 9 s and 20 s left, not counting 3 measurements of new models"
 
 
 def test_a_failure_is_expected_of_the_same_case_alone():

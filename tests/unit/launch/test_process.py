@@ -69,7 +69,7 @@ def ended(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("name", "signal"), [("named", "SIGTERM"), ("nameless", "signal 40")])
 def test_a_signal_is_named_or_numbered(name, signal, ended):
     outcome, _ = ended(name)
-    assert (outcome.status, outcome.reason) == ("crashed", f"killed by {signal}, in first call")
+    assert (outcome.status, outcome.reason) == ("crashed", f"killed by {signal} (phase: first call)")
 
 
 @pytest.mark.parametrize("name", ["talking", "closing"])
@@ -171,7 +171,8 @@ def test_a_case_whose_processes_ran_on_to_the_limit_is_a_timeout(tmp_path, monke
     outcome = measuring.run(20.0)
     assert (outcome.status, outcome.measurements) == ("timeout", ())
     assert (
-        outcome.reason == "exceeded the limit of 20 s in start; it was measured, but some of its processes did not end"
+        outcome.reason
+        == "exceeded the limit of 20 s (phase: start); it was measured, but some of its processes did not end"
     )
 
 

@@ -98,8 +98,8 @@ def test_a_cold_start_is_measured_in_new_processes_alone(how, measured):
 
 def test_by_default_what_is_timed_is_new_and_memory_is_read_in_forked_processes(measured):
     case = case_of("numpy", meters=("latency", "memory"))
-    for outcome in measured("auto", (case, 0), (case, 1)):
-        assert (start_of(outcome), start_of(outcome, "memory")) == ("new", "forked")
+    starts = [(start_of(one), start_of(one, "memory")) for one in measured("auto", (case, 0), (case, 1))]
+    assert starts == [("new", "forked")] * 2
 
 
 def test_every_round_has_a_template_of_its_own_which_ends_with_it(measured):

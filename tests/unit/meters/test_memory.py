@@ -183,7 +183,7 @@ def test_of_many_batches_of_shapes_a_few_are_read_the_smallest_and_the_largest_a
     chosen, notes = batches_to_read(session, 3)
     assert filled(chosen) == [1, 4, 7, 10]
     assert notes["batches"] == 4
-    assert notes["notes"] == ["memory was read for 4 of 10 batches, spread from the fewest cells to the most"]
+    assert notes["notes"] == ["memory was read for 4 of 10 batches, from the smallest to the largest"]
 
 
 def test_a_few_batches_and_those_of_unknown_size_are_all_read():

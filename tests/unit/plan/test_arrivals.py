@@ -43,9 +43,9 @@ def test_a_protocol_with_arrivals_is_read_back(tmp_path):
     [
         ({"arrivals": "poisson"}, "applies only if conversations arrive at a rate"),
         ({"ramp": "3s"}, "applies only if conversations arrive at a rate"),
-        ({"rate": 2, "arrivals": "bursts"}, "there is no kind of arrivals"),
-        ({"rate": 2, "arrivals": "gamma"}, "there is no kind of arrivals"),
-        ({"rate": 2, "arrivals": "gamma:-1"}, "there is no kind of arrivals"),
+        ({"rate": 2, "arrivals": "bursts"}, "unknown kind of arrivals"),
+        ({"rate": 2, "arrivals": "gamma"}, "unknown kind of arrivals"),
+        ({"rate": 2, "arrivals": "gamma:-1"}, "unknown kind of arrivals"),
         ({"rate": 2, "streams": [1, 2]}, "cannot be set"),
         ({"rate": 2, "arrivals": "trace:x"}, "cannot be set"),
         ({"rate": 0}, "greater than 0"),

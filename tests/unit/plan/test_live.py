@@ -115,7 +115,7 @@ def test_the_stored_plan_gives_the_same_cases(tmp_path):
         ({"pace": "realtime", "phase": "full"}, "phase"),
         ({"pace": "realtime", "answer_timeout": "1s"}, "answer_timeout 1 s is shorter than the silence of 2 s"),
         ({"pace": "realtime", "repeats": 3}, "`repeats` counts calls"),
-        ({"pace": ["realtime", "offline"], "find": "max-batch"}, "max-batch counts calls"),
+        ({"pace": ["realtime", "offline"], "find": "max-batch"}, "`find: max-batch` needs a model that is called"),
     ],
 )
 def test_what_makes_no_sense_is_refused(keys, reason):

@@ -112,14 +112,14 @@ def test_the_figures_of_a_single_model_in_one_round_have_the_same_doubt():
 
 
 def test_a_disturbed_figure_says_so_beside_it():
-    text = "another process was busy: {}% of the cores were in use; close it, or wait"
+    text = "other processes were busy: they used {}% of the cores; close them, or wait"
     records = [
         replace(record, warnings=(text.format(40 + record.round),)) if record.round < 2 else record
         for record in report_runs.grid("alpha")
     ]
     made = top(records)
     speed = next(one for one in made.findings if one.unit == "× real time")
-    assert speed.warning == "another process was busy: 40% to 41% of the cores were in use"
+    assert speed.warning == "other processes were busy: they used 40% to 41% of the cores"
     # what other programs do not change has no such warning
     assert not any(one.warning for one in made.findings if one.unit.endswith("iB"))
 

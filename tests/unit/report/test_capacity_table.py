@@ -52,13 +52,13 @@ def test_other_bounds_can_be_applied_afterwards(made):
     (table,) = shown(made.path, "capacity", slo=f"request_latency_p95_s={3 * WORK_S}").tables
     assert verdicts(table)["4 streams"] == "passes"
     (table,) = shown(made.path, "capacity", slo="live_completeness=99.9%").tables
-    assert any("are too few, 2,995 are needed at least" in note for note in table.notes)
+    assert any("are too few; at least 2,995 are needed" in note for note in table.notes)
     (table,) = shown(made.path, "capacity", slo="keep_up=0.01").tables
     assert {cell.word for row in table.rows for cell in row.cells[1:2]} == {"unavailable"}
 
 
 def test_bounds_apply_to_the_capacity_alone(made):
-    with pytest.raises(InputError, match="it applies to the view capacity only"):
+    with pytest.raises(InputError, match="it applies to the views capacity and lenses only"):
         shown(made.path, "live", slo="keep_up=0.01")
 
 
@@ -98,3 +98,23 @@ def test_what_cannot_be_searched_is_refused(changes, reason):
     with pytest.raises(InputError) as raised:
         study_from_python(plan)
     assert reason in str(raised.value)
+
+
+def test_a_stream_at_capacity_costs_its_share_of_the_machine(made):
+    (table,) = shown(made.path, "capacity", assume=["price_per_hour=1.5"]).tables
+    through = next(row for row in table.rows if row.labels[1] == "3 streams").cells[3].estimate.value
+    (note,) = (one for one in table.notes if "costs" in one)
+    assert f"3 streams: an hour of audio costs {1.5 / through:.3g}, if an hour of the machine costs 1.5" in note
+    with pytest.raises(InputError, match="tdp_w applies to the view energy only"):
+        shown(made.path, "capacity", assume=["tdp_w=65"])
+
+
+def test_a_system_is_seen_offline_live_and_under_load_in_one_row(made):
+    (table,) = shown(made.path, "lenses").tables
+    cells = dict(zip(table.columns, table.rows[0].cells, strict=True))
+    assert len(table.rows) == 1
+    assert cells["capacity"].word == "carries 3 streams, fails at 4 streams"
+    assert cells["request latency p50"].estimate.value == pytest.approx(WORK_S)
+    assert cells["offline RTFx"].reason == "not measured"
+    (table,) = shown(made.path, "lenses", slo="request_latency_p95_s=1000").tables
+    assert "no higher level is known to fail" in table.rows[0].cells[-2].word

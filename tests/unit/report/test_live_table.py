@@ -102,7 +102,9 @@ def test_a_figure_of_an_earlier_definition_is_named_with_the_way_to_make_it_anew
     old = [replace(one, measurements=tuple(replace(m, metric=m.metric.replace("live_wer.v2", "live_wer.v1"))
            for m in one.measurements)) for one in study()]  # fmt: skip
     (_, texts) = tables(old, "live")
-    assert "live WER: made by an earlier definition; make it anew with: speechmeter recompute RUN" in texts.notes
+    assert (
+        "live WER: computed with an earlier definition; to compute it again: speechmeter recompute RUN" in texts.notes
+    )
     assert not any("earlier definition" in note for table in tables(study(), "live") for note in table.notes)
 
 

@@ -43,7 +43,7 @@ def test_a_part_of_a_run_can_be_asked_for(tmp_path):
 
 
 def test_what_is_no_run_is_refused(tmp_path):
-    with pytest.raises(RunDirError):
+    with pytest.raises(RunDirError, match="nothing: there is no such directory; use a directory that"):
         read_sources([str(tmp_path / "nothing")])
 
 

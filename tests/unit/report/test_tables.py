@@ -23,9 +23,10 @@ from speechmeter.core.types import Measurement
 from speechmeter.engine.measure import NOT_COLD
 from speechmeter.report import choose
 from speechmeter.report.comparison import comparison_json, comparison_table, github
+from speechmeter.report.escaping import latex_text
 from speechmeter.report.grids import grids
 from speechmeter.report.terminal import draw
-from speechmeter.report.text import FORMATS, formatted
+from speechmeter.report.text import FORMATS, formatted, latex
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -77,6 +78,12 @@ def render(format, metric, sci=False):
 @pytest.mark.parametrize("metric", [None, "rtf", "cold-start", "stages", "frontier", "growth"])
 def test_golden(metric):
     check_golden(GOLDEN / f"{metric or 'default'}.json", render("json", metric, sci=metric == "rtf"))
+
+
+def test_latex_names_its_packages_and_has_powers_of_ten():
+    assert latex([]).startswith("% needs \\usepackage{booktabs,textcomp}")
+    assert latex_text("9.53e-05 ±3%") == r"$9.53\times10^{-5}$ $\pm$3\%"
+    assert latex_text("1.23E-01 name-1e-05x v2.1e-05.a") == "1.23E-01 name-1e-05x v2.1e-05.a"
 
 
 @pytest.mark.parametrize("format", ["table", "markdown", "csv", "latex"])
@@ -244,3 +251,10 @@ def test_no_records_no_tables():
 def test_every_statistic_has_its_words(statistic):
     (table,) = grids(report_runs.grid("alpha"), metrics.LATENCY, statistic=statistic)
     assert ("of all samples" in table.title) == (statistic != "geomean")
+
+
+def test_a_ratio_of_two_rounds_far_apart_has_no_endless_digits():
+    base, new = ([measured(1.0, 1, n, scale=scale) for n, scale in enumerate(scales)] for scales in ((1, 1.2), (1, 90)))
+    table = comparison_table(alone([verdict(base, new, metrics.LATENCY, 0.05, together=False)]), [], "5%")
+    interval = table.rows[0].cells[4].text()
+    assert interval.startswith("0.000 to over 1000")

@@ -24,7 +24,7 @@ def test_every_meter_of_a_view_is_registered():
 
 @pytest.mark.parametrize("view", TABLES.values(), ids=TABLES)
 def test_the_function_of_a_view_makes_tables_of_no_records(view):
-    assert isinstance(view.function()([]), list)
+    assert [table.title for table in view.function()([]) if table.rows] == []
 
 
 @pytest.mark.parametrize("chart", CHARTS.values(), ids=CHARTS)

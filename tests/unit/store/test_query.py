@@ -318,7 +318,7 @@ def test_an_export_keeps_what_stands_there_and_leaves_nothing_half_written(run, 
     output.write_text("mine")
     with pytest.raises(InputError, match="`force`"):
         export([run], "SELECT * FROM records", output)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="nothing"):
         export([run], "SELECT nothing FROM records", output, force=True)
     assert output.read_text() == "mine"
     assert export([run], "SELECT subject FROM records", output, force=True) == 4

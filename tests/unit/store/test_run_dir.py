@@ -75,9 +75,16 @@ RunWriter(Path({str(tmp_path)!r})).__enter__(); os.kill(os.getpid(), 9)"
         pass
 
 
-@pytest.mark.parametrize("data", [[], 3, {}, {"schema": "x"}, {"schema": 1}, {"schema": 1, "case": 3}])
-def test_what_is_no_record_is_refused(data):
-    with pytest.raises(StoreError):
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ([], "there is no schema number"), (3, "there is no schema number"), ({}, "there is no schema number"),
+        ({"schema": "x"}, "there is no schema number"), ({"schema": 1}, "'case' is missing"),
+        ({"schema": 1, "case": 3}, "case is not a mapping"),
+    ],
+)  # fmt: skip
+def test_what_is_no_record_is_refused(data, why):
+    with pytest.raises(StoreError, match=why):
         schema.record_from_line(data)
 
 

@@ -120,5 +120,5 @@ def test_what_a_figure_cannot_be_made_of_is_refused_and_named(path, value, said)
 
 def test_a_number_that_is_none_is_found_wherever_it_stands():
     for values in ([float("nan"), 1.0], [1.0, float("nan")], [1.0, float("nan"), 2.0]):
-        with pytest.raises(StoreError):
+        with pytest.raises(StoreError, match=r"measurements\.0: values is \["):
             record_from_line(changed("measurements.0.values", values))

@@ -1,13 +1,14 @@
 """Which of two versions of a package is measured, and what of a user is spoken to live."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from conftest import make_case
 from live_talk import AXES, LIVE, heard_live
 
-from speechmeter.core.types import VARIANT, Spec
+from speechmeter.core.types import VARIANT, Batch, Spec
 from speechmeter.subjects.python import PythonSubject, load_factory
 
 
@@ -67,6 +68,14 @@ def test_a_generator_is_spoken_to(tmp_path):
     assert [(event.kind, event.text) for event in heard] == [
         ("partial", "1600"), ("partial", "3200"), ("partial", "4000"), ("final", "4000")
     ]  # fmt: skip
+
+
+def test_a_live_generator_is_fed_whole_recordings_offline(tmp_path):
+    case = replace(make_case(), subject=live_case(tmp_path, "generator").subject)
+    sound = np.zeros((2, 4_000), np.float32)
+    batch = Batch(data=sound, items=2, lengths=(4_000, 1_000), audio_s=0.3125, padded_s=0.5)
+    (stage,) = PythonSubject().prepare(case, "cpu").stages
+    assert stage.fn(batch) == ["4000", "1000"]
 
 
 @pytest.mark.parametrize("factory", ["conversation", "whole"])

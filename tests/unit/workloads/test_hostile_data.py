@@ -62,9 +62,10 @@ def test_every_broken_item_has_its_reason_and_the_rest_is_read(folder):
     expected = {
         "truncated": "decoded", "zero": "empty", "garbage": "cannot be read", "none": "holds no sound",
         "nan": "NaN", "infinite": "NaN or infinite", "missing": "no such file",
-        "short": "the list says 2.00 s, the file has 1.00 s", "slow": "the list says 8000 Hz, the file has 16000 Hz",
+        "short": "the list says 2.00 s, but the file has 1.00 s",
+        "slow": "the list says 8000 Hz, the file has 16000 Hz",
         "hours": "lasts 36000 s, more than 3600 s",
-        "late": "the list says 3.00 s, but the file goes on for 0.50 s",
+        "late": "the list says 3.00 s, but from 0.50 s on, the file has 0.50 s",
         "beyond": "begins at 5.00 s, but the file has 1.00 s",
     }  # fmt: skip
     told = reasons(found)

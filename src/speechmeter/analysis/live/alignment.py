@@ -25,8 +25,15 @@ class Alignment:
 
 def common_prefix(first: Sequence[str], second: Sequence[str]) -> int:
     """With how many equal words both begin."""
-    most = min(len(first), len(second))
-    return next((index for index in range(most) if first[index] != second[index]), most)
+    one, other = tuple(first), tuple(second)
+    same, most = 0, min(len(one), len(other))
+    while same < most:  # by halves: comparing slices is fast, and a stream of an hour has thousands of words
+        middle = (same + most + 1) // 2
+        if one[same:middle] == other[same:middle]:
+            same = middle
+        else:
+            most = middle - 1
+    return same
 
 
 def align(reference: Sequence[str], text: Sequence[str], *, open_end: bool = False) -> Alignment:

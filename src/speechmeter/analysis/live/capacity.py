@@ -48,9 +48,15 @@ class Capacity:
     levels: tuple[LoadLevel, ...]
 
     @property
+    def unserved(self) -> str:
+        """Why no conversation was held at any level; empty where one was. Then no level fails because of its load."""
+        records = [record for level in self.levels for record in level.records]
+        return "" if is_served(records) else records[0].reason
+
+    @property
     def fails(self) -> LoadLevel | None:
         """The lowest level that fails."""
-        return next((one for one in self.levels if one.word == "fails"), None)
+        return None if self.unserved else next((one for one in self.levels if one.word == "fails"), None)
 
     @property
     def passes(self) -> LoadLevel | None:
@@ -82,6 +88,11 @@ def capacities(records: Sequence[Record], slo: Slo) -> list[Capacity]:
         Capacity(axis=axis, levels=tuple(sorted(levels, key=lambda one: one.level)))
         for (axis, _), levels in lines.items()
     ]
+
+
+def is_served(records: Sequence[Record]) -> bool:
+    """Whether in some round not every conversation failed at once, as with a server that is not there."""
+    return any(record.status == "ok" for record in records)
 
 
 def level_of(level: float, group: Sequence[Record], slo: Slo) -> LoadLevel:

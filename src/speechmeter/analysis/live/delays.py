@@ -10,7 +10,9 @@ from speechmeter.analysis.live.talk import Talk
 _NO_ONSET = "the start of speech is unknown; add it with: speechmeter data anchors"
 _NO_END = "the end of speech is unknown; add it with: speechmeter data anchors"
 _NO_SPEECH = "the reference text is empty"
-_CADENCE = "the system sends text at fixed intervals, also without speech, so its first text is no reaction to speech"
+_CADENCE = (
+    "the system sends text at fixed intervals, also without speech, so its first text is not a reaction to speech"
+)
 _NOT_PACED = "the audio was not fed in real time; use --pace realtime"
 _PACED = "the audio was fed in real time; requests are measured with --pace fast"
 _NO_AUDIO = "no audio was sent"
@@ -87,14 +89,26 @@ def first_token(talk: Talk) -> Reading:
     return _first_text(talk, 0.0)
 
 
+def open_delay(talk: Talk) -> Reading:
+    """How long a speaker waited for the connection: no other delay contains it."""
+    exchange = talk.exchange
+    if talk.conditions.arrivals and talk.conditions.pace != "realtime":
+        return none("opening the connection is part of the latency of a request")
+    if exchange.error and not exchange.sends:
+        return MISSING
+    return value(exchange.started_s - exchange.due_s)
+
+
 def client_queue(talk: Talk) -> Reading:
-    """How late the client itself began: a request when it was sent, a paced conversation with its first sample."""
+    """How late the client itself began a request, before anything that the server can delay."""
     exchange = talk.exchange
     if not talk.conditions.arrivals:
         return none("each conversation starts when the previous one ends, so none can start late")
     if talk.conditions.pace == "realtime":
-        return value(exchange.started_s - exchange.due_s)
-    return none("no request was sent") if exchange.finished_s is None else value(exchange.finished_s)
+        return none("the audio was fed in real time: client_slip is how late it was sent")
+    if exchange.began_s is None:
+        return none("the exchange file does not contain when the client began")
+    return value(exchange.began_s - exchange.due_s)
 
 
 def endpoint_delay(talk: Talk) -> Reading:

@@ -28,6 +28,7 @@ READERS: Mapping[Metric, Read] = {
     metrics.FINALIZE_SERVICE: delays.finalize_service,
     metrics.REQUEST_LATENCY: delays.request_latency,
     metrics.FIRST_TOKEN: delays.first_token,
+    metrics.OPEN_DELAY: delays.open_delay,
     metrics.CLIENT_QUEUE: delays.client_queue,
     metrics.ENDPOINT_DELAY: delays.endpoint_delay,
     metrics.EARLY_ENDPOINT: delays.early_endpoint,
@@ -90,7 +91,7 @@ def _measured(metric: Metric, found: Sequence[Talk], read: Read) -> Measurement:
     notes = _notes(metric, found, readings)
     if values:
         return Measurement.of(metric, values, notes=notes)
-    return Measurement.absent(metric, _why_none(readings, notes), notes=notes)
+    return Measurement.absent(metric, _why_none(metric, readings, notes), notes=notes)
 
 
 def _notes(metric: Metric, found: Sequence[Talk], readings: Sequence[Reading]) -> dict[str, Any]:
@@ -109,14 +110,20 @@ def _notes(metric: Metric, found: Sequence[Talk], readings: Sequence[Reading]) -
     return {**notes, WITHHELD: withheld} if reasons else notes
 
 
-def _why_none(readings: Sequence[Reading], notes: dict[str, Any]) -> str:
-    if any(one.missing for one in readings):
-        return f"in no conversation did a text come within {notes[TIMEOUT]:g} s after the audio"
-    return "; ".join(dict.fromkeys(one.reason for one in readings if one.reason)) or "no text contains a word"
+def _why_none(metric: Metric, readings: Sequence[Reading], notes: dict[str, Any]) -> str:
+    missing = sum(one.missing for one in readings)
+    reasons = dict.fromkeys(one.reason for one in readings if one.reason)
+    if missing:
+        which = "all conversations" if missing == len(readings) else f"{missing} of {len(readings)} conversations"
+        what = "the system did not end the turn" if metric in _OF_TURNS else "no text came"
+        reasons = {f"in {which} {what} within {notes[TIMEOUT]:g} s after the audio": None, **reasons}
+    return "; ".join(reasons) or "no text contains a word"
 
 
+_OF_TURNS = (metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT)
 _WITHOUT_TEXT = frozenset({
-    metrics.LIVE_COMPLETENESS, metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT, metrics.CHUNK_WAIT, metrics.LIVE_RTF,
+    metrics.LIVE_COMPLETENESS, metrics.OPEN_DELAY, metrics.ENDPOINT_DELAY, metrics.EARLY_ENDPOINT, metrics.CHUNK_WAIT,
+    metrics.LIVE_RTF,
 })  # fmt: skip
 """Metrics that a system has which gives no text."""
 _NO_TEXTS = "the system gives no text; it only says when a turn ends"

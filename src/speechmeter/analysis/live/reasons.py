@@ -54,4 +54,4 @@ def outdated_note(records: Sequence[Record], shown: Sequence[Metric]) -> str:
     old = [metric.title for metric in shown if outdated(records, metric)]
     if not old:
         return ""
-    return f"{', '.join(old)}: made by an earlier definition; make it anew with: speechmeter recompute RUN"
+    return f"{', '.join(old)}: computed with an earlier definition; to compute it again: speechmeter recompute RUN"

@@ -3,6 +3,7 @@
 A resample gives each utterance and each round a weight, how often it was drawn, and each value the product of its two.
 So a spread between processes widens the interval just as one between utterances does. With fewer than `LEAST_ROUNDS`
 rounds their spread is not known well enough to draw from: then utterances alone are drawn, and the reader is told.
+Few rounds look more alike than they are, so a resample draws fewer of them than there are.
 The draws are seeded, so the same values always give the same interval.
 """
 
@@ -11,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from speechmeter.analysis.intervals import NORMAL_975, t_quantile
 
 RESAMPLES = 1000
 LEAST_ROUNDS = 5
@@ -45,8 +48,16 @@ def drawn(utterances: int, rounds: int, side: int = 0) -> Weights | None:
     of_rounds: Any = np.ones((RESAMPLES, rounds), dtype=int)
     if rounds >= LEAST_ROUNDS:
         draw = np.random.default_rng([_SEED, 0, rounds, side])
-        of_rounds = draw.multinomial(rounds, [1 / rounds] * rounds, size=RESAMPLES)
+        of_rounds = draw.multinomial(rounds_drawn(rounds), [1 / rounds] * rounds, size=RESAMPLES)
     return Weights(utterances=of_utterances.astype(np.float32), rounds=of_rounds.astype(np.float32))
+
+
+def rounds_drawn(rounds: int) -> int:
+    """How many rounds a resample draws, so that their mean spreads as Student's t says: 2 of 5, 7 of 10, 17 of 20.
+
+    With as many as there are, intervals of 5 rounds that differ held the truth in 83 % instead of 95 %.
+    """
+    return max(1, round((rounds - 1) * (NORMAL_975 / t_quantile(rounds - 1)) ** 2))
 
 
 def percentile(values: Any, share: float) -> float:

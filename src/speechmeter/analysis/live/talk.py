@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from speechmeter.analysis.live.alignment import Alignment, align
 from speechmeter.core.live import Conditions, Event, Exchange
@@ -182,7 +183,7 @@ def shown_texts(events: Iterable[Event], split: Split) -> list[Text]:
 
 
 def _joined(latest: dict[int, tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(word for segment in sorted(latest) for word in latest[segment])
+    return tuple(chain.from_iterable(latest[segment] for segment in sorted(latest)))
 
 
 def final_text(exchange: Exchange) -> str:

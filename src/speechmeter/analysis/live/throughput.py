@@ -1,4 +1,4 @@
-"""How much audio a system gets through in a second while it is under the load of a level: without ramp and drain.
+"""How much audio a system gets through in a second while all streams are busy (full load).
 
 A conversation counts when it ends. A share of its time would not do: one that waits in a queue makes no progress.
 """
@@ -13,8 +13,8 @@ from speechmeter.core import metrics
 from speechmeter.core.types import Measurement
 
 _SLACK_S = 1e-9
-_ONE_EACH = "each stream holds one conversation, which is all ramp and drain; use more turns, or a duration"
-_NO_TIME = "no time is left between ramp and drain; use more turns, or a longer duration"
+_ONE_EACH = "throughput needs several conversations in each stream; raise `turns`, or set `duration`"
+_NO_TIME = "the streams were never all busy at the same time; raise `turns`, or set a longer `duration`"
 
 
 def throughput(found: Sequence[Talk]) -> Measurement:

@@ -79,7 +79,7 @@ def verdict(records: Sequence[Record], slo: Slo) -> Verdict:
     """The verdict on the rounds of one level."""
     rounds = [record for record in records if record.find(metrics.LIVE_ANSWERED.id) is not None]
     judged = tuple(judge(rounds, bound) for bound in slo.bounds)
-    reasons = tuple(filter(None, (_too_short(rounds, slo), _slower(rounds, slo))))
+    reasons = tuple(filter(None, (_too_short(rounds, slo), _slower(rounds, slo), _opened_late(rounds, slo))))
     word: Word = "undecided"
     if any(one.word == "fails" for one in judged):
         word = "fails"
@@ -202,10 +202,25 @@ def _too_short(rounds: Sequence[Record], slo: Slo) -> str:
         need_s = LEAST_LATENCIES * fmean(delays)
         if lasted_s < need_s:
             return (
-                f"a round lasts {lasted_s:.3g} s without ramp and drain, which is less than {LEAST_LATENCIES} mean "
-                f"delays ({need_s:.3g} s); raise `duration` or `turns`"
+                f"a round was under full load for {lasted_s:.3g} s only; at least {need_s:.3g} s are needed "
+                f"({LEAST_LATENCIES} times the mean delay); raise `duration` or `turns`"
             )
     return ""
+
+
+def _opened_late(rounds: Sequence[Record], slo: Slo) -> str:
+    """That speakers waited for a connection, by more than the limit of a delay that does not contain it."""
+    if slo.delay is None or any(bound.metric == metrics.OPEN_DELAY for bound in slo.bounds):
+        return ""
+    found = [one for record in rounds if (one := record.find(metrics.OPEN_DELAY.id)) is not None]
+    delays = sorted(value for one in found for value in one.values)
+    late = [value for value in delays if value > slo.delay.limit]
+    if not late or len(late) <= (1 - (slo.delay.share or 1.0)) * len(delays):
+        return ""
+    return (
+        f"{len(late)} of {len(delays)} conversations were opened more than {slo.delay.limit:g} s late, up to "
+        f"{late[-1]:.3g} s, which {slo.delay.metric.name} does not contain; add open_delay_p95_s to the SLO"
+    )
 
 
 def _slower(rounds: Sequence[Record], slo: Slo) -> str:

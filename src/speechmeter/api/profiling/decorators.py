@@ -41,18 +41,21 @@ def profile(
     folder: str | Path | None = None,
     **more: Any,
 ) -> Any:
-    """Record what runs: time by module, operator and kind of work; memory, Python's stacks and FLOPs if asked for.
+    """Profile a function, a class, an object or a block: time by module, operator and kind of work.
 
-    `@profile` on a function: every call is a step. On a class: calls of `fit`, `evaluate`, `generate` and `forward`,
-    or of the methods in `class_hooks`. `profile(thing)` on a live object: calls of every public method; use what is
-    returned in its place. `with profile() as p:` around any code, with `p.step()` where a step of a loop ends.
+    Memory, Python stacks and FLOPs are recorded if you ask for them.
 
-    The first step is not recorded, the three after it are; `wait`, `warmup`, `active`, `repeat` and `skip_first` choose
-    others, `warmup=0` records the first one too. `name` names the profile. `modules` are a torch module or several by
-    name; those that are called are found without being named. `profile_memory`, `with_stack`, `with_flops`,
-    `record_shapes`, `activities`, `schedule`, `on_trace_ready`, `dir_name`, `worker_name` and `use_gzip` are what they
-    are in torch's profiler and in SpeechBrain's decorators. Whatever is profiled returns and raises what it always did,
-    and has the result as `.profile`. Raises InputError for an unknown option.
+    - `@profile` on a function: every call is a step.
+    - `@profile` on a class: calls of `fit`, `evaluate`, `generate` and `forward`, or of the methods in `class_hooks`.
+    - `profile(thing)` for an object: calls of every public method. Use the object that is returned.
+    - `with profile() as p:` around any code; call `p.step()` at the end of each step of a loop.
+
+    The first step is not recorded, the next three are. `wait`, `warmup`, `active`, `repeat` and `skip_first` choose
+    other steps; `warmup=0` also records the first. `name` names the profile. `modules` is a torch module, or a dict of
+    several by name; modules that are called are found without it. `profile_memory`, `with_stack`, `with_flops`,
+    `record_shapes`, `activities`, `schedule`, `on_trace_ready`, `dir_name`, `worker_name` and `use_gzip` mean the same
+    as in torch's profiler and in SpeechBrain's decorators. What you profile returns and raises the same as before; the
+    result is its attribute `profile`. Raises InputError for an unknown option.
     """
     given = {
         "name": name, "modules": modules, "class_hooks": class_hooks, "memory": memory,
@@ -62,12 +65,12 @@ def profile(
 
 
 def profile_analyst(target: Any = None, **options: Any) -> Any:
-    """`profile` with everything: memory over time, Python's stacks, and FLOPs, which the second step counts."""
+    """`profile` with everything: also memory over time, Python stacks, and FLOPs (counted in the second step)."""
     return _profiling(ANALYST, target, options)
 
 
 def profile_optimiser(target: Any = None, **options: Any) -> Any:
-    """`profile` with what one needs to make a model smaller and faster: memory over time, and modules."""
+    """`profile` with memory over time: for making a model smaller and faster."""
     return _profiling(OPTIMISER, target, options)
 
 
@@ -80,18 +83,18 @@ def _profiling(base: Options, target: Any, given: Mapping[str, Any]) -> Any:
 
 
 def schedule(target: Any = None, **numbers: int) -> Any:
-    """Which steps a `profile` records: above or below it, or as `profile(schedule=schedule(…))`.
+    """Choose the steps that `profile` records: a decorator above or below it, or `profile(schedule=schedule(…))`.
 
-    Takes `wait`, `warmup`, `active`, `repeat` and `skip_first`. Bare, one step of warm-up and three that are recorded.
+    Takes `wait`, `warmup`, `active`, `repeat` and `skip_first`. Default: one step of warm-up, then three are recorded.
     """
     return _adding({"schedule": Schedule(**in_our_words(numbers, SCHEDULE_WORDS, "schedule"))}, target)
 
 
 def export(target: Any = None, **options: Any) -> Any:
-    """Write what a `profile` records: above or below it, or as `profile(on_trace_ready=export(…))`.
+    """Write what `profile` records into files: a decorator, or `profile(on_trace_ready=export(…))`.
 
-    `@export("folder")`; bare, into `profiles/<name>`. Takes `folder` or `dir_name`, `worker_name`, which names the
-    trace, and `use_gzip`.
+    `@export("folder")`, or `@export` for `profiles/<name>`. Takes `folder` or `dir_name`, `worker_name` (the name of
+    the trace) and `use_gzip`.
     """
     given = {"folder": target, **options} if isinstance(target, str | Path) else options
     asked = export_from(in_our_words(given, EXPORT_WORDS, "export"))

@@ -37,11 +37,11 @@ _NOT_COUNTED = (
 
 
 class Profile(Displayed):
-    """What was recorded of something that ran. Tables are made of `record`; `failed` is what it raised.
+    """The result of `profile`. Its tables are made from `record`; `failed` is the exception that was raised, if any.
 
-    Of a class or an object, `methods` are the profiles of its methods, by name; `table` and `export` are of them all.
-    `cold` says that only the first step ran, which is left out as soon as another one is recorded. Time is that of
-    profiled steps: for shares, never for latency.
+    For a class or an object, `methods` has a profile for each method, and `table` and `export` cover all of them.
+    `cold` is true if only the first step ran; it is replaced when another step is recorded. Profiling slows code down:
+    use its times as shares, not as latencies.
     """
 
     def __init__(self, name: str, options: Options) -> None:
@@ -83,7 +83,7 @@ class Profile(Displayed):
         return [found.recording for found in recorder.found if id(found.recording) in kept]
 
     def step(self) -> None:
-        """Inside `with`: a step has ended and the next one begins. What follows the last one is not a step."""
+        """End a step and begin the next one, inside `with`. What follows the last call is not recorded as a step."""
         if self._next is not None:
             self._next()
 
@@ -94,14 +94,14 @@ class Profile(Displayed):
 
     @property
     def records(self) -> list[Record]:
-        """A record of each method; of a function or a block, one."""
+        """A record for each method, or one for a function or block."""
         return [method.record for method in self.methods.values()] or [self.record]
 
     @property
     def record(self) -> Record:
-        """Everything as a record; its reason says why there is nothing, or what was raised.
+        """Everything as a record. Its reason says why there are no values, or which exception was raised.
 
-        Raises InputError where several methods were recorded: each has its own.
+        Raises InputError if several methods were recorded: each has a record of its own.
         """
         if self.methods:
             return self._only().record

@@ -40,7 +40,10 @@ def arrivals_of(protocol: LiveProtocol, rate: float | None, seed: str, utterance
                 f"more than {MOST_ARRIVALS} conversations in a round", key="rate", fix="shorten `duration`"
             )
     if not any(moment >= protocol.ramp_s for moment in found):
-        raise InputError("no conversation arrives after the ramp", key="ramp", fix="raise `duration` or `turns`")
+        reason = "all conversations begin within the ramp, so none is measured"
+        if not protocol.ramp_s:
+            reason = "no conversation begins in this round"
+        raise InputError(reason, key="ramp" if protocol.ramp_s else "duration", fix="raise `duration` or `turns`")
     return tuple(found)
 
 

@@ -15,6 +15,8 @@ from speechmeter.core.types import Measurement
 _SAMPLE_S = 0.01
 _MOST_LATE_P99, _MOST_LATE = 0.1, 1.0
 """In chunks. Beyond these the figures are those of the client as well."""
+_MOST_OF_LATENCY = 0.1
+"""By more of the typical latency of requests the client may not be late itself."""
 LATE = 0.1
 """A send that is later than this share of a chunk counts as late in the progress."""
 
@@ -25,6 +27,8 @@ class ClientWatch:
 
     clock: Clock
     late_s: list[float] = field(default_factory=list)
+    begun_late_s: list[float] = field(default_factory=list)
+    """How late conversations were begun that arrive at moments of their own."""
     lag_s: list[float] = field(default_factory=list)
     busy: float = 0.0
     """Share of a core that the thread of the event loop used."""
@@ -78,6 +82,19 @@ class ClientWatch:
             f"{CLIENT_BOUND}: this program sent chunks of {chunk_s * 1e3:g} ms late, by {p99_s * 1e3:.1f} ms at p99 "
             f"and {most_s * 1e3:.1f} ms at most; measured delays include that, and the system may serve more streams "
             "than measured; close other programs, or use more cores or fewer streams"
+        ]
+
+    def late_requests(self, latencies_s: Sequence[float]) -> list[str]:
+        """The same warning for requests, where the client was late by a part of their latency that counts."""
+        late_s, lag_s = (percentile(values, 99) if values else 0.0 for values in (self.begun_late_s, self.lag_s))
+        typical_s = percentile(latencies_s, 50) if latencies_s else 0.0
+        if not typical_s or max(late_s, lag_s) <= _MOST_OF_LATENCY * typical_s:
+            return []
+        return [
+            f"{CLIENT_BOUND}: this program began requests {late_s * 1e3:.1f} ms late and noticed answers "
+            f"{lag_s * 1e3:.1f} ms late, at p99, while half of them took up to {typical_s * 1e3:.1f} ms; measured "
+            "latencies include that, and the system may carry more than measured; close other programs, or use more "
+            "cores or a lower load"
         ]
 
 

@@ -161,5 +161,5 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
                 due()
                 return
         raise RuntimeError(
-            "the virtual clock stopped: every task waits for something that no task will do, or for a thread"
+            "the virtual clock cannot go on: every task waits for another task or for a thread, none for a time"
         )

@@ -333,6 +333,7 @@ def _exchange(
         turn=slot.turn,
         due_s=moment(slot.due_s),
         started_s=moment(progress.start_s),
+        began_s=moment(progress.began_s),
         sends=tuple(progress.sends),
         finish_s=progress.finish_s,
         finished_s=progress.finished_s,

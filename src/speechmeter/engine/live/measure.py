@@ -23,13 +23,15 @@ from speechmeter.engine.environment import capture
 from speechmeter.engine.failures import classify, finite
 from speechmeter.engine.live.clock import run
 from speechmeter.engine.live.conversation import Manner
-from speechmeter.engine.live.round import Round, Script
+from speechmeter.engine.live.round import Part, Round, Script
 from speechmeter.engine.live.utterance import utterances_of
 from speechmeter.engine.measure import Outcome
 from speechmeter.engine.phases import MAIN
 from speechmeter.engine.session import Progress
 
 _REPORT_S = 0.5
+ALL_FAILED = "every conversation failed"
+"""How the reason of a round begins that no conversation survived."""
 _NOT_WATCHING = "this meter calls the model itself, so it cannot measure a live case; use `pace: offline`"
 _SHARING = {
     "process": "each stream runs in a separate process",
@@ -67,7 +69,7 @@ class Surroundings:
     """What a round of a live case needs to know of whoever runs it.
 
     `waits` is called with the seconds that the round will spend waiting for speech, so that they do not count against a
-    limit of time.
+    limit of time. `part` is the share of the round that is held here, where there are several clients.
     """
 
     round: int = 0
@@ -75,6 +77,7 @@ class Surroundings:
     report: Progress = lambda _: None
     waits: Callable[[float], None] = lambda seconds: None
     start_s: float | None = None
+    part: Part | None = None
 
 
 def measure_live(
@@ -108,7 +111,7 @@ class _LiveAttempt:
             prepared = self._timed("load", lambda: self.subject.prepare(self.case, self.case.axes.device))
             self.found.append(Measurement.of(metrics.LATENCY_LOAD, [self.phases["load"]]))
             self._hold(prepared, batches)
-            status, reason = _judged([exchange for exchange in self.exchanges if not exchange.warm_up])
+            status, reason = judged([exchange for exchange in self.exchanges if not exchange.warm_up])
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit of a model is a failed case, not the end of the run
@@ -135,6 +138,8 @@ class _LiveAttempt:
             seed=f"{protocol.seed}/{self.around.round}",
         )
         script = script.arriving(protocol, case.axes.rate)
+        if self.around.part is not None:
+            script = script.share(self.around.part)
         self.warnings += [*batches.warnings, *warned]
         self.conditions = conditions_of(case, live)
         if self.around.sink is not None:
@@ -142,15 +147,23 @@ class _LiveAttempt:
         manner = Manner(live=live, protocol=protocol, pace=case.axes.pace, chunk_s=case.axes.chunk_s)
         if not live.virtual and (waits_s := script.waits_s(protocol, manner.pace)):
             self.around.waits(waits_s)
-        before = Watch.now()
+        processes = live.processes or tuple
+        before = Watch.now(processes())
         held = self._round(script, manner)
         self.found += held.watch.measurements(manner.pace)
-        self.warnings += held.watch.warnings(manner.pace, manner.chunk_s)
+        self.warnings += held.watch.warnings(manner.pace, manner.chunk_s) or self._late_requests(held)
         if not live.virtual:
-            busy, disturbed = disturbances(before, Watch.now())
+            busy, disturbed = disturbances(before, Watch.now(processes()))
             self.found += busy
             self.warnings += disturbed
         self.found += self._facts(prepared, batches, live)
+
+    def _late_requests(self, held: Round) -> list[str]:
+        """That the client was late, of several requests at once to a server. An engine here takes CPU time itself."""
+        several = held.script.arrivals is not None or held.script.of > 1
+        if held.manner.pace == REALTIME or held.manner.live.isolation != "shared" or not several:
+            return []
+        return held.watch.late_requests([one.ended_s for one in self.exchanges if not one.warm_up and not one.error])
 
     def _round(self, script: Script, manner: Manner) -> Round:
         """All conversations, watched by the meters that can. What is there before is hidden from garbage collection:
@@ -164,10 +177,11 @@ class _LiveAttempt:
                 self.around.report("warm-up")
                 await here.warm()
                 self.phases["warm-up"] = perf_counter() - started_s
+            begin_s = None if self.around.part is None else _begun(here, self.around.part)
             with ExitStack() as watching:
                 readings = [watching.enter_context(context) for context in self._watching(manner.live)]
                 started_s = perf_counter()
-                await here.hold()
+                await here.hold(begin_s)
                 self.phases["conversations"] = perf_counter() - started_s
             self.found += [reading for group in readings for reading in group]
             return here
@@ -199,6 +213,8 @@ class _LiveAttempt:
     def _facts(self, prepared: Prepared, batches: Batches, live: Live) -> list[Measurement]:
         """What a reader must know: notes of model and input, what streams share, and how much was said."""
         measured = [exchange for exchange in self.exchanges if not exchange.warm_up]
+        if not measured:  # one of several clients, which no conversation fell to
+            return list(prepared.found)
         sharing = (
             [f"{self.case.axes.streams} streams: {_SHARING[live.isolation]}"] if self.case.axes.streams > 1 else []
         )
@@ -271,12 +287,24 @@ def conditions_of(case: Case, live: Live) -> Conditions:
     )
 
 
-def _judged(measured: Sequence[Exchange]) -> tuple[Status, str]:
+def _begun(here: Round, part: Part) -> float:
+    """The moment at which all clients begin, from which the moments of this one are counted too."""
+    here.zero_s = part.begin()
+    late_s = here.clock.now() - here.zero_s
+    if late_s > 0:
+        raise SubjectError(
+            f"client {part.index + 1} of {part.of} was {late_s:.3g} s late for the start of all",
+            fix="close other programs on its machine",
+        )
+    return here.zero_s
+
+
+def judged(measured: Sequence[Exchange]) -> tuple[Status, str]:
     """A system that is too slow is measured; one that fails in every conversation is not."""
     if measured and all(exchange.error for exchange in measured):
         broken = [exchange for exchange in measured if exchange.error_kind != TIMEOUT]
         if broken:
-            return "error", f"every conversation failed; the first: {broken[0].error}"
+            return "error", f"{ALL_FAILED}; the first: {broken[0].error}"
     return "ok", ""
 
 

@@ -17,10 +17,23 @@ from speechmeter.engine.live.client import LATE, ClientWatch
 from speechmeter.engine.live.conversation import Manner, Slot, hold
 from speechmeter.engine.live.utterance import Utterance
 
+AGAIN_S = 0.1
+"""How long after a request that failed at once the next one of its stream is sent."""
 LEAD_S = 1.0
 """How long before it is due the connection of a paced conversation is opened, which arrives at a moment of its own."""
 Take = Callable[[Exchange], None]
 """Gets every exchange when it is finished, those of the warm-up too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """The share of one of several clients in a round. `begin` waits until all are ready, and returns the moment on the
+    clock of this machine at which all begin.
+    """
+
+    index: int
+    of: int
+    begin: Callable[[], float] = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +49,8 @@ class Script:
     seed: str = "0"
     arrivals: tuple[float, ...] | None = None
     """When conversations begin, from the start of the round; None where each stream holds one after another."""
+    numbers: range | None = None
+    """The arrivals that are held here; None for all."""
 
     @classmethod
     def of_all(
@@ -68,6 +83,23 @@ class Script:
     def arriving(self, protocol: LiveProtocol, rate: float | None) -> Script:
         """The same with conversations that arrive as the protocol says."""
         return replace(self, arrivals=arrivals_of(protocol, rate, self.seed, len(self.measured)))
+
+    def share(self, part: Part) -> Script:
+        """What one of several clients holds of it: every stream, or every arrival, whose number is its own."""
+        arrivals = () if self.arrivals is None else self.arrivals
+        return replace(
+            self,
+            streams=self.streams[part.index :: part.of],
+            numbers=range(part.index, len(arrivals), part.of),
+        )
+
+    @property
+    def held(self) -> list[tuple[int, float]]:
+        """The arrivals that are held here: number and moment of each."""
+        arrivals = self.arrivals or ()
+        return [
+            (number, arrivals[number]) for number in (range(len(arrivals)) if self.numbers is None else self.numbers)
+        ]
 
     def waits_s(self, protocol: LiveProtocol, pace: str) -> float:
         """Seconds that a round only waits: for speech in real time, and for conversations to arrive."""
@@ -130,9 +162,8 @@ class Round:
 
     def __post_init__(self) -> None:
         self._turns = turns = turns_of(self.script, self.manner.protocol)
-        arrivals = self.script.arrivals
         whole = None if turns is None else turns * len(self.script.streams)
-        self.tally = Tally(turns=whole if arrivals is None else len(arrivals))
+        self.tally = Tally(turns=whole if self.script.arrivals is None else len(self.script.held))
         self.watch = ClientWatch(clock=self.clock)
 
     async def warm(self) -> None:
@@ -149,8 +180,7 @@ class Round:
                 await _all(self._stream(stream, begin_s) for stream in self.script.streams)
             else:
                 begin_s += 0.0 if self.manner.pace == FAST else LEAD_S
-                moments = enumerate(self.script.arrivals)
-                await _all(self._arrival(number, begin_s + moment, begin_s) for number, moment in moments)
+                await _all(self._arrival(number, begin_s + moment, begin_s) for number, moment in self.script.held)
         finally:
             await self.watch.stop()
 
@@ -172,19 +202,30 @@ class Round:
             exchange = await hold(utterance, self.manner, slot, self.clock, sent=self._sent, heard=self._heard)
             self._count(exchange)
             self.take(exchange)
-            due_s = self.clock.now()
+            due_s = max(self.clock.now(), self._again_s(exchange, due_s))
             turn += 1
 
     async def _arrival(self, number: int, due_s: float, begin_s: float) -> None:
         """One conversation that begins when it is due. Its connection is opened before; that of a request is not."""
-        await self.clock.sleep_until(due_s if self.manner.pace == FAST else due_s - LEAD_S)
+        begun_s = due_s if self.manner.pace == FAST else due_s - LEAD_S
+        await self.clock.sleep_until(begun_s)
         ramp = due_s - begin_s < self.manner.protocol.ramp_s
+        if not ramp:
+            self.watch.begun_late_s.append(self.clock.now() - begun_s)
         slot = Slot(turn=number, due_s=due_s, zero_s=self.zero_s, warm_up=ramp, arrives=True)
         sent = _nothing if ramp else self._sent
         utterance = self.script.utterance(0, number)
         exchange = await hold(utterance, self.manner, slot, self.clock, sent=sent, heard=self._heard)
         self._count(exchange)
         self.take(exchange)
+
+    def _again_s(self, exchange: Exchange, due_s: float) -> float:
+        """The earliest moment of the next conversation. After a failure a speaker has still said the utterance: a
+        server that refuses at once must not get, and fail, thousands of conversations.
+        """
+        if not exchange.error:
+            return due_s
+        return due_s + (AGAIN_S if self.manner.pace == FAST else exchange.fed_s)
 
     def _goes_on(self, turn: int, passed_s: float) -> bool:
         turns, duration_s = self._turns, self.manner.protocol.duration_s

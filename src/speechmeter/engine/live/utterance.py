@@ -68,7 +68,7 @@ def chunks_of(utterance: Utterance, fed_s: float, chunk_s: float) -> Iterator[Ch
     while start < total:
         number += 1
         end = min(total, max(start + 1, round(number * chunk_s * RATE)))
-        pcm = utterance.pcm[start:end]
+        pcm = utterance.pcm[start:end].copy()  # a system that changes it must not change what the next one hears
         if end > length:
             pcm = np.concatenate([pcm, np.zeros(end - max(start, length), dtype=np.float32)])
         # an exact multiple where it can be: a bound in samples, divided again, is not always the nearest float

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 from speechmeter.core.errors import SensorError
+from speechmeter.core.live import Live
 from speechmeter.core.protocols import Meter, Session
 from speechmeter.core.types import Case, Measurement
 from speechmeter.meters.energy import board, libraries
 from speechmeter.meters.energy.figures import METRICS, Run, domain_figures, run_load, side_rows
 from speechmeter.meters.energy.power_log import read_log
-from speechmeter.meters.energy.sensors import Choice, Source, choose, domains_of
+from speechmeter.meters.energy.sensors import Choice, Domain, Source, choose, domains_of
 from speechmeter.meters.energy.tracks import LogTrack, SensorTrack, Track, watching
 
 WINDOW_S = 2.0
@@ -32,6 +33,20 @@ SOURCES: tuple[Source, ...] = (
     Source(name="powertop", domains=("system",), find=lambda device: board.find_powertop()),
 )
 """In order of trust: counters of the part itself, then power of rails, then figures of other programs."""
+
+
+def _mean_power(domain: Domain, tracks: Sequence[SensorTrack], window: tuple[float, float]) -> Measurement:
+    metric = METRICS[domain].power
+    try:
+        watts = sum(track.energy(*window).mean_w for track in tracks)
+    except SensorError as error:
+        return Measurement.absent(metric, str(error))
+    return Measurement.of(metric, [watts], source=", ".join(track.name for track in tracks))
+
+
+def _no_power(domain: Domain, choice: Choice) -> Measurement:
+    return Measurement.absent(METRICS[domain].power, choice.reason(domain))
+
 
 Watching = Callable[[Sequence[SensorTrack]], AbstractContextManager[None]]
 
@@ -78,6 +93,23 @@ class EnergyMeter(Meter):
         choice = self._choose(session.case)
         try:
             return self._measure(session, choice)
+        finally:
+            choice.close()
+
+    @contextmanager
+    def watching(self, case: Case, live: Live) -> Iterator[list[Measurement]]:
+        """Mean power while conversations are held, of the whole machine's parts: a server's share is not separated."""
+        readings: list[Measurement] = []
+        choice = self._choose(case)
+        tracks = [SensorTrack(sensor=sensor) for sensor in choice.sensors]
+        try:
+            with self._watching(tracks):
+                start_s = self._clock()
+                yield readings
+                end_s = self._clock()
+            for domain in domains_of(case.device):
+                whole = [track for track in tracks if track.sensor.domain == domain and track.sensor.whole]
+                readings.append(_mean_power(domain, whole, (start_s, end_s)) if whole else _no_power(domain, choice))
         finally:
             choice.close()
 

@@ -21,9 +21,9 @@ OURS = (MODULE, PARAMETER, LABEL, STAGE, CALL)
 
 @contextmanager
 def label(name: str) -> Iterator[None]:
-    """Give the code inside a row of its own in a profile: `with label("x"):` or `@label("x")`.
+    """Give a part of your code a row of its own in a profile: `with label("x"):` or `@label("x")`.
 
-    Without a running profiler it does nothing, and it never imports torch: where torch is not loaded, none can run.
+    It does nothing while no profiler runs, and never imports torch.
     """
     torch = sys.modules.get("torch")
     if torch is None or not torch.autograd._profiler_enabled():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,10 +31,12 @@ _AUDIO = "audio"
 _COVERED = "covered speech ends at the last word that no later text changes, or at the end time of a final text"
 _SHAPES = {"partial text": "M-.1,-1H.1V1H-.1Z", "final text": "circle", "end of turn": "triangle-up"}
 """A partial text is an upright stroke."""
+_BELOW = "datum.kind === 'end of turn' ? 11 : 0"
+"""Where a turn ends with its final text, both are seen."""
 _KINDS = {"partial": "partial text", "final": "final text", "endpoint": "end of turn"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Heard:
     """A conversation, and the system that held it."""
 
@@ -46,15 +48,14 @@ class _Heard:
 def backlogs(source: Source, groups: Groups) -> Iterator[fig.Figure]:
     """Seconds of speech that the text was behind, over the longest utterance that all systems heard."""
     heard = _same_utterance(source, groups, longest=True)
-    rows: fig.Rows = []
-    for one in heard:
-        curve = backlog.over_time(one.talk) if one.talk.conditions.pace == "realtime" else []
-        step = max(1, -(-len(curve) // _MOST_POINTS))
-        rows += [
-            {"line": one.name, "model": one.model, "time": fig.six(moment), "value": fig.six(behind),
-             "text": number(behind, "s")}
-            for moment, behind in curve[::step]
-        ]  # fmt: skip
+    drawn = {one: _thinned(backlog.over_time(one.talk)) for one in heard if one.talk.conditions.pace == "realtime"}
+    kept, left_out = _furthest_behind({one: curve for one, curve in drawn.items() if curve})
+    rows: fig.Rows = [
+        {"line": one.name, "model": one.model, "time": fig.six(moment), "value": fig.six(behind),
+         "text": number(behind, "s")}
+        for one in kept
+        for moment, behind in drawn[one]
+    ]  # fmt: skip
     if not rows:
         return
     yield fig.Figure(
@@ -62,11 +63,26 @@ def backlogs(source: Source, groups: Groups) -> Iterator[fig.Figure]:
         caption=fig.sentence(
             "seconds of speech that were already spoken minus seconds that the text covers, in the first round",
             _COVERED,
+            left_out,
         ),
         spec=_curves(rows, models_of(source.records)),
         columns=(("line", "system"), ("time", "time [s]"), ("text", "behind")),
         definitions=(metrics.BACKLOG,),
     )
+
+
+def _thinned(curve: Sequence[backlog.Point]) -> Sequence[backlog.Point]:
+    """As many points as can be told apart; of neighbours the highest, so that no peak is lost."""
+    step = max(1, -(-len(curve) // _MOST_POINTS))
+    return [max(curve[at : at + step], key=lambda point: point[1]) for at in range(0, len(curve), step)]
+
+
+def _furthest_behind(drawn: Mapping[_Heard, Sequence[backlog.Point]]) -> tuple[list[_Heard], str]:
+    """The systems that fit into one chart, in their order, and a sentence where there are more."""
+    if len(drawn) <= _MOST_LANES:
+        return list(drawn), ""
+    ranked = sorted(drawn, key=lambda one: max(behind for _, behind in drawn[one]), reverse=True)[:_MOST_LANES]
+    return [one for one in drawn if one in ranked], f"only the {_MOST_LANES} that fall behind most are drawn"
 
 
 def _furthest(rows: fig.Rows) -> str:
@@ -96,21 +112,23 @@ def _curves(rows: fig.Rows, models: list[str]) -> dict[str, Any]:
 
 def timelines(source: Source, groups: Groups) -> Iterator[fig.Figure]:
     """One utterance: its words, and when each system showed which text. Typical by the final delay of the first."""
-    heard = _same_utterance(source, groups, longest=False)[:_MOST_LANES]
+    found = _same_utterance(source, groups, longest=False)
+    heard = found[:_MOST_LANES]
     if not heard:
         return
     talk = heard[0].talk
     rows = [*_spoken(talk), *(row for one in heard for row in _shown(one))]
     paces = {one.talk.conditions.pace for one in heard}  # audio that comes faster is final sooner
     finals = {one.name: one.talk.final_s for one in heard if one.talk.final_s is not None and len(paces) == 1}
-    first = min(finals, key=lambda name: finals[name]) if finals else ""
-    said = f"{first} is final first" if len(finals) > 1 else ""
+    first = [name for name, moment in finals.items() if moment == min(finals.values())]
+    said = f"{first[0]} is final first" if len(first) == 1 < len(finals) else ""
     yield fig.Figure(
         title=headline(said, f"one utterance as it was heard: {talk.exchange.utterance}"),
         caption=fig.sentence(
-            f"the reference is: {one_line(talk.exchange.reference)}" if talk.exchange.reference else "",
+            f'the reference is "{one_line(talk.exchange.reference)}"' if talk.exchange.reference else "",
             "blocks are its words in the audio; the dashed line is the end of speech",
             "first round; on the page each mark shows its text",
+            f"only the first {_MOST_LANES} systems are drawn" if len(found) > _MOST_LANES else "",
         ),
         spec=_lanes(
             rows, [_AUDIO, *(one.name for one in heard)], talk.exchange.anchors.speech_end_s, models_of(source.records)
@@ -163,7 +181,7 @@ def _lanes(rows: fig.Rows, lanes: list[str], speech_end_s: float | None, models:
     chart = alt.layer(
         blocks.mark_rule(strokeWidth=12, opacity=0.6).encode(x=x, x2="end:Q"),
         *([] if speech_end_s is None else [ends.mark_rule(strokeDash=[4, 4])]),
-        events.mark_point(filled=True, size=110, opacity=1).encode(x=x, shape=shape),
+        events.mark_point(filled=True, size=110, opacity=1, yOffset=alt.expr(_BELOW)).encode(x=x, shape=shape),
     )
     return fig.drawn(chart, rows, _LANE_PX * len(lanes))
 

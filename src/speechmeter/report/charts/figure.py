@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from speechmeter.core.metrics import LATENCY, Metric
 from speechmeter.core.printable import one_line
 from speechmeter.core.types import Record
 from speechmeter.report.caveats import rounds_of, study_notes
+from speechmeter.report.charts.letters import in_two, wide_px
 from speechmeter.report.numbers import counted, figure
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ STEP = 24
 _MOST_NOTES = 2
 """So many notes are shown at a figure; the run has all of them."""
 _STRIP_HEIGHT = 240
+_ONE_LINE_PX = 120
+"""A longer name of a line is in two: on a phone it would lose its end, by which it differs from the others."""
+_HALF_LETTER_PX = 5.5
 MOST_LINES = 40
 """A list longer than this is cut, and says so: it would not be read."""
 
@@ -315,6 +320,21 @@ def names_of(titles: Iterable[str]) -> dict[str, str]:
     return shortened(labels) if len(labels) > 1 else {title: title.partition(" · ")[0] for title in labels}
 
 
+def names_axis(names: Iterable[str], **changes: Any) -> Any:
+    """The axis of a list, with a name at each line; in two lines of text if some name of several parts is long."""
+    import altair as alt
+
+    split = {name: in_two(name) for name in map(one_line, names) if " · " in name}
+    if all(wide_px(name) <= _ONE_LINE_PX for name in split):
+        split = {}
+    usual: dict[str, Any] = {"ticks": False, "domain": False, "labelPadding": 8, "labelOverlap": False}
+    if split:
+        lines = f"{json.dumps(split, ensure_ascii=False)}[datum.value]"
+        up = {"condition": {"test": lines, "value": -_HALF_LETTER_PX}, "value": 0}
+        usual |= {"labelExpr": f"{lines} || datum.value", "labelOffset": up, "labelLineHeight": 2 * _HALF_LETTER_PX}
+    return alt.Axis(**{**usual, **changes})
+
+
 def arrows(rows: Rows, layer: alt.Chart, towards: str, **shift: float) -> list[alt.Chart]:
     """The layer with an arrow at rows that are `open`, of which only a lower bound is known; nothing where none is."""
     if not any(row.get("open") for row in rows):
@@ -332,8 +352,9 @@ def intervals(rows: Rows, layer: alt.Chart, low: str = "low") -> list[alt.Chart]
 def samples_strip() -> dict[str, Any]:
     """Raw samples of one case in the order they were taken, round by round, so that drift and outliers show.
 
-    The page fills in the rows of the case that is chosen. They hold `order`, `round`, `value`; one of them has
-    `mean`, `low` and `high` of the figure, drawn behind the samples as a band.
+    The page fills in the rows of the case that is chosen. They hold `order`, `round`, `turn`, `value`; one of them has
+    `mean`, `low` and `high` of the figure, drawn behind the samples as a band. Rounds differ by their `turn`, not by
+    the colours of models.
     """
     import altair as alt
 
@@ -341,7 +362,7 @@ def samples_strip() -> dict[str, Any]:
     scale = alt.Scale(zero=False, padding=6)
     across = alt.Axis(tickMinStep=1, grid=False, format="d", title="samples in the order they were taken")
     x = alt.X("order:Q", axis=across, scale=alt.Scale(zero=False, padding=8))
-    tooltip = tooltips({"round": "round", "text": "sample"})
+    tooltip, turns = tooltips({"round": "round", "text": "sample"}), ["odd", "even"]
     samples = alt.Chart().transform_filter("isValid(datum.value)").encode(x=x, tooltip=tooltip)
     whole = alt.Chart().transform_filter("isValid(datum.mean)")
     chart = alt.layer(
@@ -349,8 +370,8 @@ def samples_strip() -> dict[str, Any]:
         whole.mark_rule(strokeDash=[4, 4], style="quiet").encode(y=alt.Y("mean:Q", scale=scale, axis=axis)),
         samples.mark_point(filled=True, size=30, opacity=0.9).encode(
             y=alt.Y("value:Q", scale=scale, axis=axis),
-            color=alt.Color("round:N", title="round", sort=None, legend=alt.Legend(columns=6)),
-            shape=alt.Shape("round:N", title="round", sort=None),
+            color=alt.Color("turn:N", legend=None, scale=alt.Scale(domain=turns, range=["var(--ink)", "var(--quiet)"])),
+            shape=alt.Shape("turn:N", legend=None, scale=alt.Scale(domain=turns, range=["circle", "square"])),
         ),
     )
     return drawn(chart, [], _STRIP_HEIGHT)

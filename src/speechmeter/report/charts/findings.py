@@ -36,7 +36,8 @@ def best_words(figures: Mapping[str, Estimate]) -> str:
         return ""
     if len({one.value for one in figures.values()}) == 1:
         metric = found.figure.metric
-        return f"All {len(figures)} have the same {metric.title}: {figure(found.figure)}"
+        every = "Both" if len(figures) == 2 else f"All {len(figures)}"
+        return f"{every} have the same {metric.title}: {figure(found.figure)}"
     return _words(found)
 
 

@@ -31,6 +31,13 @@ def cut(text: str, most_px: float, size: float = SIZE, *, least: int = 1) -> str
     return f"{kept.rstrip()}…" if len(kept) >= least else ""
 
 
+def in_two(text: str) -> list[str]:
+    """A name of several parts, `a · b · c`, in the two lines that are least wide."""
+    parts = text.split(" · ")
+    ways = [[" · ".join(parts[:at]), " · ".join(parts[at:])] for at in range(1, len(parts))]
+    return min(ways, key=lambda way: max(map(wide_px, way)))
+
+
 def wrapped(text: str, most_px: float, size: float = SIZE, *, bold: bool = False, most_lines: int = 3) -> list[str]:
     """The text in lines that are no wider; the last of them ends in an ellipsis where the text is longer."""
     lines: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from speechmeter.analysis.answers import EXACT_WITHIN
 from speechmeter.analysis.compare import Verdict
 from speechmeter.analysis.conditions import SharedCell, shared_cells
 from speechmeter.analysis.estimate import Estimate, estimate
@@ -52,6 +53,8 @@ def cold_start(source: Source) -> list[Figure]:
     """One figure with a line a case: load, first call, steady call, where load or first call were timed."""
     chosen = _one_of_each_model(source) if len(source.cases) > _MANY else source.cases
     labels = shortened({key: source.labels[key] for key in chosen})
+    if len(chosen) == 1:
+        labels = {key: group[0].case.subject.name for key, group in chosen.items()}
     rows, left_out = cut(
         {"label": labels[key], "model": group[0].case.subject.name, SERIES: phase, **reading(found)}
         for key, group in chosen.items()
@@ -187,9 +190,10 @@ def _loss_figure(ranking: Ranking, metric: Metric, models: Sequence[str]) -> Fig
     kept, left_out = cut(rows)
     figures = {name: cell.estimate for name, cell in cells if isinstance(cell.estimate, Estimate)}
     caption = sentence(
-        "fastest first" if metric == metrics.LATENCY else "lowest first",
+        "" if len(values) == 1 else "fastest first" if metric == metrics.LATENCY else "lowest first",
         interval_words(kept, _OVER_ROUNDS),
         log_words(bounds(kept)),
+        _inexact_words(ranking),
         "losses without a value are last" if any(row.get("word") for row in kept) else "",
     )
     return Figure(
@@ -198,7 +202,15 @@ def _loss_figure(ranking: Ranking, metric: Metric, models: Sequence[str]) -> Fig
         spec=dots(kept, unit, models=models),
         columns=(("label", "loss"), ("text", metric.title)),
         definitions=(metric,),
+        trivial=len(rows) == 1,
     )
+
+
+def _inexact_words(ranking: Ranking) -> str:
+    """Which losses differ from the reference, where others do not: the answers of a study are of the exact ones."""
+    ways = {group[0].case.subject.name: estimate(group, metrics.LOSS_DEVIATION) for group in ranking.ranked}
+    others = [name for name, way in ways.items() if way is None or way.value >= EXACT_WITHIN]
+    return f"not exact: {named(others, most=len(others))}" if len(others) < len(ways) and others else ""
 
 
 def _unless_said(metric: Metric, figures: Mapping[str, Estimate]) -> str:

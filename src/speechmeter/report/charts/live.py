@@ -20,6 +20,7 @@ from speechmeter.report.charts.findings import best_words, headline, named
 from speechmeter.report.charts.marks import SERIES, cut, dots
 from speechmeter.report.charts.scatter import Axis, scatter
 from speechmeter.report.live import Groups, live_groups, live_names
+from speechmeter.report.numbers import figure as figure_text
 from speechmeter.report.numbers import number
 from speechmeter.report.sources import Source
 
@@ -88,13 +89,16 @@ def _delays(source: Source, groups: Groups) -> Iterator[fig.Figure]:
         return
     unit = fig.unit_of(metrics.FINAL_DELAY, fig.bounds(rows), "delay")
     paces = {group[0].case.axes.get("pace") for group in groups.values()}
-    finals = {
+    led = next(
+        (title for title in ("final delay p50", "word lag p50") if any(row[SERIES] == title for row in rows)), ""
+    )
+    leads = {
         names[key]: one
         for (key, title), one in found.items()  # audio that comes faster than speech is final sooner
-        if title == "final delay p50" and one is not None and len(paces) == 1
+        if title == led and one is not None and len(paces) == 1
     }
     yield fig.Figure(
-        title=headline(_with_completeness(finals, groups, names), "delays of live systems"),
+        title=headline(_with_completeness(leads, groups, names), "delays of live systems"),
         caption=fig.sentence(_over(found.values()), _beyond(found.values())) + left_out,
         spec=dots(rows, unit, series="delay", ordered=tuple(title for title, _, _ in _DELAYS),
                   models=models_of(source.records)),
@@ -103,13 +107,21 @@ def _delays(source: Source, groups: Groups) -> Iterator[fig.Figure]:
     )  # fmt: skip
 
 
-def _with_completeness(finals: dict[str, Estimate], groups: Groups, names: dict[str, str]) -> str:
+def _first_words(leads: dict[str, Estimate]) -> str:
+    """Which system is first; of a single one its delay."""
+    if len(leads) != 1:
+        return best_words(leads)
+    ((name, one),) = leads.items()
+    return f"{name} has a {one.metric.title} of {figure_text(one)}"
+
+
+def _with_completeness(leads: dict[str, Estimate], groups: Groups, names: dict[str, str]) -> str:
     """Which system is first, and how complete it is where not every conversation was: losing answers is no speed."""
-    best = lead(finals)
+    best = lead(leads)
     keys = [key for key, name in names.items() if best is not None and name == best.best]
     found = [estimate(groups[key], metrics.LIVE_COMPLETENESS) for key in keys]
     part = next((one for one in found if one is not None and one.value < 100), None)
-    return best_words(finals) + (f", with {number(part.value, '%')} of its conversations complete" if part else "")
+    return _first_words(leads) + (f", with {number(part.value, '%')} of its conversations complete" if part else "")
 
 
 def _beyond(found: Iterable[Estimate | None]) -> str:
@@ -213,7 +225,7 @@ def _churn(source: Source, groups: Groups) -> Iterator[fig.Figure]:
         ),
         columns=tuple(titles.items()),
         definitions=(metrics.PARTIAL_CHURN, metrics.WORD_LAG),
-        trivial=len(rows) == 1,
+        trivial=len({row["value"] for row in rows}) == 1,
     )  # fmt: skip
 
 

@@ -80,8 +80,7 @@ def dots(
 def _line(label: str, names: Sequence[str], **axis: Any) -> Any:
     import altair as alt
 
-    usual = {"grid": True, "ticks": False, "domain": False, "labelPadding": 8}
-    return alt.Y(f"{label}:N", title=None, sort=list(names), axis=alt.Axis(**{**usual, **axis}))
+    return alt.Y(f"{label}:N", title=None, sort=list(names), axis=fig.names_axis(names, **{"grid": True, **axis}))
 
 
 def _with_figures(layers: list[Any], rows: fig.Rows, label: str, names: Sequence[str]) -> Any:

@@ -13,7 +13,7 @@ from speechmeter.core.scope import DIRECTIONS, EVERYTHING, Scope
 from speechmeter.core.types import Record
 from speechmeter.report.charts.figure import Figure, Rows, caveats_of, drawn, sentence, shortened, six, tooltips
 from speechmeter.report.charts.findings import headline, named
-from speechmeter.report.charts.letters import cut
+from speechmeter.report.charts.letters import wide_px
 from speechmeter.report.charts.style import TINT_LINE, TINTS
 from speechmeter.report.numbers import figure
 from speechmeter.report.sources import Source
@@ -23,11 +23,10 @@ _CALL = Scope.parse(EVERYTHING)
 _ROW_HEIGHT = 26
 _LEAST_SHARE = 0.3
 """Per cent of the call: a narrower block is not drawn."""
-_NARROWEST_PX = 240
 _HALF_PERCENT = 50.0
 _EDGES_PX = 4
-_LEAST_LETTERS = 5
-"""A shorter beginning of a name says nothing."""
+_IF_IT_FITS = "scale('x', datum.end) - scale('x', datum.start) > datum.wide ? datum.label : ''"
+"""A name in its block, at whatever width the chart is drawn: a name that is cut says nothing."""
 _MOST_CLASSES = len(TINTS) - 1
 _OTHER, _WAY = "other", "direction"
 
@@ -86,9 +85,9 @@ def _inside(line: Line, shares: Sequence[tuple[Estimate, Line]]) -> list[tuple[E
 def _caption(rows: Rows) -> str:
     ways = list(dict.fromkeys(row["way"] for row in rows))
     across = f"{' and '.join([', '.join(ways[:-1]), ways[-1]]) if len(ways) > 1 else ways[0]} parts of a call"
-    narrow = " A block without text is too narrow for its name: point at it, or see the table."
     order = f"{across}{' from left to right' if len(ways) > 1 else ''}"
-    return sentence(order, "repeated layers are one block") + (narrow if any(not row["label"] for row in rows) else "")
+    narrow = "a block without text is too narrow for its name, which is in the table"
+    return sentence(order, "repeated layers are one block", narrow)
 
 
 def _blocks(group: Sequence[Record], lines: Sequence[Line]) -> Iterator[Rows]:
@@ -114,7 +113,8 @@ def _blocks(group: Sequence[Record], lines: Sequence[Line]) -> Iterator[Rows]:
 def _block(line: Line, way: str, start: float, depth: int, share: Estimate) -> dict[str, Any]:
     return {
         "name": line.pattern or line.name,
-        "label": cut(line.name, share.value / 100 * _NARROWEST_PX - _EDGES_PX, least=_LEAST_LETTERS),
+        "label": "" if line.name.isdigit() else line.name,  # the index of a child in a `Sequential`
+        "wide": six(wide_px(line.name) + _EDGES_PX),
         "way": way,
         "kind": line.kind or _OTHER,
         "depth": depth,
@@ -136,8 +136,12 @@ def _chart(rows: Rows) -> Any:
     x = alt.X("start:Q", axis=axis, scale=alt.Scale(domain=[0, max(100.0, edge)], nice=False))
     colour = alt.Color("colour:N", title="class", sort=kinds, scale=alt.Scale(domain=kinds, range=TINTS[: len(kinds)]))
     blocks = alt.Chart().mark_rect(stroke=TINT_LINE, strokeWidth=0.5)
-    names = alt.Chart().transform_filter("datum.label != ''").mark_text(color="#000000", fontSize=11, tooltip=None)
+    names = (
+        alt.Chart()
+        .transform_filter("datum.label != ''")
+        .mark_text(color="#000000", fontSize=11, tooltip=None, text=alt.expr(_IF_IT_FITS))
+    )
     return alt.layer(
         blocks.encode(x=x, x2="end:Q", y=y, color=colour, tooltip=tooltips(fields)),
-        names.encode(x=alt.X("middle:Q", axis=axis), y=y, text="label:N"),
+        names.encode(x=alt.X("middle:Q", axis=axis), y=y),
     )

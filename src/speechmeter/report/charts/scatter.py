@@ -8,7 +8,7 @@ from typing import Any
 
 from speechmeter.core.metrics import Metric
 from speechmeter.report.charts import figure as fig
-from speechmeter.report.charts.colours import by_line
+from speechmeter.report.charts.colours import MOST, by_line, by_model
 from speechmeter.report.charts.placing import WIDE_PX, Point, named_beside, names_layer
 
 ON_FRONT = "on the front"
@@ -66,7 +66,10 @@ def _colour(rows: fig.Rows, models: Sequence[str]) -> Any:
 
     names = list(dict.fromkeys(row["label"] for row in rows))
     beside = any("name" in row for row in rows)
-    domain = by_line(models, {row["label"]: row["model"] for row in rows}) or names
+    domain = by_line(models, {row["label"]: row["model"] for row in rows})
+    if domain is None and beside and len(models) <= MOST:
+        return by_model(models)["color"]  # lines of one model have its colour, and their names tell them apart
+    domain = domain or names
     legend = None if beside else alt.Legend(title="system", values=names)
     return alt.Color("label:N", scale=alt.Scale(domain=domain), legend=legend)
 

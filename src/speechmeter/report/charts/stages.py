@@ -112,7 +112,7 @@ def _chart(rows: fig.Rows, shares: bool) -> Any:
         .mark_bar(height=14, stroke=TINT_LINE, strokeWidth=0.5)
         .encode(
             x=alt.X("value:Q", axis=axis, stack="normalize" if shares else "zero"),
-            y=alt.Y("label:N", title=None, sort=names, axis=alt.Axis(ticks=False, domain=False, labelPadding=6)),
+            y=alt.Y("label:N", title=None, sort=names, axis=fig.names_axis(names)),
             color=alt.Color(f"{SERIES}:N", title="stage", sort=stages, legend=legend,
                             scale=alt.Scale(domain=stages, range=tints)),
             order=alt.Order("position:Q"),

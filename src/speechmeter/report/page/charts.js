@@ -62,14 +62,14 @@ function figureOf(owner, one, id = null) {
   const saver = make("button", { type: "button", onclick: () => save(holder, one.title) }, "save as SVG");
   later(owner, () => draw(holder, one.spec));
   return make("figure", { id }, make("h4", { title: one.title }, one.title), holder,
-    make("figcaption", null, one.caption, caveats ? make("p", { class: "caveats", tabindex: "0", title: caveats }, caveats) : null),
+    make("figcaption", null, one.caption, caveats ? make("p", { class: "caveats", tabindex: "0", title: caveats.replaceAll("`", "") }, ...inCode(caveats)) : null),
     make("div", { class: "tools" }, valuesOf(one), saver));
 }
 
 function stripRows(item) {
   const rounds = item.samples["latency.v1"] || [];
   let order = 0;
-  const rows = rounds.flatMap((values, place) => values.map((value) => ({ order: (order += 1), round: item.rounds[place][0] + 1, value: value * 1e-9, text: timeText(value) })));
+  const rows = rounds.flatMap((values, place) => values.map((value) => ({ order: (order += 1), round: item.rounds[place][0] + 1, turn: place % 2 ? "even" : "odd", value: value * 1e-9, text: timeText(value) })));
   return rows.length && item.steady ? [...rows, band(rows.map((row) => row.value), item.steady)] : rows;
 }
 

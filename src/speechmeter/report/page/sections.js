@@ -20,7 +20,7 @@ function samplesSection(parent, study) {
   };
   select.addEventListener("change", redraw);
   later(study.id, redraw);
-  section(parent, sectionId(study, "samples"), "Raw samples", make("p", { class: "quiet" }, "Every latency sample in the order it was taken. A slope is drift, a lone point an outlier; rounds are fresh processes."),
+  section(parent, sectionId(study, "samples"), "Raw samples", make("p", { class: "quiet" }, "Every latency sample in the order it was taken. A slope is drift, a lone point an outlier. Rounds are fresh processes, drawn as circles and squares in turn."),
     make("div", { class: "tools" }, select), make("figure", null, holder, words));
 }
 
@@ -60,8 +60,8 @@ function environmentsSection(parent) {
 
 function definitionsSection(parent) {
   if (!data.definitions.length) return;
-  const better = { lower: "lower is better", higher: "higher is better", neither: "" };
+  const better = { lower: "lower", higher: "higher", neither: "–" };
   const inFull = (short, formula) => (short === formula ? short : make("div", null, short, make("details", null, make("summary", null, "in full"), formula)));
   const rows = data.definitions.map(([id, unit, title, direction, short, formula]) => [make("span", null, title, make("div", { class: "quiet" }, id)), unit, inFull(short, formula), better[direction]]);
-  section(parent, "definitions", "Definitions", make("p", { class: "quiet" }, "What every metric on this page means. A changed formula gets a new version."), simpleTable(["metric", "unit", "definition", ""], rows));
+  section(parent, "definitions", "Definitions", make("p", { class: "quiet" }, "What every metric on this page means. A changed formula gets a new version."), simpleTable(["metric", "unit", "definition", "better"], rows));
 }

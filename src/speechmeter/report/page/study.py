@@ -183,7 +183,8 @@ def figure_data(figure: Figure) -> dict[str, Any]:
     return {
         "title": figure.title,
         "caption": figure.caption,
-        "caveats": list(figure.caveats or ()),
+        # in a file they are in the picture; the page has the caption beside them
+        "caveats": [text for text in figure.caveats or () if text.lower() not in figure.caption.lower()],
         "spec": figure.spec,
         "columns": figure.columns,
     }

@@ -1,6 +1,7 @@
 // The summary of a study: folded by model where it is long, sorted by a click on a heading, filtered by words.
 const PAGE_ROWS = 50;
 const FOLD_FROM = 16;
+const NARROW_TABLE = 450;
 const UNITS = { seconds: "s" };
 
 class Summary {
@@ -8,7 +9,7 @@ class Summary {
     this.study = study;
     this.labels = study.table.labels;
     this.columns = study.table.columns;
-    this.rows = study.table.rows.map(([labels, cells], place) => ({ labels, cells, place, text: this.textOf(labels) }));
+    this.rows = this.ordered(study.table.rows.map(([labels, cells], place) => ({ labels, cells, place, text: this.textOf(labels) })));
     this.filled = 1 + this.columns.findLastIndex((_, column) => this.rows.some((row) => row.cells[column][1] !== null));
     const models = new Set(this.rows.map((row) => row.labels[0]));
     this.folds = this.rows.length > FOLD_FROM && models.size > 1;
@@ -19,7 +20,16 @@ class Summary {
     this.outcome = "";
     this.page = 0;
     this.all = false;
+    this.narrow = false;
     this.fitting = this.columns.length;
+  }
+
+  // By model, as they were measured, then by numbers: a search tries sizes in an order of its own.
+  ordered(rows) {
+    const models = [...new Set(rows.map((row) => row.labels[0]))];
+    const numbers = (row) => [models.indexOf(row.labels[0]), ...row.labels.filter((value) => typeof value === "number")];
+    const difference = (first, second) => first.map((value, place) => value - second[place]).find((one) => one) || 0;
+    return rows.sort((first, second) => difference(numbers(first), numbers(second)));
   }
 
   // What a filter looks in: values with the names of their columns, and what all cases have in common.
@@ -35,6 +45,11 @@ class Summary {
   found() {
     const phrase = this.rows.filter((row) => has(row.text, this.words.join(" ")));
     return phrase.length ? phrase : this.rows.filter((row) => this.words.every((word) => has(row.text, word)));
+  }
+
+  // The columns beside the figures. On a phone without the outcome: the words in place of figures say it.
+  get told() {
+    return this.narrow && this.labels.at(-1) === "outcome" ? this.labels.slice(0, -1) : this.labels;
   }
 
   get outcomes() {
@@ -94,7 +109,7 @@ class Summary {
   }
 
   line({ row, model, own, inside }) {
-    if (row) return make("tr", { class: inside ? "inside" : null }, ...row.labels.map((value, place) => this.labelCell(value, place, row)), ...row.cells.slice(0, this.shown).map((cell, column) => this.figureCell(cell, row, column)));
+    if (row) return make("tr", { class: inside ? "inside" : null }, ...this.told.map((_, place) => this.labelCell(row.labels[place], place, row)), ...row.cells.slice(0, this.shown).map((cell, column) => this.figureCell(cell, row, column)));
     const toggle = () => {
       if (!this.open.delete(model)) this.open.add(model);
       this.fill();
@@ -102,7 +117,7 @@ class Summary {
     const isOpen = this.open.has(model);
     const button = make("button", { type: "button", "aria-expanded": String(isOpen), onclick: toggle }, make("span", { class: "clamp", title: model }, model), make("span", { class: "quiet" }, `${own.length} ${own.length === 1 ? "case" : "cases"}`));
     const ranges = this.columns.slice(0, this.shown).map((_, column) => make("td", { class: "figure range" }, rangeOf(own.map((one) => one.cells[column]))));
-    return make("tr", { class: "group" }, make("th", { scope: "row", colspan: this.labels.length }, button), ...ranges);
+    return make("tr", { class: "group" }, make("th", { scope: "row", colspan: this.told.length }, button), ...ranges);
   }
 
   get shown() {
@@ -115,11 +130,11 @@ class Summary {
     const pages = Math.max(1, Math.ceil(lines.length / PAGE_ROWS));
     this.page = Math.min(this.page, pages - 1);
     const count = this.labels.length;
-    const head = make("tr", null, ...this.labels.map((title, place) => this.heading(title, place, "label")),
+    const head = make("tr", null, ...this.told.map((title, place) => this.heading(title, place, "label")),
       ...this.columns.slice(0, this.shown).map((column, place) => this.heading(column.title, count + place, "figure")));
     const body = lines.slice(this.page * PAGE_ROWS, (this.page + 1) * PAGE_ROWS).map((one) => this.line(one));
     const find = (name) => this.element.querySelector(name);
-    const none = make("tr", null, make("td", { colspan: count + this.shown }, "No case has all of these words."));
+    const none = make("tr", null, make("td", { colspan: this.told.length + this.shown }, "No case has all of these words."));
     find("table").replaceChildren(make("thead", null, head), make("tbody", null, ...(body.length ? body : [none])));
     find(".count").textContent = rows.length === this.rows.length ? `${rows.length} ${rows.length === 1 ? "case" : "cases"}` : `${rows.length} of ${this.rows.length} cases`;
     find(".place").textContent = `page ${this.page + 1} of ${pages}`;
@@ -133,6 +148,7 @@ class Summary {
   fit() {
     const frame = this.element.querySelector(".scroll");
     if (!frame.clientWidth) return;
+    this.narrow = frame.clientWidth < NARROW_TABLE;
     this.fitting = this.filled; // columns without any figure are the last, and shown when they are asked for
     this.fill();
     const edge = frame.getBoundingClientRect().left + frame.clientWidth + 1;

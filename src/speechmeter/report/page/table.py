@@ -61,8 +61,8 @@ def table_data(source: Source, shown: Sequence[Metric]) -> dict[str, Any]:
     outcomes = [", ".join(dict.fromkeys(record.status for record in group)) for group in groups]
     told = [OUTCOME] if set(outcomes) - {"ok"} else []
     cells = [[_cell(cell_of(group, metric)) for metric in shown] for group in groups]
-    # a figure that no case has comes last
-    order = sorted(range(len(shown)), key=lambda column: all(row[column][1] is None for row in cells))
+    measured = [row for row in cells if any(cell[1] is not None for cell in row)]
+    order = sorted(range(len(shown)), key=lambda at: _rank(shown[at], [row[at][1] is not None for row in measured]))
     rows = [
         [[*(_plain(own.get(name)) for name in varying), *([outcome] if told else [])], [row[at] for at in order]]
         for own, outcome, row in zip(settings, outcomes, cells, strict=True)
@@ -94,6 +94,13 @@ def _settings(group: Sequence[Record]) -> dict[str, Any]:
         "input": case.workload.name,
         **others,
     }
+
+
+def _rank(metric: Metric, has: Sequence[bool]) -> int:
+    """For an order of columns: what matters and most cases have, what matters and some have, others, what none has."""
+    if not any(has):
+        return 3
+    return int(2 * sum(has) < len(has)) if metric in _FIRST else 2
 
 
 def _key(value: Any) -> str:

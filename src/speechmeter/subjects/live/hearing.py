@@ -121,6 +121,8 @@ class Hearing:
             busy_s = perf_counter() - began_s - self._waited_s
             self._tell(Event(kind="closed", moment_s=self._clock.now(), notes={"busy_s": busy_s}))
             self._tell(None)
+        except SystemExit as error:  # an event loop would end with it, and all conversations with the loop
+            self._tell(RuntimeError(f"the model's code called sys.exit: {error!r}"))
         except BaseException as error:  # of the engine: the conversation reports it
             self._tell(error)
 

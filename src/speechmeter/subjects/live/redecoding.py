@@ -35,7 +35,7 @@ class RedecodeSubject:
     axes: tuple[Axis, ...] = ()
     options = (
         Option(name="every", kind=float, default=1.0, above=0, help="seconds of new audio between two decodings"),
-        Option(name="window", kind=float, default=28.0, above=0, help="greatest length of a segment in seconds"),
+        Option(name="window", kind=float, default=28.0, above=0, help="maximum length of a segment in seconds"),
         Option(name="agree", kind=int, default=2, minimum=1, help="results that must agree before words are final"),
         Option(name="pause", kind=float, default=0.7, above=0, help="seconds of silence that end a segment"),
         Option(name="model", kind=dict, help=(
@@ -207,8 +207,7 @@ class Redecoding:
         self._undecoded = 0
         self._results = [*self._results, words][-self._policy.agree :]
         if len(self._results) == self._policy.agree:
-            agreed = common_start(self._results)
-            self._committed = agreed if len(agreed) > len(self._committed) else self._committed
+            self._committed += common_start(self._results)[len(self._committed) :]
         return " ".join([*self._committed, *words[len(self._committed) :]])
 
     def _end_segment(self) -> Heard:

@@ -86,7 +86,7 @@ class ServerSubject(ABC):
             return
         for name in ("ready", "start_timeout", "environ"):
             if options.get(name) is not None:
-                raise SubjectError(f"`{name}` applies to a server that is started", fix="add `start`, or remove it")
+                raise SubjectError(f"`{name}` applies only with `start`", fix="add `start`, or remove it")
 
     def check_address(self, address: str, *, may_choose: bool) -> None:
         """Raise SubjectError for an address that cannot be used."""
@@ -114,6 +114,15 @@ class ServerSubject(ABC):
     def not_live(self, case: Case) -> str | None:
         """Always live."""
         return None
+
+    def check_clients(self, case: Case) -> None:
+        """Several clients share one server, which none of them can start."""
+        if case.subject.options.get("start") is not None:
+            raise SubjectError(
+                "`start` starts a server for each client, so it cannot be combined with several `clients`",
+                key="clients",
+                fix="start the server yourself and give its address, or remove `clients`",
+            )
 
     def prepare(self, case: Case, device: str) -> Prepared:
         """Start the server if a command is given. Nothing is connected before the first conversation."""

@@ -7,7 +7,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from speechmeter.core.axes import Option
@@ -143,6 +143,7 @@ class Upload:
         from httpx_sse import EventSource
 
         heard = EventStream()
+        _limit(response)
         async for one in EventSource(response).aiter_sse():
             for event in heard.hear(one.data, self._clock.now()):
                 yield event
@@ -195,6 +196,28 @@ async def _read(response: httpx.Response, most: int) -> bytes:
         if len(body) > most:
             return body[:most]
     return body
+
+
+def _limit(response: httpx.Response) -> None:
+    """Make reading it an error after so many bytes: a line without end would be kept whole."""
+    import httpx
+
+    source = cast("httpx.AsyncByteStream", response.stream)
+
+    class Limited(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = _MOST_BYTES
+            async for part in source:
+                left -= len(part)
+                if left < 0:
+                    reason = f"the server's answer is longer than {_MOST_BYTES >> 20} MiB"
+                    raise ConversationError(reason, kind=GARBAGE)
+                yield part
+
+        async def aclose(self) -> None:
+            await source.aclose()
+
+    response.stream = Limited()
 
 
 def _broken(text: str) -> ConversationError:

@@ -1,8 +1,7 @@
-"""One look at lengths and targets where they are, so that a GPU is waited for once. Imports triton."""
+"""One look at lengths and targets where they are, so that a GPU is waited for once, or late. Imports triton."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -30,14 +29,26 @@ def _look(frames, labels, targets, found, padded_frames, padded_labels, ids, bat
     tl.store(found + 2 * batch + b, wrong.to(tl.int32) + wrong_targets)
 
 
-def seen(targets: torch.Tensor, sizes: Sizes, vocabulary: int) -> tuple[Sizes, bool]:
-    """Return the sizes with their values, and whether lengths and targets are all inside; waits for the device."""
-    targets = targets.to(sizes.labels_there.device).contiguous()
-    found = torch.empty((3, sizes.batch), dtype=torch.int32, device=targets.device)
-    Launch(
-        _look, (sizes.batch,), {"num_warps": 1}, frames=sizes.frames_there, labels=sizes.labels_there, targets=targets,
-        found=found, padded_frames=sizes.padded_frames, padded_labels=sizes.padded_labels, ids=vocabulary,
-        batch=sizes.batch, BLOCK=max(32, next_power_of_2(max(1, sizes.padded_labels))),
-    )()  # fmt: skip
-    frames, labels, wrong = found.tolist()
-    return replace(sizes, seen=(tuple(frames), tuple(labels))), not any(wrong)
+class Look:
+    """What is on its way to the host: the lengths, and how many things are wrong with each utterance."""
+
+    def __init__(self, targets: torch.Tensor, sizes: Sizes, vocabulary: int) -> None:
+        targets = targets.to(sizes.labels_there.device).contiguous()
+        found = torch.empty((3, sizes.batch), dtype=torch.int32, device=targets.device)
+        Launch(
+            _look, (sizes.batch,), {"num_warps": 1}, frames=sizes.frames_there, labels=sizes.labels_there,
+            targets=targets, found=found, padded_frames=sizes.padded_frames, padded_labels=sizes.padded_labels,
+            ids=vocabulary, batch=sizes.batch, BLOCK=max(32, next_power_of_2(max(1, sizes.padded_labels))),
+        )()  # fmt: skip
+        self._there = torch.empty(found.shape, dtype=torch.int32, pin_memory=found.is_cuda)
+        self._there.copy_(found, non_blocking=True)
+        self._event = torch.cuda.Event() if found.is_cuda else None
+        if self._event is not None:
+            self._event.record(torch.cuda.current_stream(found.device))
+
+    def read(self) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+        """Return frames, labels, and whether lengths and targets are all inside; waits for the look alone."""
+        if self._event is not None:
+            self._event.synchronize()
+        frames, labels, wrong = self._there.tolist()
+        return tuple(frames), tuple(labels), not any(wrong)

@@ -1,9 +1,10 @@
-"""The joiner's products over tiles of real cells: Linear(activation(encoder + predictor)), and back. Imports
-triton.
+"""The joiner's products over tiles of real cells: Linear(activation(encoder + predictor)). Imports triton.
 
 A chunk of tiles at a time: hidden units and gradients of logits exist for one chunk, logits never outside a program.
 Matrices are padded so that no product needs a mask: HIDDEN and IDS are multiples of the blocks, padded ids have a bias
 of -1e30. Rows that are no cell hold zeros.
+
+This is the way forward; `joiner_back` is the way back, and `factors` says how products are as precise as float32.
 """
 
 from __future__ import annotations
@@ -11,14 +12,13 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from speechmeter.transducer.fused.factors import add_product, parts_of, power, power_of_hidden
 from speechmeter.transducer.fused.tiles import (
     CELLS_IN_TILE,
     FRAMES_IN_TILE,
     PLACES,
     STATES_IN_TILE,
-    across,
     cells_of,
-    edge,
     found,
 )
 
@@ -26,60 +26,28 @@ LEAK = tl.constexpr(0.01)  # of torch.nn.LeakyReLU
 
 
 @triton.jit
-def _power(largest, SCALED: tl.constexpr):
-    """The power of two that brings a number of float32 to between 2¹³ and 2¹⁴, where float16 has room; else 1."""
-    power = 1.0
-    if SCALED:
-        exponent = (tl.load(largest).to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
-        exponent = tl.minimum(tl.maximum(13 - exponent, -60), 60)
-        power = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
-    return power
+def utterance(frames, counts, b, padded_frames, padded_states):
+    """Frames and labels of an utterance, inside the tensors whatever the lengths say."""
+    frame_count = tl.minimum(tl.load(frames + b).to(tl.int32), padded_frames)
+    return frame_count, tl.minimum(tl.load(counts + b).to(tl.int32), padded_states - 1)
 
 
 @triton.jit
-def _power_of_hidden(hidden_top, ACTIVATION: tl.constexpr, SCALED: tl.constexpr):
-    """The same for hidden units; those of tanh are at most 1 and stay as they are."""
-    power = 1.0
-    if ACTIVATION != "tanh":
-        power = _power(hidden_top, SCALED)
-    return power
-
-
-@triton.jit(do_not_specialize=["count"])
-def hold_weight(
-    weight, bias, weight_top, held, held_bias, count, size, HIDDEN: tl.constexpr, BLOCK: tl.constexpr,
-    SCALED: tl.constexpr,
-):  # fmt: skip
-    """Program (id): its row of the weight, padded, scaled and rounded, and its bias; -1e30 for an id of the padding."""
-    v = tl.program_id(0)
-    h = tl.arange(0, BLOCK)
-    row = tl.load(weight + v.to(tl.int64) * size + h, mask=(h < size) & (v < count), other=0.0).to(tl.float32)
-    row *= _power(weight_top, SCALED)
-    tl.store(held + v.to(tl.int64) * HIDDEN + h, row.to(held.dtype.element_ty), mask=h < HIDDEN)
-    tl.store(held_bias + v, tl.load(bias + v, mask=v < count, other=-1e30).to(tl.float32))
+def starts_of(ranges, b, t, inside, padded_frames, padded_states, width):
+    """Where the ranges of frames begin, brought inside whatever is given."""
+    start = tl.load(ranges + b * padded_frames + t, mask=inside, other=0).to(tl.int32)
+    return tl.minimum(tl.maximum(start, 0), padded_states - width)
 
 
 @triton.jit
-def _utterance(frames, counts, b):
-    return tl.load(frames + b).to(tl.int32), tl.load(counts + b).to(tl.int32)
-
-
-@triton.jit
-def _states(ranges, b, t, s, inside, padded_frames, RANGES: tl.constexpr):
-    """The state of the lattice of each row: its own number, or counted from the start of its frame's range."""
-    u = s
-    if RANGES:
-        u += tl.load(ranges + b * padded_frames + t, mask=inside, other=0).to(tl.int32)
-    return u
-
-
-@triton.jit
-def _places(number, frames, counts, ranges, padded_frames, width, RANGES: tl.constexpr):
+def places(number, frames, counts, ranges, padded_frames, padded_states, width, RANGES: tl.constexpr):
     """Utterance, frame and state of each cell of a tile, whether it is one, and the labels of its utterance."""
     b, t, s = cells_of(number)
-    frame_count, count = _utterance(frames, counts, b)
+    frame_count, count = utterance(frames, counts, b, padded_frames, padded_states)
     inside = (t < frame_count) & (s < width)
-    u = _states(ranges, b, t, s, inside, padded_frames, RANGES)
+    u = s
+    if RANGES:
+        u += starts_of(ranges, b, t, inside, padded_frames, padded_states, width)
     return b, t, u, inside & (u <= count), count
 
 
@@ -100,41 +68,54 @@ def _activated(total, ACTIVATION: tl.constexpr):
 def join(
     encoder, predictor, hidden_top, numbers, tile_count, frames, counts, ranges, hidden,
     first, chunk, padded_frames, padded_states, width, size,
-    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, SCALED: tl.constexpr,
+    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, TERMS: tl.constexpr,
+    AGAIN: tl.constexpr,
 ):  # fmt: skip
-    """Program (tile, block): activation(encoder + predictor) of a tile's cells, frames × states × units."""
+    """Program (tile, block): activation(encoder + predictor) of a tile's cells, frames × states × units.
+
+    AGAIN, after a forward pass over all chunks, the last chunk is still there.
+    """
     number, ours = found(numbers, tile_count, first + tl.program_id(0), first, chunk)
+    if AGAIN:
+        ours = ours & (first + chunk < tl.load(tile_count))
     if ours:
         b = number // PLACES // PLACES
-        frame_count, count = _utterance(frames, counts, b)
+        frame_count, count = utterance(frames, counts, b, padded_frames, padded_states)
         i = tl.arange(0, FRAMES_IN_TILE)
         j = tl.arange(0, STATES_IN_TILE)
         t = (number // PLACES % PLACES).to(tl.int32) + i
         s = (number % PLACES).to(tl.int32) + j
         u = s[None, :]
         if RANGES:
-            u = u + tl.load(ranges + b * padded_frames + t, mask=t < frame_count, other=0).to(tl.int32)[:, None]
+            u = u + starts_of(ranges, b, t, t < frame_count, padded_frames, padded_states, width)[:, None]
         h = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
         at = ((b * padded_frames + t) * size)[:, None] + h[None, :]
         left = tl.load(encoder + at, mask=(t < frame_count)[:, None] & (h < size)[None, :], other=0.0).to(tl.float32)
         at = ((b * padded_states + u) * size)[:, :, None] + h[None, None, :]
         there = (u <= count)[:, :, None] & (s < width)[None, :, None] & (h < size)[None, None, :]
         total = left[:, None, :] + tl.load(predictor + at, mask=there, other=0.0).to(tl.float32)
-        value = _activated(total, ACTIVATION) * _power_of_hidden(hidden_top, ACTIVATION, SCALED)
+        value = _activated(total, ACTIVATION) * power_of_hidden(hidden_top, ACTIVATION)
         row = tl.program_id(0).to(tl.int64) * CELLS_IN_TILE + i[:, None] * STATES_IN_TILE + j[None, :]
-        tl.store(hidden + row[:, :, None] * HIDDEN + h[None, None, :], value.to(hidden.dtype.element_ty))
+        high, low = parts_of(value, hidden.dtype.element_ty)
+        at = hidden + row[:, :, None] * (TERMS // 2 + 1) * HIDDEN + h[None, None, :]
+        tl.store(at, high)
+        if TERMS == 3:
+            tl.store(at + HIDDEN, low)
 
 
 @triton.jit
-def _logits(
+def logits_of(
     hidden, weight, bias, weight_top, hidden_top, tile, first_id, ACTIVATION: tl.constexpr,
-    HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr, SCALED: tl.constexpr,
+    HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
+    """The logits of a tile for a block of ids."""
     total = tl.zeros((CELLS_IN_TILE, BLOCK), tl.float32)
-    for k in range(0, HIDDEN, STEP):
-        left = hidden.load([tile * CELLS_IN_TILE, k])
-        total = tl.dot(left, weight.load([first_id, k]).T, total, input_precision=PRECISION)
-    scale = 1.0 / (_power(weight_top, SCALED) * _power_of_hidden(hidden_top, ACTIVATION, SCALED))
+    for k in range(0, TERMS * HIDDEN, STEP):
+        term = k // HIDDEN  # 0 high · high, 1 high · low, 2 low · high
+        left = hidden.load([tile * CELLS_IN_TILE, k % HIDDEN + term // 2 * HIDDEN])
+        right = weight.load([first_id, k % HIDDEN + term % 2 * HIDDEN]).T
+        total = add_product(total, left, right, TERMS)
+    scale = 1.0 / (power(weight_top) * power_of_hidden(hidden_top, ACTIVATION))
     return total * scale + tl.load(bias + first_id + tl.arange(0, BLOCK))[None, :]
 
 
@@ -144,18 +125,18 @@ def score(
     tops, sums, blank_scores, label_scores,
     first, chunk, padded_frames, padded_states, width, blank, rows,
     RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
-    PRECISION: tl.constexpr, SCALED: tl.constexpr,
+    TERMS: tl.constexpr,
 ):  # fmt: skip
     """Program (block of ids, tile): largest logit and Σ exp of a block, and the logits of blank and label in it."""
     number, ours = found(numbers, tile_count, first + tl.program_id(1), first, chunk)
     if ours:
-        b, _, u, real, count = _places(number, frames, counts, ranges, padded_frames, width, RANGES)
+        b, _, u, real, count = places(number, frames, counts, ranges, padded_frames, padded_states, width, RANGES)
         row = tl.program_id(1).to(tl.int64) * CELLS_IN_TILE + tl.arange(0, CELLS_IN_TILE)
         first_id = tl.program_id(0) * BLOCK
         ids = first_id + tl.arange(0, BLOCK)
-        logits = _logits(
+        logits = logits_of(
             hidden, weight, bias, weight_top, hidden_top, tl.program_id(1), first_id,
-            ACTIVATION, HIDDEN, BLOCK, STEP, PRECISION, SCALED,
+            ACTIVATION, HIDDEN, BLOCK, STEP, TERMS,
         )  # fmt: skip
         top = tl.max(logits, 1)
         out = tl.program_id(0).to(tl.int64) * rows + row
@@ -178,7 +159,7 @@ def normalise(
     tile = first + tl.program_id(0)
     number, ours = found(numbers, tile_count, tile, first, chunk)
     if ours:
-        b, t, u, real, count = _places(number, frames, counts, ranges, padded_frames, width, RANGES)
+        b, t, u, real, count = places(number, frames, counts, ranges, padded_frames, padded_states, width, RANGES)
         row = tl.program_id(0).to(tl.int64) * CELLS_IN_TILE + tl.arange(0, CELLS_IN_TILE)
         top = tl.load(tops + row)
         total = tl.load(sums + row)
@@ -199,153 +180,3 @@ def normalise(
         at = (b * (padded_frames + padded_states) + t + u) * padded_states + u
         tl.store(by_blank + at, blank_score, mask=real)
         tl.store(by_label + at, tl.where(emits, label_score, float("-inf")), mask=real)
-
-
-@triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width", "blank"])
-def differentiate(
-    hidden, weight, bias, weight_top, hidden_top, numbers, tile_count, frames, counts, ranges, targets,
-    log_sums, blank_use, label_use, weights, gradient_top, gradient, bias_gradient,
-    first, chunk, padded_frames, padded_states, width, blank,
-    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
-    PRECISION: tl.constexpr, SCALED: tl.constexpr,
-):  # fmt: skip
-    """Program (block of ids, tile): the gradient with respect to the logits, which are computed again."""
-    tile = first + tl.program_id(1)
-    number, ours = found(numbers, tile_count, tile, first, chunk)
-    if ours:
-        b, t, u, real, count = _places(number, frames, counts, ranges, padded_frames, width, RANGES)
-        first_id = tl.program_id(0) * BLOCK
-        ids = first_id + tl.arange(0, BLOCK)
-        logits = _logits(
-            hidden, weight, bias, weight_top, hidden_top, tl.program_id(1), first_id,
-            ACTIVATION, HIDDEN, BLOCK, STEP, PRECISION, SCALED,
-        )  # fmt: skip
-        place = 2 * (tile.to(tl.int64) * CELLS_IN_TILE + tl.arange(0, CELLS_IN_TILE))
-        shares = tl.exp((logits - tl.load(log_sums + place)[:, None]) - tl.load(log_sums + place + 1)[:, None])
-        at = (b * padded_frames + t) * padded_states + u
-        importance = tl.load(weights + b).to(tl.float32)
-        by_blank = tl.load(blank_use + at, mask=real, other=0.0) * importance
-        by_label = tl.load(label_use + at, mask=real, other=0.0) * importance
-        label = tl.load(targets + b * (padded_states - 1) + u, mask=real & (u < count), other=-1).to(tl.int32)
-        value = shares * (by_blank + by_label)[:, None]
-        value -= tl.where(ids[None, :] == blank, by_blank[:, None], 0.0)
-        value -= tl.where(ids[None, :] == label[:, None], by_label[:, None], 0.0)
-        tl.atomic_add(bias_gradient + ids, tl.sum(value, 0), sem="relaxed")
-        value *= _power(gradient_top, SCALED)
-        gradient.store([tl.program_id(1) * CELLS_IN_TILE, first_id], value.to(gradient.dtype))
-
-
-@triton.jit
-def _slope_of_gelu(encoder, predictor, b, t, u, real, h, padded_frames, padded_states, size):
-    """The derivative of gelu in each cell; it takes the sum of both sides, which the value does not tell."""
-    there = real[:, None] & (h < size)[None, :]
-    left = ((b * padded_frames + t) * size)[:, None] + h[None, :]
-    right = ((b * padded_states + u) * size)[:, None] + h[None, :]
-    x = tl.load(encoder + left, mask=there, other=0.0).to(tl.float32)
-    x += tl.load(predictor + right, mask=there, other=0.0).to(tl.float32)
-    return 0.5 * (1.0 + tl.erf(x * 0.7071067811865476)) + x * tl.exp(-0.5 * x * x) * 0.3989422804014327
-
-
-@triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width"])
-def pull_back(
-    gradient, weight, hidden, encoder, predictor, numbers, tile_count, frames, counts, ranges,
-    first, chunk, padded_frames, padded_states, width, size,
-    RANGES: tl.constexpr, ACTIVATION: tl.constexpr, IDS: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
-    PRECISION: tl.constexpr, SCALED: tl.constexpr,
-):  # fmt: skip
-    """Program (block of units, tile): the gradient of encoder + predictor in each cell, over the hidden units."""
-    number, ours = found(numbers, tile_count, first + tl.program_id(1), first, chunk)
-    if ours:
-        row = tl.program_id(1) * CELLS_IN_TILE
-        h = tl.program_id(0) * BLOCK
-        total = tl.zeros((CELLS_IN_TILE, BLOCK), tl.float32)
-        for v in range(0, IDS, STEP):
-            total = tl.dot(gradient.load([row, v]), weight.load([v, h]), total, input_precision=PRECISION)
-        # Σ|gradient| over the ids is at most twice its largest, 2¹⁴, so that a product stays under 2¹⁵ by this
-        scale = 2.0**-14 if SCALED else 1.0
-        if ACTIVATION == "gelu":
-            b, t, u, real, _ = _places(number, frames, counts, ranges, padded_frames, width, RANGES)
-            units = h + tl.arange(0, BLOCK)
-            total *= scale * _slope_of_gelu(
-                encoder, predictor, b, t, u, real, units, padded_frames, padded_states, size
-            )  # fmt: skip
-        elif ACTIVATION == "identity":
-            total *= scale
-        else:
-            value = hidden.load([row, h]).to(tl.float32)
-            if ACTIVATION == "relu":
-                total = tl.where(value > 0, total * scale, 0.0)
-            elif ACTIVATION == "leaky_relu":
-                total *= tl.where(value > 0, scale, LEAK * scale)
-            else:
-                total *= (1.0 - value * value) * scale
-        hidden.store([row, h], total.to(hidden.dtype))
-
-
-@triton.jit(do_not_specialize=["first", "chunk", "padded_frames", "padded_states", "width"])
-def fold(
-    sums, weight_top, gradient_top, numbers, tile_count, frames, counts, ranges, encoder_gradient, predictor_gradient,
-    first, chunk, padded_frames, padded_states, width, size,
-    RANGES: tl.constexpr, HIDDEN: tl.constexpr, BLOCK: tl.constexpr, SCALED: tl.constexpr,
-):  # fmt: skip
-    """Program (first tile of a band, block of units): what `pull_back` found, summed for both sides.
-
-    The encoder's is summed over the states of the band, which are all here; the predictor's over the frames of a tile,
-    and then added to what other bands found.
-    """
-    number, ours = found(numbers, tile_count, first + tl.program_id(0), first, chunk)
-    if ours & (number % PLACES == 0):
-        b = number // PLACES // PLACES
-        frame_count, count = _utterance(frames, counts, b)
-        i = tl.arange(0, FRAMES_IN_TILE)
-        t = (number // PLACES % PLACES).to(tl.int32) + i
-        h = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-        scale = (2.0**14 if SCALED else 1.0) / (_power(weight_top, SCALED) * _power(gradient_top, SCALED))
-        of_encoder = tl.zeros((FRAMES_IN_TILE, BLOCK), tl.float32)
-        row = tl.program_id(0).to(tl.int64) * CELLS_IN_TILE + i * STATES_IN_TILE
-        at = sums + row[:, None] * HIDDEN + h[None, :]
-        start = tl.zeros((FRAMES_IN_TILE,), tl.int32)
-        if RANGES:
-            start = tl.load(ranges + b * padded_frames + t, mask=t < frame_count, other=0).to(tl.int32)
-        for place in range(0, across(count, width)):
-            for j in tl.static_range(STATES_IN_TILE):
-                s = place * STATES_IN_TILE + j
-                value = tl.load(at + j * HIDDEN).to(tl.float32)
-                of_encoder += value
-                if RANGES:  # a state differs from frame to frame
-                    to = ((b * padded_states + start + s) * size)[:, None] + h[None, :]
-                    there = (t < frame_count) & (s < width) & (start + s <= count)
-                    there = there[:, None] & (h < size)[None, :]
-                    tl.atomic_add(predictor_gradient + to, value * scale, mask=there, sem="relaxed")
-                else:
-                    to = (b * padded_states + s) * size + h
-                    there = (h < size) & (s <= count)
-                    tl.atomic_add(predictor_gradient + to, tl.sum(value, 0) * scale, mask=there, sem="relaxed")
-            at += CELLS_IN_TILE * HIDDEN
-        to = ((b * padded_frames + t) * size)[:, None] + h[None, :]
-        tl.store(encoder_gradient + to, of_encoder * scale, mask=(t < frame_count)[:, None] & (h < size)[None, :])
-
-
-@triton.jit(do_not_specialize=["first", "chunk", "width"])
-def gather_weight(
-    gradient, hidden, gradient_top, hidden_top, numbers, tile_count, counts, weight_gradient, first, chunk, width,
-    ACTIVATION: tl.constexpr, HIDDEN: tl.constexpr, ID_BLOCK: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
-    SPLITS: tl.constexpr, PRECISION: tl.constexpr, SCALED: tl.constexpr,
-):  # fmt: skip
-    """Program (block of units, block of ids, split): gradientᵀ · hidden over a share of the chunk's rows."""
-    begin = (edge(numbers, tile_count, counts, width, first) - first) * CELLS_IN_TILE
-    end = (edge(numbers, tile_count, counts, width, first + chunk) - first) * CELLS_IN_TILE
-    share = tl.cdiv(tl.cdiv(end - begin, STEP), SPLITS) * STEP
-    start = begin + tl.program_id(2) * share
-    if start < end:
-        first_id = tl.program_id(1) * ID_BLOCK
-        first_unit = tl.program_id(0) * BLOCK
-        total = tl.zeros((ID_BLOCK, BLOCK), tl.float32)
-        for r in range(start, tl.minimum(start + share, end), STEP):
-            left = gradient.load([r, first_id]).T
-            total = tl.dot(left, hidden.load([r, first_unit]), total, input_precision=PRECISION)
-        ids = first_id + tl.arange(0, ID_BLOCK)
-        h = first_unit + tl.arange(0, BLOCK)
-        at = weight_gradient + ids[:, None] * HIDDEN + h[None, :]
-        scale = 1.0 / (_power(gradient_top, SCALED) * _power_of_hidden(hidden_top, ACTIVATION, SCALED))
-        tl.atomic_add(at, total * scale, sem="relaxed")

@@ -5,6 +5,7 @@ No value is read on the host. Imports triton.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,42 +17,18 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from speechmeter.transducer.checks import Sizes
 from speechmeter.transducer.differentiable import Options, delay, losses_of
-from speechmeter.transducer.fused import joiner, lattice, tiles
+from speechmeter.transducer.fused import joiner, joiner_back, lattice, tiles
+from speechmeter.transducer.fused.factors import KIND, PRECISIONS, Matrix, top_of_sums
 from speechmeter.transducer.fused.launching import Launch, blocks_for, next_power_of_2
 
-SCRATCH_BYTES = {"normal": 704 * 2**20, "low": 64 * 2**20}
+SCRATCH_BYTES = {"normal": 704 * 2**20, "low": 128 * 2**20}
 """What hidden units and gradients of logits of one chunk may take, by `memory`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Multiplying:
-    """How matrices are multiplied: the kind of their entries, blocks of ids or units, steps, warps, stages.
-
-    `scaled` entries are multiplied by a power of two before they are rounded, so that a kind with few exponents holds
-    them; `input_precision` is Triton's.
-    """
-
-    kind: torch.dtype
-    block: int
-    step: int
-    warps: int
-    stages: int
-    scaled: bool = False
-    input_precision: str = "ieee"
-
-    def padded(self, weight: torch.Tensor) -> tuple[int, int]:
-        """Return ids and units of a weight, filled up to whole blocks."""
-        ids, units = (blocks_for(length, self.block) * self.block for length in weight.shape)
-        return ids, units
-
-
-PRECISIONS = {
-    "float32": Multiplying(kind=torch.float32, block=128, step=32, warps=8, stages=3, input_precision="tf32x3"),
-    "float16": Multiplying(kind=torch.float16, block=128, step=64, warps=4, stages=3, scaled=True),
-}
 SPLITS = 16
-JOIN_BLOCK = 128
+ALIGNED = 64
+JOIN_BLOCK = 128  # of factors in one part
+JOIN_WARPS = 4
 FOLD_BLOCK = 64
+FOLD_TILES = 4
 FOLD_WARPS = 2
 
 
@@ -112,32 +89,8 @@ class LossOfSides(torch.autograd.Function):  # type: ignore[misc]
         return (*(part.to(given.dtype) for part, given in zip(cut, like, strict=True)), None, None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Matrix:
-    """Weight and bias, padded, scaled and rounded for the products, and the largest entry of the weight."""
-
-    weight: torch.Tensor
-    bias: torch.Tensor
-    top: torch.Tensor
-
-    @classmethod
-    def of(cls, weight: torch.Tensor, bias: torch.Tensor, how: Multiplying) -> _Matrix:
-        weight, bias = weight.detach().contiguous(), bias.detach().contiguous()
-        ids, units = how.padded(weight)
-        held = torch.empty((ids, units), dtype=how.kind, device=weight.device)
-        held_bias = torch.empty(ids, dtype=torch.float32, device=weight.device)
-        top = torch.linalg.vector_norm(weight, torch.inf)
-        count, size = weight.shape
-        Launch(
-            joiner.hold_weight, (ids,), {"num_warps": 1}, weight=weight, bias=bias, weight_top=top, held=held,
-            held_bias=held_bias, count=count, size=size, HIDDEN=units, BLOCK=next_power_of_2(units),
-            SCALED=how.scaled,
-        )()  # fmt: skip
-        return cls(weight=held, bias=held_bias, top=top)
-
-
 class _Step:
-    """One batch: its tiles, chunk by chunk.
+    """One batch: its tiles, chunk by chunk. The last chunk's hidden units are kept for the backward pass.
 
     What the first kernel needs is made first: the GPU computes while the host prepares the second.
     """
@@ -155,7 +108,7 @@ class _Step:
         how = self._how = PRECISIONS[joint.precision]
         self._ids, self._units = how.padded(weight)
         self._tiles = tiles.listed(joint.sizes, joint.states)
-        row_bytes = (self._ids + self._units) * how.kind.itemsize
+        row_bytes = (self._ids + self._units) * how.parts * KIND.itemsize
         self._chunk = max(1, min(self._tiles.most, SCRATCH_BYTES[joint.memory] // (row_bytes * tiles.CELLS)))
         self._held = self._chunk + self._tiles.most_of_band - 1  # the last band may go on behind the chunk
         self._found = {"numbers": self._tiles.numbers, "tile_count": self._tiles.count, "chunk": self._chunk}
@@ -170,14 +123,16 @@ class _Step:
             "RANGES": joint.ranges is not None,
         }
         self._units_of_cells = {
-            "hidden_top": self._top() if how.scaled and joint.activation != "tanh" else self._tiles.count,
+            "hidden_top": self._tiles.count
+            if joint.activation == "tanh"
+            else top_of_sums(encoder, predictor, joint.sizes),
             "ACTIVATION": joint.activation,
-            "SCALED": how.scaled,
+            "HIDDEN": self._units,
+            "TERMS": how.terms,
         }
-        self._product = self._units_of_cells | {
-            "PRECISION": how.input_precision, "BLOCK": how.block, "STEP": how.step
-        }  # fmt: skip
+        self._product = self._units_of_cells | {"BLOCK": how.block, "STEP": how.step}
         self._options = {"num_warps": how.warps, "num_stages": how.stages}
+        self._kept: tuple[torch.Tensor, dict[str, Any]] | None = None
 
     def cells(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the log-probabilities of blank and label, and log Σ exp of each row in two parts, tile by tile."""
@@ -185,7 +140,7 @@ class _Step:
         shape = sizes.batch, sizes.padded_frames, sizes.padded_labels + 1
         blank, emit = lattice.empty_cells(*shape, device)
         log_sums = torch.empty((self._tiles.most * tiles.CELLS, 2), device=device)
-        self._run(self._forward(blank, emit, log_sums))
+        self._run(self._forward(blank, emit, log_sums), self._rounds())
         return blank, emit, log_sums
 
     def gradients(
@@ -198,37 +153,39 @@ class _Step:
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the gradients of encoder, predictor, padded weight and padded bias, in float32.
 
-        `weights` are those of the losses, (B,); no gradient of a logit is above the largest, times 1 + fastemit.
+        `weights` are those of the losses, (B,).
         """
-        device = self._encoder.device
-        hidden = self._hidden()
-        join = self._join(hidden)
-        join(0)
-        made = tuple(
-            torch.zeros(shape, device=device)
-            for shape in (self._encoder.shape, self._predictor.shape, (self._ids, self._units), self._ids)
-        )
-        weights = weights.float().contiguous()
-        top = torch.linalg.vector_norm(weights, torch.inf)
-        if fastemit:
-            top = top * (1.0 + fastemit)
-        saved = {"log_sums": log_sums, "blank_use": blank_use, "label_use": label_use, "weights": weights}
-        self._run(self._backward(hidden, saved, top, *made), join)
+        kept, self._kept = self._kept, None
+        again = kept is not None
+        hidden, shared = kept or (self._hidden(), None)
+        rounds = self._rounds()[::-1]
+        joined = [] if again and len(rounds) == 1 else [self._join(hidden, again)]
+        for join in joined:
+            join(rounds[0])
+        made = self._zeros()
+        saved = {"log_sums": log_sums, "blank_use": blank_use, "label_use": label_use}
+        scaled = {
+            "weights": weights, "weight_step": weights.stride(0), "batch": len(weights), "emphasis": 1.0 + fastemit,
+            "BATCH": max(16, next_power_of_2(len(weights))),
+        }  # fmt: skip
+        self._run(self._backward(hidden, shared or self._logits(hidden), saved, scaled, *made), rounds, *joined)
         return made
 
     def _forward(self, blank: torch.Tensor, emit: torch.Tensor, log_sums: torch.Tensor) -> Iterator[Launch]:
         """Yield the kernels from both sides to the cells, in their order."""
         device = blank.device
         hidden = self._hidden()
-        yield self._join(hidden)
+        yield self._join(hidden, again=False)
         if self._joint.ranges is not None:
-            blank.fill_(-torch.inf)
-            emit.fill_(-torch.inf)
+            lattice.fill(blank, emit)
         blocks, rows = self._ids // self._how.block, self._held * tiles.CELLS
         tops, sums = torch.empty((2, blocks, rows), device=device)
         blank_scores, label_scores = torch.empty((2, rows), device=device)
         found = {"tops": tops, "sums": sums, "blank_scores": blank_scores, "label_scores": label_scores, "rows": rows}
-        yield Launch(joiner.score, (blocks, self._held), self._options, **self._logits(hidden), **found)
+        shared = self._logits(hidden)
+        if self._joint.memory == "normal":
+            self._kept = hidden, shared
+        yield Launch(joiner.score, (blocks, self._held), self._options, **shared, **found)
         yield Launch(
             joiner.normalise, (self._held,), {"num_warps": 4}, **self._places, **found,
             by_blank=blank, by_label=emit, log_sums=log_sums, blocks=blocks,
@@ -237,8 +194,9 @@ class _Step:
     def _backward(
         self,
         hidden: torch.Tensor,
+        shared: dict[str, Any],
         saved: dict[str, torch.Tensor],
-        top: torch.Tensor,
+        scaled: dict[str, Any],
         of_encoder: torch.Tensor,
         of_predictor: torch.Tensor,
         of_weight: torch.Tensor,
@@ -246,70 +204,75 @@ class _Step:
     ) -> Iterator[Launch]:
         """Yield the kernels from the hidden units to all gradients, in their order."""
         how, ids, units = self._how, self._ids, self._units
-        gradient = torch.empty((len(hidden), ids), dtype=how.kind, device=hidden.device)
-        id_block = min(128, how.block)
+        gradient = torch.empty((len(hidden), how.parts * ids), dtype=KIND, device=hidden.device)
         cells = [tiles.CELLS, how.block]
         yield Launch(
-            joiner.differentiate, (ids // how.block, self._held), self._options, **self._logits(hidden), **saved,
-            gradient_top=top, gradient=_blocks(gradient, cells), bias_gradient=of_bias,
+            joiner_back.differentiate, (ids // how.block, self._held), self._options, **shared, **saved,
+            **scaled, gradient=_blocks(gradient, cells), bias_gradient=of_bias, IDS=ids,
         )  # fmt: skip
         yield Launch(
-            joiner.gather_weight, (units // how.block, ids // id_block, SPLITS), self._options, **self._found,
-            **self._product, gradient=_blocks(gradient, [how.step, id_block]),
-            hidden=_blocks(hidden, [how.step, how.block]), gradient_top=top,
+            joiner_back.gather_weight, (units // how.block, ids // how.block, SPLITS), self._options, **self._found,
+            **self._product, gradient=_blocks(gradient, [how.step, how.block]),
+            hidden=_blocks(hidden, [how.step, how.block]), **scaled,
             counts=self._joint.sizes.labels_there, weight_gradient=of_weight, width=self._joint.states,
-            HIDDEN=units, ID_BLOCK=id_block, SPLITS=SPLITS,
+            IDS=ids, SPLITS=SPLITS,
         )  # fmt: skip
         yield Launch(
-            joiner.pull_back, (units // how.block, self._held), self._options, **self._places, **self._product,
+            joiner_back.pull_back, (units // how.block, self._held), self._options, **self._places, **self._product,
             gradient=_blocks(gradient, [tiles.CELLS, how.step]),
             weight=_blocks(self._matrix.weight, [how.step, how.block]), hidden=_blocks(hidden, cells), IDS=ids,
             encoder=self._encoder, predictor=self._predictor, size=self._encoder.shape[2],
         )  # fmt: skip
         yield Launch(
-            joiner.fold, (self._held, blocks_for(units, FOLD_BLOCK)), {"num_warps": FOLD_WARPS}, **self._places,
-            sums=hidden, weight_top=self._matrix.top, gradient_top=top, SCALED=how.scaled,
+            joiner_back.fold, (self._held, blocks_for(units, FOLD_BLOCK)), {"num_warps": FOLD_WARPS}, **self._places,
+            **scaled, sums=hidden, weight_top=self._matrix.top, TERMS=how.terms,
             encoder_gradient=of_encoder, predictor_gradient=of_predictor,
-            size=self._encoder.shape[2], HIDDEN=units, BLOCK=min(units, FOLD_BLOCK),
+            size=self._encoder.shape[2], HIDDEN=units, BLOCK=min(units, FOLD_BLOCK), TILES=FOLD_TILES,
         )  # fmt: skip
 
-    def _top(self) -> torch.Tensor:
-        """Return what no sum of both sides exceeds, without the padding of either."""
-        sizes, device = self._joint.sizes, self._encoder.device
-        sides = (self._encoder, sizes.frames_there), (self._predictor, sizes.labels_there + 1)
-        tops = []
-        for side, lengths in sides:
-            real = torch.arange(side.shape[1], device=device) < lengths.unsqueeze(1)
-            tops.append(torch.where(real, side.float().abs().amax(2), 0.0).amax())
-        return tops[0] + tops[1]
-
     @cached_property
-    def _matrix(self) -> _Matrix:
-        return _Matrix.of(self._weight, self._bias, self._how)
+    def _matrix(self) -> Matrix:
+        return Matrix.of(self._weight, self._bias, self._how)
 
     @cached_property
     def _targets(self) -> torch.Tensor:
         return self._joint.targets.to(self._encoder.device).contiguous()
 
-    def _run(self, kernels: Iterator[Launch], *launched: Launch) -> None:
+    def _rounds(self) -> range:
+        """Return where chunks begin, as far as the host knows."""
+        return range(0, max(1, self._tiles.end()), self._chunk)
+
+    def _run(self, kernels: Iterator[Launch], rounds: range, *launched: Launch) -> None:
         """Launch all kernels for one chunk after another; those `launched` already did the first."""
         known = list(launched)
         for kernel in kernels:
-            kernel(0)
+            kernel(rounds[0])
             known.append(kernel)
-        for first in range(self._chunk, self._tiles.most, self._chunk):
-            for kernel in known:
-                kernel(first)
+            if not self._tiles.arriving and len(rounds) > 1:
+                self._tiles.send_count()
+        for first in rounds[1:]:
+            if first < self._tiles.end():
+                for kernel in known:
+                    kernel(first)
+
+    def _zeros(self) -> tuple[torch.Tensor, ...]:
+        """Return zeros for the four gradients, out of one allocation."""
+        shapes = self._encoder.shape, self._predictor.shape, (self._ids, self._units), (self._ids,)
+        sizes = [blocks_for(math.prod(shape), ALIGNED) * ALIGNED for shape in shapes]
+        parts = torch.zeros(sum(sizes), device=self._encoder.device).split(sizes)
+        return tuple(part[: math.prod(shape)].view(shape) for part, shape in zip(parts, shapes, strict=True))
 
     def _hidden(self) -> torch.Tensor:
-        return torch.empty((self._held * tiles.CELLS, self._units), dtype=self._how.kind, device=self._encoder.device)
+        shape = self._held * tiles.CELLS, self._how.parts * self._units
+        return torch.empty(shape, dtype=KIND, device=self._encoder.device)
 
-    def _join(self, hidden: torch.Tensor) -> Launch:
-        units = hidden.shape[1]
+    def _join(self, hidden: torch.Tensor, again: bool) -> Launch:
+        parts = self._how.parts  # two need twice the registers
+        block = min(self._units, JOIN_BLOCK // parts)
         return Launch(
-            joiner.join, (self._held, blocks_for(units, JOIN_BLOCK)), {"num_warps": 4}, **self._places,
-            **self._units_of_cells, encoder=self._encoder, predictor=self._predictor, hidden=hidden,
-            size=self._encoder.shape[2], HIDDEN=units, BLOCK=min(units, JOIN_BLOCK),
+            joiner.join, (self._held, blocks_for(self._units, block)), {"num_warps": JOIN_WARPS * parts},
+            **self._places, **self._units_of_cells, encoder=self._encoder, predictor=self._predictor, hidden=hidden,
+            size=self._encoder.shape[2], BLOCK=block, AGAIN=again,
         )  # fmt: skip
 
     def _logits(self, hidden: torch.Tensor) -> dict[str, Any]:
@@ -325,7 +288,6 @@ class _Step:
                 "weight_top": self._matrix.top,
                 "targets": self._targets,
                 "blank": self._joint.blank,
-                "HIDDEN": hidden.shape[1],
             }
         )
 

@@ -113,6 +113,12 @@ def empty_cells(batch: int, frames: int, states: int, device: torch.device) -> t
     return _two(size, (batch, frames, states), _strides(frames, states), torch.float64, device)
 
 
+def fill(blank: torch.Tensor, emit: torch.Tensor) -> None:
+    """Fill both of `empty_cells` with -inf by one operation, padding included."""
+    both = emit.storage_offset() + emit.shape[0] * emit.stride(0)
+    blank.as_strided((both,), (1,), 0).fill_(-torch.inf)
+
+
 def log_likelihood(blank: torch.Tensor, emit: torch.Tensor, sizes: Sizes) -> torch.Tensor:
     """Do what `lattice.log_likelihood` does."""
     return _scanned(*by_diagonals(blank, emit), sizes, directions=1)[0]

@@ -61,13 +61,14 @@ def _score_rows(
     b = tl.program_id(2)
     count = tl.load(counts + b).to(tl.int32)
     begin = tl.program_id(0) * TURNS * ROWS
+    label_states = tl.where(label_t == 0, states - 1, states)  # a target of its own for each row, or none for the last
     if (t < tl.load(frames + b)) & (begin <= count):
         for first in range(begin, tl.minimum(begin + TURNS * ROWS, tl.minimum(count + 1, states)), ROWS):
             s = first + tl.arange(0, ROWS)
             real = (s <= count) & (s < states)
             row = _row(starts, padded_frames, states, count, b, t, s, PACKED)
             label_at = b.to(tl.int64) * label_b + t.to(tl.int64) * label_t + s
-            label = tl.load(labels + label_at, mask=real & (s < count), other=-1)
+            label = tl.load(labels + label_at, mask=real & (s < count) & (s < label_states), other=-1)
             emits = (label >= 0) & (label < vocabulary)
             blank_score = tl.load(logits + row * vocabulary + blank, mask=real, other=0.0).to(tl.float64)
             label_score = tl.load(logits + row * vocabulary + label, mask=emits, other=float("-inf")).to(tl.float64)
@@ -81,10 +82,10 @@ def _score_rows(
             tl.store(by_label + out, label_score, mask=real)
 
 
-@triton.jit(do_not_specialize=["padded_frames", "states", "blank", "label_b", "label_t", "clamp"])
+@triton.jit(do_not_specialize=["padded_frames", "states", "blank", "label_b", "label_t", "clamp", "weight_step"])
 def _write_gradient(
     logits, out, labels, frames, counts, starts, blank_use, label_use, weights,
-    vocabulary, padded_frames, states, blank, label_b, label_t, clamp,
+    vocabulary, padded_frames, states, blank, label_b, label_t, clamp, weight_step,
     PACKED: tl.constexpr, NORMALISE: tl.constexpr, CLAMP: tl.constexpr,
     ROWS: tl.constexpr, TURNS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -93,7 +94,7 @@ def _write_gradient(
     b = tl.program_id(2)
     count = tl.load(counts + b).to(tl.int32)
     inside = t < tl.load(frames + b)
-    weight = tl.load(weights + b).to(tl.float32)
+    weight = tl.load(weights + b * weight_step).to(tl.float32)
     v = tl.arange(0, BLOCK)
     begin = tl.program_id(0) * TURNS * ROWS
     for turn in range(0, TURNS):
@@ -161,8 +162,8 @@ def gradient(
     blank_use, label_use = (use.contiguous() for use in uses)
     Launch(
         _write_gradient, _grid(rows, WRITTEN), _options(logits), **_common(rows, logits, WRITTEN),
-        logits=logits, out=out, blank_use=blank_use, label_use=label_use, weights=weights.contiguous(),
-        clamp=clamp, CLAMP=clamp > 0,
+        logits=logits, out=out, blank_use=blank_use, label_use=label_use, weights=weights,
+        weight_step=weights.stride(0), clamp=clamp, CLAMP=clamp > 0,
     )()  # fmt: skip
     return out
 

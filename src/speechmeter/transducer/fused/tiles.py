@@ -4,13 +4,13 @@ A tile is (utterance, first frame, first state). Its cells are rows of the matri
 i · STATES + j is frame i and state j of the tile. The tiles of the same frames, a band, come one after another.
 
 Tiles are computed in chunks, which hold whole bands: a chunk has the bands that begin among its tiles, and ends with
-the last of them. How many tiles there are, the device knows: where the host does not, launches reach to the most there
-can be, and programs beyond the count end at once.
+the last of them. How many tiles there are, the device knows. The host gets the number when it arrives and never waits
+for it: until then launches reach to the most there can be, and programs beyond the count end at once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import triton
@@ -36,21 +36,39 @@ class Tiles:
     count: torch.Tensor
     most: int
     most_of_band: int
+    arriving: list[tuple[torch.Tensor, torch.cuda.Event]] = field(default_factory=list)
+
+    def send_count(self) -> None:
+        """Send the count to the host, behind what was launched so far."""
+        if self.count.is_cuda and not torch.cuda.is_current_stream_capturing():
+            there = torch.empty(1, dtype=torch.int64, pin_memory=True)
+            there.copy_(self.count, non_blocking=True)
+            event = torch.cuda.Event()
+            event.record(torch.cuda.current_stream(self.count.device))
+            self.arriving.append((there, event))
+
+    def end(self) -> int:
+        """Return the count if it has arrived, else the most there can be."""
+        for there, event in self.arriving:
+            if event.query():
+                return int(there)
+        return self.most
 
 
 @triton.jit
 def across(count, width):
     """How many tiles a band has in an utterance of `count` labels whose frames hold up to `width` states."""
-    return tl.cdiv(tl.minimum(count + 1, width), STATES_IN_TILE)
+    return tl.cdiv(tl.maximum(tl.minimum(count + 1, width), 0), STATES_IN_TILE)
 
 
-@triton.jit(do_not_specialize=["batch", "width"])
-def _list(frames, counts, numbers, total, batch, width, BATCH: tl.constexpr, BLOCK: tl.constexpr):
+@triton.jit(do_not_specialize=["batch", "padded_frames", "width"])
+def _list(frames, counts, numbers, total, batch, padded_frames, width, BATCH: tl.constexpr, BLOCK: tl.constexpr):
     """Program b lists the tiles of utterance b behind those of all before it."""
     b = tl.program_id(0)
     others = tl.arange(0, BATCH)
     counts_of_others = tl.load(counts + others, mask=others < batch, other=-1)
-    of_others = tl.cdiv(tl.load(frames + others, mask=others < batch, other=0), FRAMES_IN_TILE)
+    frames_of_others = tl.load(frames + others, mask=others < batch, other=0)
+    of_others = tl.cdiv(tl.maximum(tl.minimum(frames_of_others, padded_frames), 0), FRAMES_IN_TILE)
     of_others *= across(counts_of_others, width)
     first = tl.sum(tl.where(others < b, of_others, 0), 0)
     own = tl.sum(tl.where(others == b, of_others, 0), 0)
@@ -105,6 +123,7 @@ def listed(sizes: Sizes, width: int) -> Tiles:
     count = torch.empty(1, dtype=torch.int64, device=device)
     Launch(
         _list, (sizes.batch,), {"num_warps": 1}, frames=sizes.frames_there, counts=sizes.labels_there, numbers=numbers,
-        total=count, batch=sizes.batch, width=width, BATCH=max(16, next_power_of_2(sizes.batch)), BLOCK=128,
+        total=count, batch=sizes.batch, padded_frames=sizes.padded_frames, width=width,
+        BATCH=max(16, next_power_of_2(sizes.batch)), BLOCK=128,
     )()  # fmt: skip
     return Tiles(numbers=numbers, count=count, most=most, most_of_band=most_of_band)

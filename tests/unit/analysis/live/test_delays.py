@@ -1,5 +1,7 @@
 """Delays of conversations made by hand: the answer follows from the construction, exactly."""
 
+from dataclasses import replace
+
 import pytest
 from live_talks import EVENTS, anchors, endpoint, final, measured, partial, sends, talk, values
 
@@ -70,8 +72,22 @@ def test_a_missing_final_is_neither_dropped_nor_the_timeout():
 def test_a_round_without_any_final_says_so():
     found = measured(metrics.FINAL_DELAY, talk(partial(1.0, "one")))
     assert found.values == ()
-    assert found.unavailable == "in no conversation did a text come within 30 s after the audio"
+    assert found.unavailable == "in all conversations no text came within 30 s after the audio"
     assert found.notes["missing"] == [0]
+
+
+def test_reasons_that_differ_between_conversations_are_all_said():
+    whole, lost = talk(final(2.5, "one two three")), talk(error="too slow", error_kind="timeout")
+    silent = replace(lost, events=())
+    found = measured(metrics.FIRST_TOKEN, whole, silent, silent, pace="fast")
+    assert found.unavailable == (
+        "in 2 of 3 conversations no text came within 30 s after the audio; the whole answer came in one message"
+    )
+
+
+def test_a_turn_that_was_not_ended_is_no_missing_text():
+    found = measured(metrics.ENDPOINT_DELAY, talk(), turn_end="system", endpoints=True)
+    assert found.unavailable == "in all conversations the system did not end the turn within 30 s after the audio"
 
 
 def test_without_an_end_of_speech_there_is_no_final_delay():

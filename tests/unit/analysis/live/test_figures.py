@@ -84,6 +84,15 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
     assert held >= 90
 
 
+@pytest.mark.parametrize("count", [5, 6, 10])
+def test_few_rounds_do_not_look_more_alike_than_they_are(count):
+    """Means of few rounds whose true mean is 0: Student's t holds 95 %, drawing as many as there are 83 % of 5."""
+    weights = resampling.drawn(10, count).rounds
+    rows = np.random.default_rng(7).standard_normal((600, count))
+    ends = [resampling.middle(weights @ row / weights.sum(axis=1)) for row in rows]
+    assert 0.92 <= np.mean([low <= 0 <= high for low, high in ends]) <= 0.98
+
+
 def test_a_ratio_is_of_sums_and_not_a_mean_of_ratios():
     pairs = {name: (1.0 if place < 6 else 0.0, 1.0 + place) for place, name in enumerate(NAMES)}
     records = [record(case(), number, NAMES, ratios(pairs)) for number in range(5)]

@@ -1,4 +1,4 @@
-"""Throughput at a level: audio of complete conversations in a second, without ramp and drain."""
+"""Throughput at a level: audio of complete conversations in a second of full load."""
 
 import pytest
 from conftest import make_case, make_record
@@ -52,4 +52,4 @@ def test_conversations_without_an_answer_do_not_count():
 
 def test_it_is_withheld_where_each_stream_holds_one_conversation():
     found = throughput(4, turns=1).find(metrics.LIVE_THROUGHPUT.id)
-    assert not found.values and "use more turns, or a duration" in found.unavailable
+    assert not found.values and "raise `turns`, or set `duration`" in found.unavailable

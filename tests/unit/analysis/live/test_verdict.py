@@ -1,5 +1,7 @@
 """The verdict on a level: known to be kept, known to be broken, or neither, from rounds made by hand."""
 
+from dataclasses import replace
+
 import pytest
 from conftest import make_case, make_record
 from scipy.stats import binomtest
@@ -50,8 +52,22 @@ def test_a_missing_answer_is_beyond_the_limit():
 
 def test_a_probe_that_is_too_short_does_not_pass():
     found = verdict(rounds(*[[0.5] * 100] * 2, span_s=24.0), SLO)  # fewer than 50 delays of 0.5 s
-    assert found.word == "undecided" and "less than 50 mean delays (25 s)" in found.reasons[0]
+    assert found.word == "undecided" and "at least 25 s are needed (50 times the mean delay)" in found.reasons[0]
     assert verdict(rounds(*[[0.5] * 100] * 2, span_s=25.0), SLO).word == "passes"
+
+
+def opened(*delays):
+    made = rounds(*[[0.5] * 100] * 2)
+    late = Measurement.of(metrics.OPEN_DELAY, list(delays))
+    return [replace(record, measurements=(*record.measurements, late)) for record in made]
+
+
+def test_speakers_who_waited_for_a_connection_do_not_pass_unseen():
+    late = opened(*[0.0] * 90, *[12.0] * 10)
+    assert verdict(late, SLO).word == "undecided"
+    assert "20 of 200 conversations were opened more than 1 s late, up to 12 s" in verdict(late, SLO).reasons[0]
+    assert verdict(opened(*[0.0] * 96, *[12.0] * 4), SLO).word == "passes"  # one in twenty may be late
+    assert verdict(late, slo_of("request_latency_p95_s=1,open_delay_p95_s=1")).word == "fails"
 
 
 def test_delays_that_grow_within_a_probe_do_not_pass():

@@ -7,8 +7,10 @@ from live_rounds import held, known, utterance
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
+from speechmeter.core.live import Live
 from speechmeter.engine.live.client import ClientWatch, percentile
 from speechmeter.engine.live.round import Script
+from speechmeter.engine.live.utterance import chunks_of
 
 FOUR = [utterance(f"u{n}") for n in range(4)]
 
@@ -41,6 +43,15 @@ def test_a_single_utterance_goes_without_warm_up_and_says_so():
     assert "no warm-up" in warnings[0]
     with pytest.raises(InputError, match="2 utterances are too few"):
         Script.of_all(FOUR[:2], warmup_turns=2, streams=1, seed="0")
+
+
+def test_a_system_that_changes_its_samples_does_not_change_the_utterance():
+    one = utterance("changed")
+    heard = [float(abs(chunk.pcm).sum()) for chunk in chunks_of(one, 4.0, 0.1)]
+    for chunk in chunks_of(one, 4.0, 0.1):
+        chunk.pcm[:] = 0
+    assert [float(abs(chunk.pcm).sum()) for chunk in chunks_of(one, 4.0, 0.1)] == heard
+    assert max(heard) > 0
 
 
 def test_turns_and_duration_end_a_stream():
@@ -83,3 +94,34 @@ def test_a_percentile_is_a_value_that_was_seen():
     assert percentile([3.0, 1.0, 2.0], 50) == 2.0
     assert percentile([1.0, 2.0], 99) == 2.0
     assert percentile([5.0], 50) == 5.0
+
+
+def test_requests_of_a_client_that_is_late_by_a_tenth_of_their_latency_are_bounded_by_it():
+    late = ClientWatch(clock=None, begun_late_s=[0.0] * 90 + [0.03] * 10)
+    assert late.late_requests([0.2] * 100)[0].startswith("client-bound: this program began requests 30.0 ms late")
+    assert late.late_requests([0.4] * 100) == [] == late.late_requests([])
+    busy = ClientWatch(clock=None, lag_s=[0.05] * 100)
+    assert busy.late_requests([0.2] * 100) and not busy.late_requests([1.0] * 100)
+
+
+class Refusing:
+    """A system that is not there."""
+
+    def __init__(self, clock):
+        pass
+
+    async def open(self):
+        raise ConnectionRefusedError("nobody")
+
+    async def close(self):
+        pass
+
+
+def test_a_stream_that_is_refused_at_once_does_not_begin_thousands_of_conversations():
+    refusing = Live(converse=Refusing, virtual=True)
+    spoken = held(refusing, FOUR, duration_s=40.0).exchanges
+    assert [one.due_s for one in spoken] == pytest.approx(
+        [4.0 * turn for turn in range(10)]
+    )  # as if they had been said
+    sent = held(refusing, FOUR, duration_s=0.95, pace="fast").exchanges
+    assert len(sent) == 10 and {one.error_kind for one in sent} == {"refused"}

@@ -285,3 +285,16 @@ def test_passes_under_way_count_by_their_share():
 
 def test_every_domain_has_four_figures():
     assert set(METRICS) == {"gpu", "cpu", "system"}
+
+
+def test_power_is_read_while_others_converse():
+    world = World(idle_w=100, extra_w=500)
+    meter = energy_meter(world, source(Simulated(world)))
+    with meter.watching(make_case(), None) as found:
+        world.work(3.0)
+    by_id = {one.metric: one for one in found}
+    assert by_id["power_cpu.v1"].values == pytest.approx((600,), rel=0.01)
+    assert by_id["power_system.v1"].unavailable
+    with meter.watching(make_case(), None) as found:
+        pass  # too short for a tick
+    assert {one.metric: one for one in found}["power_cpu.v1"].unavailable

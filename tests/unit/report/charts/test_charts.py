@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from itertools import pairwise, product
+from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
@@ -27,12 +28,15 @@ from speechmeter.report.charts import (
     scaling,
     stages,
 )
-from speechmeter.report.charts.figure import MOST_LINES, shortened, ticks, unit_of
+from speechmeter.report.charts.figure import MOST_LINES, names_axis, shortened, ticks, unit_of
 from speechmeter.report.charts.marks import cut
 from speechmeter.report.charts.style import CATEGORIES, TINTS, text_on
+from speechmeter.report.page.study import figure_data
 from speechmeter.report.plot import merged
 from speechmeter.report.sources import Source, read_sources
 from speechmeter.report.views import CHARTS
+
+EXAMPLES = Path(__file__).parents[4] / "examples" / "runs"
 
 
 def source(records, **fields):
@@ -213,6 +217,19 @@ def test_cold_start_has_three_figures_a_case():
     assert figure.rows[0]["value"] == 1.5
 
 
+def test_the_only_line_of_cold_start_has_the_name_of_its_model():
+    (figure,) = lists.cold_start(source(report_runs.grid("alpha")[:1]))
+    assert {row["label"] for row in figure.rows} == {"alpha"}
+
+
+def test_long_names_of_lines_are_in_two_lines_of_text():
+    names = ["optimized-transducer · part loss", "k2 · part step", "a-name-that-is-long-but-has-one-part-only"]
+    split = json.loads(names_axis(names).labelExpr.partition("[datum")[0])
+    assert split == {names[0]: ["optimized-transducer", "part loss"], names[1]: ["k2", "part step"]}
+    assert names_axis(names).labelOverlap is False  # no name is left out because the next one is near
+    assert "labelExpr" not in names_axis(names[1:]).to_dict()
+
+
 def test_energy_is_per_hour_of_audio():
     (figure,) = lists.energy(source(report_runs.grid("alpha")))
     first = next(row for row in figure.rows if row["label"].startswith("1 s × 1") and row["series"] == "net of idle")
@@ -250,16 +267,38 @@ def test_losses_are_ordered_by_time_and_absent_ones_named():
     assert made[0].rows[2]["word"] == "unavailable"
 
 
+def test_a_ranking_names_the_losses_that_are_not_exact():
+    (example,) = read_sources([str(EXAMPLES / "h200-losses")])
+    alone, *_, step = [one for one in lists.losses(example) if metrics.LATENCY in one.definitions]
+    assert "not exact: ours-pruned, ours-pruned-joint, fast-rnnt-pruned and k2-pruned" in step.caption
+    assert "not exact" not in alone.caption
+
+
+def test_a_loss_alone_is_no_ranking():
+    alone = [record for record in report_runs.losses() if record.status == "ok"][:1]
+    made = lists.losses(source(alone))
+    assert made and all(figure.trivial and "first" not in figure.caption for figure in made)
+
+
 def test_blocks_of_modules_lie_inside_their_parents_and_not_on_each_other():
     (figure,) = modules.figures(source(report_runs.training()))
     by_depth = {}
     for row in figure.rows:
         by_depth.setdefault(row["depth"], []).append(row)
+    assert len(by_depth) > 2
     for depth, rows in by_depth.items():
         ordered = sorted(rows, key=lambda row: row["start"])
         assert all(second["start"] >= first["end"] - 1e-3 for first, second in pairwise(ordered))
         for row in rows if depth else ():
             assert any(p["start"] - 1e-3 <= row["start"] and row["end"] <= p["end"] + 1e-3 for p in by_depth[depth - 1])
+
+
+def test_a_block_shows_its_whole_name_or_none():
+    (figure,) = modules.figures(source(report_runs.training()))
+    assert all(row["label"] == "" or row["name"].endswith(row["label"]) for row in figure.rows)
+    assert not any(row["label"].isdigit() for row in figure.rows)
+    names = next(layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "text")
+    assert "datum.wide" in names["mark"]["text"]["expr"]
 
 
 def test_shares_of_modules_are_those_of_the_times_put_in():
@@ -456,6 +495,8 @@ def test_models_are_compared_at_the_longest_input_that_most_have_and_the_others_
     (figure,) = models.figures(source(records))
     assert figure.title.endswith("Latency of 2 models, 5 s × 1")
     assert "measured only at other sizes: c" in figure.caption.lower()
+    shown = figure_data(figure)  # once, though a picture in a file has it too
+    assert "measured only at other sizes: c" in (figure.caveats or ()) and "other sizes" not in str(shown["caveats"])
 
 
 def test_a_model_has_one_colour_in_all_charts_of_a_study():

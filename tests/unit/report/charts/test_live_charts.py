@@ -9,13 +9,16 @@ from tests.live_records import case, delays, ratios, record
 pytest.importorskip("vl_convert", reason="vl-convert is not installed: pip install 'speechmeter[report]'")
 
 from chart_texts import cut_off, overlaps
+from live_talks import conditions, final, talk
 
 from speechmeter.analysis.estimate import estimate
+from speechmeter.analysis.live.talk import Talk, splitter
 from speechmeter.api.runs import run_study
 from speechmeter.api.starting import Options
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.plan.study import study_from_python
+from speechmeter.report.charts import conversations
 from speechmeter.report.charts.live import figures
 from speechmeter.report.page.build import page_data
 from speechmeter.report.plot import COLUMN_MM, chart_figures, encoded, figures_of
@@ -145,6 +148,37 @@ def test_the_timeline_has_words_texts_and_the_end_of_a_turn(run):
     assert any(row.get("kind") == "end of turn" and row["lane"] == "<b>语音</b>" for row in rows)
 
 
+def test_a_thinned_curve_keeps_its_peaks():
+    curve = [(float(at), 9.0 if at == 1_001 else at % 7 / 10) for at in range(2_000)]
+    thin = conversations._thinned(curve)
+    assert len(thin) <= conversations._MOST_POINTS
+    assert max(value for _, value in thin) == 9.0
+    assert thin == sorted(thin)
+
+
+def test_only_as_many_backlogs_are_drawn_as_colours_tell_apart():
+    heard = [conversations._Heard(name=f"s{at}", model="m", talk=None) for at in range(10)]
+    drawn = {one: [(0.0, 0.0), (1.0, float(at * 3 % 10))] for at, one in enumerate(heard)}
+    kept, left_out = conversations._furthest_behind(drawn)
+    assert [one.name for one in kept] == [f"s{at}" for at in range(10) if at * 3 % 10 > 1]
+    assert left_out == "only the 8 that fall behind most are drawn"
+    assert conversations._furthest_behind(dict(list(drawn.items())[:8])) == (heard[:8], "")
+
+
+def test_of_systems_that_are_final_together_none_is_called_first(monkeypatch):
+    at, split = {"a": 1.0, "b": 1.0, "c": 2.0}, splitter(conditions().normaliser)
+    heard = [
+        conversations._Heard(name=name, model=name, talk=Talk(talk(final(moment, "one")), conditions(), split))
+        for name, moment in at.items()
+    ]
+    monkeypatch.setattr(conversations, "_same_utterance", lambda *_, longest: heard)
+    (made,) = conversations.timelines(Source(name="s", host="h", records=(), environments={}), {})
+    assert made.title.startswith("One utterance")
+    monkeypatch.setattr(conversations, "_same_utterance", lambda *_, longest: heard[1:])
+    (made,) = conversations.timelines(Source(name="s", host="h", records=(), environments={}), {})
+    assert made.title.startswith("b is final first")
+
+
 def test_the_front_of_live_systems_is_that_of_wer_and_final_delay(run):
     (made,) = figures_of(read_sources([str(run)]), "front")
     assert made.definitions == (metrics.LIVE_WER, metrics.FINAL_DELAY)
@@ -196,6 +230,25 @@ def test_equal_figures_of_all_are_said_in_a_few_words():
     assert title == "All 4 have the same rewritten words: 0. Rewritten words of partial texts against word lag"
 
 
+def test_a_single_system_has_its_delay_in_the_title_and_streams_without_final_delays_their_lag():
+    (delays_of_one, *_) = example("live-paces@pace=realtime")
+    assert delays_of_one.title == "simulated has a final delay of 756 ms. Delays of live systems"
+    (delays_of_streams, *_) = example("live-streams")
+    assert "1 stream and simulated · 2 streams have the lowest word lag" in delays_of_streams.title
+
+
+def test_the_end_of_a_turn_is_not_hidden_by_its_final_text():
+    (timeline,) = (one for one in example("live-paces") if "as it was heard" in one.title)
+    assert "end of turn" in timeline.spec["layer"][-1]["mark"]["yOffset"]["expr"]
+
+
+def test_what_a_kind_of_live_chart_needs_is_said():
+    with pytest.raises(InputError) as raised:
+        figures_of(read_sources([str(EXAMPLES / "live-streams")]), "live:capacity")
+    assert "`slo`" in str(raised.value)
+    assert set(CHARTS["live"].needs_of) < set(CHARTS["live"].axes)
+
+
 def test_names_have_only_what_differs():
-    (delays,) = (one for one in example("live-streams") if one.title == "Delays of live systems")
+    (delays,) = (one for one in example("live-streams") if one.title.endswith("Delays of live systems"))
     assert {row["label"] for row in delays.rows} == {f"simulated · {n} stream{'s' * (n > 1)}" for n in (1, 2, 4, 8)}

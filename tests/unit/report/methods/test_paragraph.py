@@ -144,9 +144,9 @@ def test_failures_and_what_was_left_out_are_named():
 
 
 def test_warnings_are_counted_by_case():
-    busy = [replace(taken(name), warnings=(f"another process was busy: {n}% of the cores; wait",))
+    busy = [replace(taken(name), warnings=(f"other processes were busy: they used {n}% of the cores; wait",))
             for n, name in enumerate(["a", "b"])]  # fmt: skip
-    assert said([*busy, taken("c")])["warnings"] == "Warnings: another process was busy (2 of 3 cases)."
+    assert said([*busy, taken("c")])["warnings"] == "Warnings: other processes were busy (2 of 3 cases)."
 
 
 def test_axes_that_vary_or_are_not_as_usual_are_named():

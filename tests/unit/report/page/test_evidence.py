@@ -35,6 +35,7 @@ def digits(finding):
 
 
 def test_every_tile_leads_to_its_own_figure(studies):
+    assert len(studies) >= len(RUNS) and all(study["findings"] for study in studies)
     for study, finding in told(studies):
         if finding["unit"] in WITHOUT_CHART:
             continue

@@ -16,7 +16,8 @@ from speechmeter.core.types import Measurement
 from speechmeter.report.choose import tables
 from speechmeter.report.page.build import build_page, embedded, page_data
 from speechmeter.report.page.study import keys_of
-from speechmeter.report.sources import read_sources
+from speechmeter.report.page.table import shown_metrics, table_data
+from speechmeter.report.sources import Source, read_sources
 from speechmeter.report.views import CHARTS
 
 
@@ -144,6 +145,7 @@ def test_the_sections_are_the_charts_in_their_order(several):
 
 
 def test_a_figure_beside_the_answers_is_not_drawn_again(several):
+    assert any(study["compared"] for study in several["studies"])
     for study in several["studies"]:
         below = [figure["title"] for one in study["sections"] for figure in one["figures"]]
         assert not {figure["title"] for figure in study["compared"]} & set(below)
@@ -168,6 +170,13 @@ def test_what_does_not_vary_is_said_once_above_the_table(several):
 def test_the_figures_that_matter_are_first(several):
     accuracy = next(study for study in several["studies"] if study["name"] == "accuracy")
     assert [one["title"] for one in accuracy["table"]["columns"]][:2] == ["WER", "real-time factor"]
+
+
+def test_a_figure_of_few_cases_does_not_come_first():
+    scored = [record for record in report_runs.systems() if record.case.subject.name == "exact"]
+    for records, first in (([*report_runs.grid("alpha"), *scored], "real-time factor"), (scored, "WER")):
+        mixed = Source(name="run", host="desk", records=tuple(records), environments={})
+        assert table_data(mixed, shown_metrics(records))["columns"][0]["title"] == first
 
 
 def test_two_studies_of_one_name_have_ids_of_their_own():

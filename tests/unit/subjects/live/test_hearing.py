@@ -181,5 +181,18 @@ def test_texts_of_a_generator_are_partials_and_the_last_one_is_final():
         ("partial", "a", 0), ("final", "a b", 0), ("partial", "c", 1), ("final", "c", 1)
     ]  # fmt: skip
     assert [(one.kind, one.text) for one in from_texts(iter([]))] == [("final", "")]
-    with pytest.raises(TypeError, match="yields texts"):
-        list(from_texts(iter([3])))
+
+
+@pytest.mark.parametrize("said", [3, None, b"a", ("a",), ("a", True, 1), ("a", "b"), ("a", None), (b"a", True)])
+def test_what_is_no_text_is_refused_by_name(said):
+    with pytest.raises(TypeError, match=r"yields a text or \(text, True\), not "):
+        list(from_texts(iter([said])))
+
+
+def test_an_engine_that_exits_fails_its_conversation_alone():
+    def leave(chunks):
+        yield from ()
+        raise SystemExit(3)
+
+    with pytest.raises(RuntimeError, match=r"sys.exit: SystemExit\(3\)"):
+        converse(leave, [160])

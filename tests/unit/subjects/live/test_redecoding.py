@@ -50,6 +50,12 @@ def test_words_on_which_two_results_agree_stay_as_they_are():
     assert [one.text for one in heard] == ["one two", "one too three", "one too three four"]
 
 
+def test_later_agreement_on_other_words_changes_nothing_that_was_committed():
+    decode, _ = scripted("a b", "a b c", "X b c d", "X b c d e")
+    heard = fed(Redecoding(decode, POLICY), noise(4.0))
+    assert [one.text for one in heard] == ["a b", "a b c", "a b c d", "a b c d e"]
+
+
 def test_an_unchanged_text_is_not_said_again():
     decode, _ = scripted("same")
     assert [one.text for one in fed(Redecoding(decode, POLICY), noise(4.0))] == ["same"]

@@ -102,9 +102,15 @@ def test_another_server_on_the_port_is_not_measured_instead():
         started(url=url.replace("http", "tcp"))
 
 
-@pytest.mark.parametrize("command", ["", "no-such-program-here --x", "'open"])
-def test_commands_that_cannot_be(command):
-    with pytest.raises(SubjectError):
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("", "`start` is empty"), ("no-such-program-here --x", "there is no program 'no-such-program-here'"),
+        ("'open", "No closing quotation; close every quote"),
+    ],
+)  # fmt: skip
+def test_commands_that_cannot_be(command, why):
+    with pytest.raises(SubjectError, match=why):
         Start.command_of(command)
 
 
@@ -248,5 +254,5 @@ def test_plans_that_cannot_start_a_server_are_refused(options, says):
 
 def test_options_of_starting_without_a_start_are_refused():
     plan = {"models": [{"name": "s", "load": "wyoming:tcp://127.0.0.1:1", "ready": "/health"}], "pace": "fast"}
-    with pytest.raises(SubjectError, match="applies to a server that is started"):
+    with pytest.raises(SubjectError, match="applies only with `start`"):
         WyomingSubject().check(study_from_python(plan).cells.cases[0])

@@ -121,6 +121,18 @@ def test_each_piece_has_the_moment_at_which_it_arrived():
     assert found.of_kind("final")[0].moment_s - second > 0.15
 
 
+def test_an_event_without_end_is_garbage_and_not_kept():
+    async def endless(head, body, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: ")
+        for _ in range(400):
+            writer.write(b"x" * 65536)
+            await writer.drain()
+
+    with http(endless) as url:
+        found = talk(SUBJECT, url, stream=True)
+    assert found.error_kind == "garbage" and "longer than 16 MiB" in found.error and not found.events
+
+
 def test_answers_as_plain_text():
     for body in (b"one two\n", b'"one two"'):
         answer, _ = replying(body, kind="text/plain")
