@@ -10,7 +10,7 @@ import commands
 
 import speechmeter
 from speechmeter.analysis.live.measure import READERS, SPEECH_READERS
-from speechmeter.core import metrics, plugins
+from speechmeter.core import metrics, plugins, stated
 from speechmeter.report.views import markdown_list
 
 DOCS = Path(__file__).parent
@@ -56,6 +56,16 @@ def speech_list() -> str:
     rows = [(f"`{one.name}`", *_definition(one)) for one in speech_metrics()]
     head = ["| metric | definition |", "|---|---|"]
     return "\n".join([*head, *(f"| {name}{unit} | {text} |" for name, unit, text in rows)])
+
+
+def stated_list() -> str:
+    """A line for each figure of another tool, by tool."""
+    parts = []
+    for tool, those in stated.TOOLS.items():
+        found = [metrics.STATED[one.name] for one in those]
+        lines = [f"- `{one.id}`{_definition(one)[0]}: {one.formula}" for one in found]
+        parts.append("\n".join([f"**{tool}**", "", *lines]))
+    return "\n\n".join(parts)
 
 
 def _definition(metric: metrics.Metric) -> tuple[str, str]:
@@ -109,6 +119,7 @@ TABLES = {
     "contributing/evidence.md": {"loss alone": partial(losses, "loss alone")},
     "reference/metrics/index.md": {"metrics": metric_list},
     "reference/metrics/speech.md": {"speech metrics": speech_list},
+    "howto/results.md": {"stated": stated_list},
     "reference/cli.md": {"commands": commands.reference},
     "reference/tables.md": {
         "views": markdown_list,

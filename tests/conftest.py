@@ -209,3 +209,11 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return Done(code=int(ended.value.code or 0), out=printed.out, err=printed.err)
 
     return call
+
+
+@pytest.fixture
+def without_pyav(monkeypatch):
+    """Sound that libsndfile does not decode is left out by its ending, as where PyAV is not installed."""
+    from speechmeter.workloads import compressed
+
+    monkeypatch.setattr(compressed, "is_installed", lambda: False)

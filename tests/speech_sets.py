@@ -1,8 +1,11 @@
 """The same utterances written as every kind of list, by hand, as the formats' own tools write them."""
 
 import csv
+import gzip
+import io
 import json
 import pickle
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -164,8 +167,130 @@ def pickled_list(path: Path, rows, protocol=4):
     return pickled(path, pickle.dumps(array, protocol=protocol))
 
 
+def _tar(path, members):
+    with tarfile.open(path, "w") as file:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            file.addfile(info, io.BytesIO(content))
+    return path
+
+
+def _flac(base, name):
+    return (base / f"sound/{name}.flac").read_bytes()
+
+
+def _samples(base, items):
+    for name, _, text in items:
+        yield f"{name}.flac", _flac(base, name)
+        yield f"{name}.txt", text.encode()
+
+
+def webdataset(base, items):
+    return _tar(base / "set.tar", _samples(base, items))
+
+
+def webdataset_folder(base, items):
+    """Two shards, with the texts in JSON."""
+    made = base / "shards"
+    made.mkdir()
+    for number, part in enumerate((items[: len(items) // 2], items[len(items) // 2 :])):
+        members = [
+            member
+            for name, _, text in part
+            for member in ((f"{name}.json", json.dumps({"text": text}).encode()), (f"{name}.flac", _flac(base, name)))
+        ]
+        _tar(made / f"set-{number:04d}.tar", members)
+    return made
+
+
+def wenet_shards(base, items):
+    """WeNet's list of shards."""
+    _tar(base / "shards_0.tar", _samples(base, items))
+    (base / "shards.list").write_text("shards_0.tar\n")
+    return base / "shards.list"
+
+
+def nemo_tarred(base, items):
+    half = len(items) // 2
+    for number, part in enumerate((items[:half], items[half:])):
+        _tar(base / f"audio_{number}.tar", ((f"{name}.flac", _flac(base, name)) for name, *_ in part))
+    rows = [
+        {"audio_filepath": f"{name}.flac", "duration": len(wave) / RATE, "text": text, "shard_id": int(index >= half)}
+        for index, (name, wave, text) in enumerate(items)
+    ]
+    return _json_lines(base / "tarred_audio_manifest.json", rows)
+
+
+def shar(base, items):
+    """As lhotse's SharWriter lays it out."""
+    made = base / "shar"
+    made.mkdir()
+    rows = [_cut(base, *item) for item in items]
+    for row in rows:
+        row["recording"]["sources"] = [{"type": "shar", "channels": [0], "source": ""}]
+    with gzip.open(made / "cuts.000000.jsonl.gz", "wt") as file:
+        file.write("".join(json.dumps(row) + "\n" for row in rows))
+    members = [
+        member
+        for (name, *_), row in zip(items, rows, strict=True)
+        for member in ((f"{name}.flac", _flac(base, name)), (f"{name}.json", json.dumps(row["recording"]).encode()))
+    ]
+    _tar(made / "recording.000000.tar", members)
+    return made
+
+
+def _table(base, items):
+    import pyarrow as pa
+
+    sound = [{"bytes": _flac(base, name), "path": f"{name}.flac"} for name, *_ in items]
+    return pa.table({"audio": sound, "text": [text for *_, text in items]})
+
+
+def parquet(base, items):
+    """As a dataset on the Hugging Face hub is laid out, in small row groups."""
+    import pyarrow.parquet as pq
+
+    made = base / "hub"
+    (made / "data").mkdir(parents=True)
+    pq.write_table(_table(base, items), made / "data/test-00000-of-00001.parquet", row_group_size=3)
+    return made
+
+
+def saved_to_disk(base, items):
+    import pyarrow as pa
+
+    made = base / "saved"
+    made.mkdir()
+    table, name = _table(base, items), "data-00000-of-00001.arrow"
+    with pa.OSFile(str(made / name), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
+    (made / "state.json").write_text(json.dumps({"_data_files": [{"filename": name}]}))
+    return made
+
+
+def kaldi_archive(base, items):
+    """wav.ark, as `wav-copy` writes it: each WAV file behind its id."""
+    made = base / "kaldi-ark"
+    made.mkdir()
+    places = []
+    with (made / "wav.ark").open("wb") as file:
+        for name, wave, _ in items:
+            file.write(f"{name} ".encode())
+            places.append(f"{name} {made / 'wav.ark'}:{file.tell()}\n")
+            written = io.BytesIO()
+            soundfile.write(written, wave, RATE, format="WAV", subtype="PCM_16")
+            file.write(written.getvalue())
+    (made / "wav.scp").write_text("".join(places))
+    (made / "text").write_text("".join(f"{name} {text}\n" for name, _, text in items))
+    return made
+
+
 KINDS = {
     "fairseq": fairseq, "nemo": nemo, "wenet": wenet, "lhotse": lhotse, "kaldi": kaldi,
     "kaldi with segments": kaldi_segments, "speechbrain-csv": speechbrain_csv, "speechbrain-json": speechbrain_json,
     "audiofolder": audiofolder, "folder": folder, "npy": npy,
+    "webdataset": webdataset, "webdataset in a folder": webdataset_folder, "webdataset in a list": wenet_shards,
+    "nemo-tarred": nemo_tarred, "shar": shar, "huggingface": parquet, "huggingface in arrow": saved_to_disk,
+    "kaldi in an archive": kaldi_archive,
 }  # fmt: skip

@@ -28,9 +28,11 @@ from speechmeter.analysis.means import (
     ratio_rounds,
     round_means,
 )
+from speechmeter.analysis.stated import is_stated, stated_figure
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.quality import IMPORTED
+from speechmeter.core.stated import STATED
 from speechmeter.core.types import FAILED, Pilot, Record
 
 Verdict = Literal["real-time", "not real-time", "undecided"]
@@ -84,6 +86,8 @@ def estimate(
 def _estimate(records: Sequence[Record], metric: Metric, scope: str, statistic: str) -> Estimate | None:
     if metric.id in scores.RULES:
         return _score(records, metric) if scope == "total" else None
+    if is_stated(metric):
+        return _stated(records, metric, statistic) if scope == "total" else None
     if metric.id == metrics.RTFX.id:  # whatever the statistic is, one is the inverse of the other
         # one over a figure, as another metric; bounds that reach 0 have no inverse
         figure = _estimate(records, metrics.RTF, scope, statistic)
@@ -171,6 +175,14 @@ def _score(records: Sequence[Record], metric: Metric) -> Estimate | None:
     speakers = scores.speakers_of(records)
     kind, _ = scores.interval_kind(rows, metric.id, speakers)
     return _made(metric, value, scores.score_interval(rows, metric.id, speakers) or (None, None), [len(rows)], kind)
+
+
+def _stated(records: Sequence[Record], metric: Metric, statistic: str) -> Estimate | None:
+    """What files of another tool say, with the bounds that they say."""
+    found = stated_figure(records, metric, statistic)
+    if found is None:
+        return None
+    return _made(metric, found.value, (found.low, found.high), [found.samples] * found.rounds, STATED)
 
 
 def _of_conversations(records: Sequence[Record], metric: Metric, scope: str, statistic: str) -> Estimate | None:

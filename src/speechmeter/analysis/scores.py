@@ -216,6 +216,9 @@ def _chrf(sums: Any) -> Any:
 
 RULES: dict[str, ScoreRule] = {
     metrics.WER.id: ScoreRule(counts=(metrics.WORD_ERRORS, metrics.REFERENCE_WORDS), formula=_rate),
+    metrics.WER_OPEN_ASR.id: ScoreRule(
+        counts=(metrics.WORD_ERRORS_OPEN_ASR, metrics.REFERENCE_WORDS_OPEN_ASR), formula=_rate
+    ),
     metrics.CER.id: ScoreRule(counts=(metrics.CHARACTER_ERRORS, metrics.REFERENCE_CHARACTERS), formula=_rate),
     metrics.BLEU.id: ScoreRule(counts=(metrics.BLEU_STATISTICS,), formula=_bleu, width=2 + 2 * _BLEU_ORDERS),
     metrics.CHRF.id: ScoreRule(counts=(metrics.CHRF_STATISTICS,), formula=_chrf, width=3 * _CHRF_ORDERS),

@@ -25,6 +25,7 @@ from speechmeter.analysis.family import Family, alone, together
 from speechmeter.analysis.live.samples import CONVERSATIONS, is_live
 from speechmeter.analysis.metric_names import LIVE, compared_metrics
 from speechmeter.analysis.selecting import MODEL
+from speechmeter.analysis.stated import is_stated, stated_metrics
 from speechmeter.api.earlier_runs import EarlierRuns
 from speechmeter.api.selections import Selection, Side, select, selected, several_hosts
 from speechmeter.core.durations import seconds_of
@@ -35,6 +36,7 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.types import LEFT_OUT, VARIANT, Case, Record
 from speechmeter.report import text
 from speechmeter.report.comparison import comparison_table
+from speechmeter.report.explaining import definition_line
 from speechmeter.report.notebook import notebook_html
 from speechmeter.report.numbers import counted, number
 from speechmeter.report.tables import Table
@@ -158,6 +160,7 @@ def compare(
         notes += _unpaired_notes(earlier, new)
     if found := [v for v in verdicts if v.change is not None]:
         notes += _live_notes(found)
+    notes += [definition_line(v.metric) for v in verdicts if is_stated(v.metric)]
     judged = (alone if every_cell else together)([*verdicts, *lost])
     effects = {effect_words(effect) for effect in thresholds.values()}
     counts = effects.pop() if len(effects) == 1 else "given for each metric"
@@ -238,8 +241,25 @@ def _unpaired_notes(earlier: EarlierRuns, new: Selection) -> list[str]:
 
 def usual_metrics(*sides: Selection) -> list[str]:
     """What is compared where nothing is named: the latency, or of live cases what a speaker feels."""
+    if shared := _shared_definitions(sides):
+        return shared
     cases = [group[0].case for side in sides for group in side.groups]
     return [LIVE] if cases and all(case.live is not None for case in cases) else ["latency"]
+
+
+def _shared_definitions(sides: Sequence[Selection]) -> list[str]:
+    """The figures of other tools that every side has. Raises InputError where some have such figures, but none shared.
+
+    Empty where no side has any.
+    """
+    held = [stated_metrics([record for group in side.groups for record in group]) for side in sides]
+    shared = [metric.name for metric in held[0] if all(metric in own for own in held)]
+    if any(held) and not shared:
+        raise InputError(
+            "BASE and NEW have no figure of one definition: they were measured by different tools",
+            fix=f"put them side by side with their definitions: {command_line('import', 'FILE', 'FILE')}",
+        )
+    return shared
 
 
 def thresholds_of(names: Sequence[str], min_effect: str, file: Path | None = None) -> dict[str, float]:

@@ -13,6 +13,7 @@ from speechmeter.core.plugins import nearest
 from speechmeter.report.tables import Cell, Row, Table
 from speechmeter.workloads import anchors, selection
 from speechmeter.workloads.anchors import Anchored, Tools
+from speechmeter.workloads.manifests.columns import read_columns
 from speechmeter.workloads.manifests.utterance import MIX
 from speechmeter.workloads.manifests.write import check_format, companions, write, write_streams
 from speechmeter.workloads.selection import FIRST, LONGEST, PICKS, RANDOM, SHORTEST, Choice, Selection, Watch, select
@@ -38,6 +39,7 @@ def subsets(
     seed: int = 0,
     format: str = "auto",
     root: Path | None = None,
+    columns: str | None = None,
     longest_s: float = 3600.0,
     channel: str = MIX,
     force: bool = False,
@@ -65,7 +67,17 @@ def subsets(
         raise
     taste = Taste(longest_s=longest_s, channel=number)
     choices = [
-        Choice(manifest=source, format=format, root=root, count=count, how=how, ids=ids, seed=seed, taste=taste)
+        Choice(
+            manifest=source,
+            format=format,
+            root=root,
+            columns=read_columns(columns),
+            count=count,
+            how=how,
+            ids=ids,
+            seed=seed,
+            taste=taste,
+        )
         for how in picks
     ]
     return list(zip(choices, files, strict=True))

@@ -13,6 +13,7 @@ from speechmeter.analysis.conditions import environment_differences
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.metric_names import LIVE, MODULES, metric_named
 from speechmeter.analysis.module_tree import tree
+from speechmeter.analysis.stated import is_imported, tool_of
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.api.comparing import Comparison, Selection, compare, select, several_hosts
 from speechmeter.api.runs import stops_in
@@ -83,6 +84,11 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
     """
     group = _chosen(base, wanted)
     case = group[0].case
+    if is_imported(group[0]):
+        raise InputError(
+            f"{case.label} was measured with {tool_of(case)}, and only imported", where=str(base.path),
+            fix="measure it again with that tool",
+        )  # fmt: skip
     if not any(record.status == "ok" for record in group):
         raise InputError(
             f"no round of {case.label} was measured: {group[-1].status}",

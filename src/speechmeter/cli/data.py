@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from speechmeter.cli.options import TABLE_FORMATS, Command, format_option, option_group
+from speechmeter.cli.options import TABLE_FORMATS, Command, format_option, one_of, option_group
 from speechmeter.cli.printing import console_for, note, print_tables, say
 
 _SUMMARY = "Make subsets of a dataset, find where speech is, join utterances, and score stored model outputs."
@@ -47,6 +47,12 @@ def subset(
     root: Path | None = _reading(
         None, "--root", metavar="DIR", help="The folder that paths in SOURCE are relative to."
     ),
+    columns: str | None = _reading(
+        None,
+        "--columns",
+        metavar="NAMES",
+        help="Columns of a Hugging Face dataset, such as audio=speech,text=sentence,id=utt,speaker=spk.",
+    ),
     channel: str = _reading(
         "mix", "--channel", metavar="N", help="Channel to read (the first is 0), or mix: the mean of all channels."
     ),
@@ -70,7 +76,7 @@ def subset(
 
     subsets = datasets.subsets(
         source, output=output, count=count, pick=pick, ref_dataset=ref_dataset, seed=seed, format=format, root=root,
-        longest_s=longest, channel=channel, force=force,
+        columns=columns, longest_s=longest, channel=channel, force=force,
     )  # fmt: skip
     for choice, file in subsets:
         with counting(console_for(sys.stderr), "reading") as watch:
@@ -176,6 +182,35 @@ def join(
 
 
 @app.command(cls=Command)
+def manifest(
+    run: Path = typer.Argument(..., metavar="RUN", help="A run directory.", show_default=False),
+    output: Path = typer.Option(
+        ..., "-o", "--output", metavar="FOLDER", help="The folder to write the manifests to.", show_default=False
+    ),
+    dataset: str = typer.Option(
+        ...,
+        "--dataset",
+        metavar="NAME",
+        help="Name of the dataset, such as librispeech_test.clean.",
+        show_default=False,
+    ),
+    force: bool = _force,
+) -> None:
+    """Write result manifests of the Open ASR Leaderboard from a run: one file for each model.
+
+    A case is written if each call held one utterance, so the time of an utterance is that of its own call.
+
+    \b
+    Example:
+      speechmeter data manifest runs/laptop --dataset librispeech_test.clean -o results
+    """
+    from speechmeter.api.leaderboard import write_manifests
+
+    for path in write_manifests(run, output, dataset, force=force):
+        say(f"written: {path}")
+
+
+@app.command(cls=Command)
 def score(
     files: list[Path] = typer.Argument(
         ...,
@@ -188,6 +223,20 @@ def score(
         metavar="NAME",
         help="Text normaliser: english, basic or none, or an older version such as basic.v1.",
     ),
+    profile: str | None = typer.Option(
+        None,
+        "--profile",
+        metavar="NAME",
+        help="Score as a leaderboard does: open-asr. A file is one of its result manifests, or a run.",
+        callback=one_of("open-asr"),
+    ),
+    differences: int = typer.Option(
+        0,
+        "--differences",
+        metavar="N",
+        min=0,
+        help="With --profile: list N utterances that the leaderboard's normaliser and --normaliser score differently.",
+    ),
     format: str = format_option(*TABLE_FORMATS),
 ) -> None:
     """Print WER, CER and RTFx of each file, and the differences between them. Unusable lines are reported.
@@ -198,6 +247,15 @@ def score(
     """
     from speechmeter.api.scoring import score_files
 
+    if profile is not None:
+        from speechmeter.api.leaderboard import score_manifests
+
+        print_tables(score_manifests(files, normaliser=normaliser, differences=differences), format)
+        return
+    if differences:
+        from speechmeter.core.errors import InputError
+
+        raise InputError("it needs a profile", key="differences", fix="add `profile: open-asr`")
     found = score_files(files, normaliser)
     for line in found.bad_lines:
         note(f"left out: {line}")

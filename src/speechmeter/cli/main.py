@@ -8,7 +8,22 @@ from contextlib import suppress
 
 import typer
 
-from speechmeter.cli import compare, data, doctor, init, query, recompute, report, rerun, run, shapes, show, trace
+from speechmeter.cli import (
+    compare,
+    data,
+    doctor,
+    exporting,
+    importing,
+    init,
+    query,
+    recompute,
+    report,
+    rerun,
+    run,
+    shapes,
+    show,
+    trace,
+)
 from speechmeter.cli.errors import as_typed, stop_lines
 from speechmeter.cli.options import Command
 from speechmeter.cli.printing import note, print_warnings, say
@@ -32,6 +47,8 @@ for command in (
     recompute.recompute, shapes.shapes, doctor.models, doctor.doctor, doctor.selftest, init.init,
 ):  # fmt: skip
     app.command(cls=Command)(command)
+app.command("import", cls=Command)(importing.import_)
+app.command("export", cls=Command)(exporting.export)
 app.add_typer(data.app, name="data")
 app.add_typer(trace.app, name="trace")
 

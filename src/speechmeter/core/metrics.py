@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, cast
+
+from speechmeter.core import stated
 
 Direction = Literal["lower", "higher", "neither"]
-Combination = Literal["typical", "divided", "mean", "ratio", "conversations", "pooled"]
+Combination = Literal["typical", "divided", "mean", "ratio", "conversations", "pooled", "stated"]
 """How raw values become one figure.
 
 - `typical`: the geometric mean over rounds of each round's median.
@@ -21,6 +23,7 @@ Combination = Literal["typical", "divided", "mean", "ratio", "conversations", "p
 - `ratio`: one such mean over another, of the same rounds.
 - `conversations`: the median, or another percentile, over the values of all conversations of all rounds.
 - `pooled`: the sum of what is divided / the sum of what it is divided by, over all conversations of all rounds.
+- `stated`: what a file of another tool says, with the interval that it says.
 """
 
 
@@ -40,6 +43,7 @@ class Note(Enum):
     MAPPING = "mapping"
     ROWS = "list of [text, text, number]"
     PARTS_EACH = "mapping from name and direction to a list of numbers"
+    STATED = "mapping from a statistic to [number, number or nothing, number or nothing]"
     LABELS_EACH = "list of rows [labels, module, numbers of each direction]"
 
 
@@ -642,6 +646,18 @@ WORD_ERRORS = _lower(
 REFERENCE_WORDS = _plain(
     "reference_words.v1", "1", "reference words", "number of words in the reference of an utterance", exact=True
 )
+WORD_ERRORS_OPEN_ASR = _lower(
+    "word_errors_open_asr.v1", "1", "word errors (Open ASR)",
+    "smallest number of word substitutions, deletions and insertions that turn the reference of an utterance into the "
+    "output, after the English normaliser of the Open ASR Leaderboard. Two words that are one word in the other text, "
+    "such as `white paper` and `whitepaper`, are no error (kaldialign with merge_compounds)",
+    exact=True, short="word errors after the leaderboard's normaliser; a split or joined compound is none",
+)  # fmt: skip
+REFERENCE_WORDS_OPEN_ASR = _plain(
+    "reference_words_open_asr.v1", "1", "reference words (Open ASR)",
+    "number of words in the reference of an utterance, after the English normaliser of the Open ASR Leaderboard",
+    exact=True, short="words of the reference after the leaderboard's normaliser",
+)  # fmt: skip
 CHARACTER_ERRORS = _lower(
     "character_errors.v1",
     "1",
@@ -676,6 +692,13 @@ WER = _lower(
     short="word errors / words of the references, over all utterances",
     notes=_IMPORTED,
 )
+WER_OPEN_ASR = _lower(
+    "wer_open_asr.v1", "%", "WER (Open ASR)",
+    "100 × sum of word_errors_open_asr / sum of reference_words_open_asr, over all utterances: the WER of the Open ASR "
+    "Leaderboard for English",
+    exact=True, short="word errors / reference words over all utterances, as the Open ASR Leaderboard counts them",
+    notes=_IMPORTED,
+)  # fmt: skip
 CER = _lower(
     "cer.v1",
     "%",
@@ -1174,5 +1197,18 @@ CPU_SERVER = _lower(
     short="CPU time of a server and its child processes / wall time, while it was measured",
 )  # fmt: skip
 
+_OF_FILES = {
+    stated.STATED: Note.STATED, stated.COUNT: Note.NUMBER, stated.REQUESTS: Note.NUMBERS, stated.FILE: Note.TEXT,
+}  # fmt: skip
+STATED: Mapping[str, Metric] = {
+    one.name: Metric(
+        id=f"{one.name}.v1", unit=one.unit, direction=cast(Direction, one.direction), title=one.title,
+        formula=one.formula, short=one.short, combined="stated", notes=_OF_FILES,
+    )
+    for one in stated.EVERY
+}  # fmt: skip
+"""Figures of other tools, by name."""
+
 register(value for value in list(globals().values()) if isinstance(value, Metric))
+register(STATED.values())
 register(ENERGY_PER_AUDIO_HOUR.values())

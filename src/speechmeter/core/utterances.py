@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -19,6 +19,8 @@ FIELDS = ("audio_filepath", "duration", "time", "text", "pred_text")
 LARGEST_FILE = 512 * MIB
 """Unpacked; a larger one is refused. A test set of a million utterances has 300 MB."""
 MOST_UTTERANCES = 2_000_000
+_PARENT, _CHUNK = "parent_id", "chunk_index"
+"""Keys of a line that is a part of a longer recording."""
 _LONGEST_LINE = MIB
 _NAMED, _LONGEST_REASON = 100, 200
 """So many lines that cannot be used are named, so shortly; the others are counted."""
@@ -93,6 +95,49 @@ def read_utterances(path: Path) -> UtteranceFile:
     return UtteranceFile(utterances=tuple(found.values()), bad_lines=(*bad, *more))
 
 
+def read_manifest(path: Path) -> tuple[Utterance, ...]:
+    """Every line of a result manifest of the Open ASR Leaderboard, as its scorer takes them.
+
+    Names may repeat, a time of 0 is none, and chunks of one session (`parent_id`, `chunk_index`) are joined: their
+    texts by a blank, their seconds as sums. Raises InputError, with file and line, for a line that its scorer could not
+    use either.
+    """
+    lines: list[Mapping[str, Any]] = []
+    try:
+        with opened(path, LARGEST_FILE) as file:
+            for number, line in _numbered(file):
+                try:
+                    data = _object(line)
+                    lines.append({**data, "time": data["time"] or None, "duration": data["duration"] or None})
+                    _of_mapping(lines[-1])
+                except ValueError as error:
+                    fix = f"each line needs {', '.join(FIELDS)}"
+                    raise InputError(str(error), where=f"{path}:{number}", fix=fix) from error
+    except OSError as error:
+        raise InputError(f"this cannot be read: {error}", where=str(path), fix="use a JSON-lines file") from error
+    if not lines:
+        raise InputError("the file has no line", where=str(path), fix=f"each line needs {', '.join(FIELDS)}")
+    if _PARENT not in lines[0]:
+        return tuple(map(_of_mapping, lines))
+    sessions: dict[str, list[Mapping[str, Any]]] = {}
+    for data in lines:
+        sessions.setdefault(str(data.get(_PARENT)), []).append(data)
+    return tuple(_joined(name, sessions[name]) for name in sorted(sessions))
+
+
+def _joined(name: str, chunks: Sequence[Mapping[str, Any]]) -> Utterance:
+    """The chunks of a session as one utterance, in their order; its reference is in each of them."""
+    ordered = [_of_mapping(one) for one in sorted(chunks, key=lambda one: int(one.get(_CHUNK) or 0))]
+    durations, times = ([getattr(one, key) for one in ordered] for key in ("duration_s", "time_s"))
+    return Utterance(
+        name=name,
+        duration_s=None if None in durations else sum(durations),
+        time_s=None if None in times else sum(times),
+        reference=ordered[0].reference,
+        output=" ".join(text for one in ordered if (text := one.output.strip())),
+    )
+
+
 def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """(number from 1 on, line) of lines that hold something; of one that is too long its start, which is no JSON."""
     for number in count(1):
@@ -106,6 +151,10 @@ def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _utterance(line: bytes) -> Utterance:
+    return _of_mapping(_object(line))
+
+
+def _object(line: bytes) -> Mapping[str, Any]:
     try:
         data = json.loads(line.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
@@ -119,6 +168,10 @@ def _utterance(line: bytes) -> Utterance:
     missing = [name for name in FIELDS if name not in data]
     if missing:
         raise ValueError(f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
+    return data
+
+
+def _of_mapping(data: Mapping[str, Any]) -> Utterance:
     return Utterance(
         name=_text(data, "audio_filepath"),
         duration_s=_seconds(data, "duration"),

@@ -11,8 +11,10 @@ from typing import Any
 from speechmeter.core.axes import CORE_AXES, SHARED_AXES
 from speechmeter.core.finding import target_of
 from speechmeter.core.plugins import default_name, joined_name
+from speechmeter.core.printable import one_line
 from speechmeter.core.protocol import LiveProtocol, RepeatsProtocol, ScheduleProtocol, SearchProtocol, SteadyProtocol
 from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY, Quality
+from speechmeter.core.stated import MODE
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Spec
 
 _FLAGS = ("seconds", "batch", "device", "dtype", "threads", "cores", "compile", "deterministic", "boundary")
@@ -30,7 +32,12 @@ _SCHEDULE = ("wait", "warmup", "active", "repeat")
 
 
 def command(case: Case, rounds: int) -> str:
-    """One line for a shell. Paths are as the plan gave them: relative ones start where the run was started."""
+    """One line for a shell. Paths are as the plan gave them: relative ones start where the run was started.
+
+    Of a case that another tool measured, a comment that says so.
+    """
+    if case.protocol.extra.get("mode") == MODE:
+        return f"# measured with {one_line(str(case.protocol.extra.get('tool', 'another tool')))}, and imported"
     words = ["speechmeter", "run", *_model(case.subject), *_workload(case.workload), *_axes(case.axes)]
     meters = ["--meters", ",".join(case.meters)] if case.meters else ["--set", "meters=[]"]
     words += [*_protocol(case), *meters, "--rounds", str(max(1, rounds))]

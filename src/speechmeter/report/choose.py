@@ -12,6 +12,7 @@ from typing import Any
 from speechmeter.analysis.derived import lacking
 from speechmeter.analysis.live.samples import is_live
 from speechmeter.analysis.metric_names import METHODS, metric_named
+from speechmeter.analysis.stated import is_imported
 from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import InputError, command_line
 from speechmeter.core.metrics import Metric
@@ -136,6 +137,12 @@ def _first_figures(
     assumed: Mapping[str, float] | None,
 ) -> list[Table]:
     """The headline of the study, then what is shown of each meter that the headline does not cover."""
+    if others := [record for record in records if is_imported(record)]:
+        rest = [record for record in records if not is_imported(record)]
+        return [
+            *tables(others, "imported"),
+            *(_first_figures(rest, asked, plugged, statistic, assumed) if rest else ()),
+        ]
     found, rest = [r for r in records if searched(r)], [r for r in records if not searched(r)]
     if found:
         return [*tables(found, "frontier"), *(tables(rest, None, statistic, assumed) if rest else ())]
@@ -210,6 +217,8 @@ def refuse_absent(
     cells = [cell for table in found for row in table.rows for cell in row.cells]
     figures = any(one.estimate is not None for cell in cells for one in cell.figures)
     asked = list(dict.fromkeys(name for record in records for name in record.case.meters))
+    if not figures and (word == "imported" or all(map(is_imported, records))):
+        raise _no_import(records, word)
     missing = _missing(records, word, view, asked)
     if missing and ((view is not None and view.whole) or not figures):
         options = {"meters": ",".join(name for name in [*asked, *missing] if name != "trace")}
@@ -223,6 +232,14 @@ def refuse_absent(
         fix = f"it measured {', '.join(asked)}; see `metric: summary`"
         fix = "`metric: live` shows its live results" if live_groups(records) else fix
         raise InputError(f"no values of {word}: this run did not measure it", key="metric", fix=fix)
+
+
+def _no_import(records: Sequence[Record], word: str) -> InputError:
+    if all(map(is_imported, records)):
+        fix = "`metric: imported` shows its figures"
+        return InputError(f"no figures of {word}: this run was measured with other tools", key="metric", fix=fix)
+    fix = f"read their files with: {command_line('import', 'FILE', output='RUN')}"
+    return InputError(f"no figures of {word}: this run has none of another tool", key="metric", fix=fix)
 
 
 def _missing(records: Sequence[Record], word: str, view: View | None, asked: Sequence[str]) -> list[str]:

@@ -22,6 +22,8 @@ _COMBINED: dict[Combination, str] = {
     "and rounds from 5 on",
     "pooled": "one sum divided by another, over all conversations of all rounds, with a 95 % interval over utterances, "
     "and rounds from 5 on",
+    "stated": "the one in the file of the other tool, with the interval that the file has; of several files of one "
+    "case, the geometric mean with a 95 % interval over the files",
     "ratio": "one arithmetic mean divided by another, over the same calls and rounds",
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.quality import score_notes
 from speechmeter.analysis.scores import RULES
+from speechmeter.analysis.stated import is_imported, tool_of
 from speechmeter.analysis.warnings import case_warnings, in_words
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
@@ -218,6 +219,8 @@ def protocol_note(case: Case, group: Group) -> str:
     rounds = {count for count in measured if count} or {0}
     low, high = min(rounds), max(rounds)
     text = _SAMPLING.get(str(rule.get("mode")), "").format_map({**_NO_RULE, **rule})
+    if is_imported(group[0][0]):
+        return f"measured with {tool_of(case)}; {case.workload.name}."
     rounds_text = counted(high, "round") if low == high else f"{low}–{high} rounds"
     threads = counted(axes.get("threads"), "thread")
     parts = (

@@ -11,6 +11,7 @@ from speechmeter.analysis.growth import DRAWN, EXTRAPOLATED, INTERPOLATED, Batch
 from speechmeter.analysis.intervals import Correlation, Quantity
 from speechmeter.analysis.scores import KINDS
 from speechmeter.core.quality import IMPORTED
+from speechmeter.core.stated import STATED
 
 BYTES = "bytes"
 """The unit of sizes."""
@@ -19,7 +20,7 @@ _WIDEST_PERCENT = 999
 _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _COUNTED = {"flop": "FLOP", "flop/s": "FLOP/s", "op": "op"}
 _SAID = (IMPORTED, EXTRAPOLATED, INTERPOLATED)
-_BOTH_ENDS = (*KINDS, "difference", DRAWN, RATIO, *_SAID)
+_BOTH_ENDS = (*KINDS, "difference", DRAWN, RATIO, STATED, *_SAID)
 """Statistics whose interval is shown with both its ends; the last of them are also printed as a word behind it."""
 _SCALED = ("s", "bytes", "bytes/s", *_COUNTED)
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))

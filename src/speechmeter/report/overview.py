@@ -10,6 +10,7 @@ from speechmeter.analysis.estimate import estimate
 from speechmeter.analysis.intervals import LEAST, rank_correlation
 from speechmeter.analysis.readings import part_names
 from speechmeter.analysis.selecting import by_case
+from speechmeter.analysis.stated import stated_metrics
 from speechmeter.core import metrics
 from speechmeter.core.axes import NONE, QUANTIZE
 from speechmeter.core.metrics import Metric
@@ -96,7 +97,7 @@ def summary_metrics(records: Sequence[Record]) -> list[Metric]:
     found = dict.fromkeys(one for metric, those in wanted.items() if metric.id in held for one in those)
     waste = (estimate(group, metrics.PADDING_WASTE) for group in by_case(records).values())
     padded = any(one.value > 0 for one in waste if one is not None)  # items of unlike lengths in one batch
-    return [*found, *((metrics.RTFX, metrics.PADDING_WASTE) if padded else ())]
+    return [*found, *stated_metrics(records), *((metrics.RTFX, metrics.PADDING_WASTE) if padded else ())]
 
 
 def parameters(records: Sequence[Record]) -> list[Table]:

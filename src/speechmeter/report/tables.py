@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from speechmeter.analysis.derived import lacking, sample_values, why_absent
 from speechmeter.analysis.estimate import estimate, real_time, samples_needed
 from speechmeter.analysis.intervals import Quantity
+from speechmeter.analysis.stated import is_stated
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.protocol import RepeatsProtocol, SteadyProtocol
@@ -105,6 +106,11 @@ def cell_of(records: Sequence[Record], metric: Metric, scope: str = TOTAL, stati
     if reason is not None:
         return Cell(word=UNAVAILABLE, reason=reason)
     last = records[-1]
+    if is_stated(metric):
+        what = (
+            f"the file does not state {statistic}" if measured(records, metric) else f"{metric.name} is not in this run"
+        )
+        return Cell(word=NOT_MEASURED, reason=what)
     if statistic != "geomean" and (have := sum(len(sample_values(r, metric, scope)) for r in records)):
         need = samples_needed(statistic)
         return Cell(

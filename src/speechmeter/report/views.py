@@ -473,6 +473,13 @@ VIEWS = (
         details="See [methods](#methods).",
     ),
     View(
+        name="imported",
+        summary="Figures that other tools measured, side by side, one table per question, each with the definition of "
+        "its tool.",
+        details="See [results of other tools](../howto/results.md).",
+        tables="imported:imported",
+    ),
+    View(
         name="machines",
         summary="Cases that were measured on several machines, with ratios between the machines.",
         in_show=False,

@@ -143,6 +143,13 @@ def _rows(value: Any) -> bool:
     )
 
 
+def _stated(value: Any) -> bool:
+    return type(value) is dict and all(
+        type(one) is list and len(one) == 3 and _number(one[0]) and all(end is None or _number(end) for end in one[1:])
+        for one in value.values()
+    )
+
+
 def _maybe(kind: Kind) -> Kind:
     return lambda value: value is None or kind(value)
 
@@ -186,7 +193,7 @@ _NOTES: Mapping[Note, Kind] = {
     Note.TEXT: _text, Note.TEXTS: _texts, Note.TEXT_EACH: _texts, Note.FLAG: lambda value: type(value) is bool,
     Note.WHOLE: _whole, Note.WHOLE_EACH: _wholes, Note.NUMBER: _number, Note.NUMBER_OR_NONE: _maybe(_number),
     Note.NUMBERS: lambda value: _number(value) or _numbers(value), Note.NUMBER_EACH: _numbers,
-    Note.MAPPING: _mapping, Note.ROWS: _rows, Note.PARTS_EACH: _parts, Note.LABELS_EACH: _labels,
+    Note.MAPPING: _mapping, Note.ROWS: _rows, Note.STATED: _stated, Note.PARTS_EACH: _parts, Note.LABELS_EACH: _labels,
 }  # fmt: skip
 _EACH: Mapping[Note, Callable[[Any], Iterator[list[Any]]]] = {
     **dict.fromkeys((Note.TEXT_EACH, Note.WHOLE_EACH, Note.NUMBER_EACH), lambda value: iter([value])),

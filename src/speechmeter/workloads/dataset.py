@@ -15,6 +15,7 @@ from speechmeter.core.protocols import FEATURES, SOUND, Fed
 from speechmeter.core.types import Batch, Case
 from speechmeter.workloads import sound
 from speechmeter.workloads.batching import SORTS, grouped, outline, padded
+from speechmeter.workloads.manifests.columns import read_columns
 from speechmeter.workloads.manifests.formats import AUTO, FORMATS
 from speechmeter.workloads.manifests.utterance import MIX
 from speechmeter.workloads.selection import FIRST, PICKS, Choice, Selection, check_some, first_bands, select
@@ -37,6 +38,12 @@ class DatasetWorkload:
         Option(name="manifest", kind=Path, help="a list of utterances, or a folder of sound files"),
         Option(name="format", kind=str, default=AUTO, choices=(AUTO, *FORMATS), help="format of the list"),
         Option(name="root", kind=Path, help="the folder that relative paths in the list start from"),
+        Option(
+            name="columns",
+            kind=str,
+            help="names of the columns of a Hugging Face dataset or of a WebDataset's JSON, such as "
+            "audio=speech,text=sentence,id=utt,speaker=spk",
+        ),
         Option(name="count", kind=int, minimum=1, help="number of items (default: all)"),
         Option(name="pick", kind=str, default=FIRST, choices=PICKS, help="how `count` chooses the items"),
         Option(
@@ -91,6 +98,7 @@ def choice_of(case: Case) -> Choice:
         manifest=Path(options["manifest"]),
         format=options.get("format", AUTO),
         root=Path(root) if root is not None else None,
+        columns=read_columns(options.get("columns")),
         count=options.get("count"),
         how=options.get("pick", FIRST),
         seed=case.protocol.seed,

@@ -18,6 +18,7 @@ from speechmeter.core.errors import InputError
 from speechmeter.workloads import sound
 from speechmeter.workloads.batching import length_s
 from speechmeter.workloads.manifests import formats
+from speechmeter.workloads.manifests.columns import Columns
 from speechmeter.workloads.manifests.plain_lists import contents
 from speechmeter.workloads.manifests.utterance import Refused, Utterance
 from speechmeter.workloads.sound import RATE, FileFacts, Taste, UnusableError
@@ -44,6 +45,7 @@ class Choice:
     manifest: Path
     format: str = formats.AUTO
     root: Path | None = None
+    columns: Columns = ()
     count: int | None = None
     how: str = FIRST
     ids: frozenset[str] | None = None
@@ -114,7 +116,7 @@ def _chosen(choice: Choice, _changed_ns: int, _bytes: int) -> Picked:
 
     def usable() -> Iterator[tuple[int, Utterance]]:
         index = 0
-        for item in formats.read(choice.manifest, choice.format, choice.root):
+        for item in formats.read(choice.manifest, choice.format, choice.root, choice.columns):
             if choice.ids is not None and (isinstance(item, Refused) or item.id not in choice.ids):
                 continue
             if isinstance(item, Refused):

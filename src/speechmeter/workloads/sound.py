@@ -5,13 +5,16 @@ Every workload that feeds sound from files reads it here, so that the same rules
 
 from __future__ import annotations
 
+import io
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
+from speechmeter.workloads import compressed
 from speechmeter.workloads.manifests.pickled import Stored
 from speechmeter.workloads.manifests.utterance import MIX, Utterance
 
@@ -151,11 +154,19 @@ def _opened(utterance: Utterance) -> Iterator[Any]:
     if found.st_size == 0:
         raise UnusableError(f"{path}: the file is empty")
     try:
-        file = soundfile.SoundFile(str(path))
+        source = str(path) if utterance.inside is None else io.BytesIO(utterance.inside.read(path))
+    except (ValueError, OSError) as error:
+        raise UnusableError(f"cannot be read from {path.name}: {error}") from error
+    try:
+        file = soundfile.SoundFile(source)
     except (soundfile.LibsndfileError, OSError, RuntimeError, TypeError) as error:
+        file = _of_other_codec(path if isinstance(source, str) else source.getvalue())
+        if file is not None:
+            yield file
+            return
         # libsndfile says of some unknown files that they do not exist; this one exists, as was checked above
         what = "its content is not recognised as sound" if "does not exist" in str(error) else str(error)
-        if path.suffix.lower() not in (
+        if utterance.inside is None and path.suffix.lower() not in (
             "",
             ".wav",
         ):  # a codec that libsndfile lacks
@@ -163,6 +174,15 @@ def _opened(utterance: Utterance) -> Iterator[Any]:
         raise UnusableError(f"cannot be read: {what}") from error
     with file:
         yield file
+
+
+def _of_other_codec(source: Path | bytes) -> compressed.Decoded | None:
+    """What PyAV decodes; None where it is not installed, or cannot."""
+    if not compressed.is_installed():
+        return None
+    with suppress(compressed.UndecodableError):
+        return compressed.decoded(source)
+    return None
 
 
 def _bounds(utterance: Utterance, file: Any, taste: Taste) -> tuple[int, int]:

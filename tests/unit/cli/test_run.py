@@ -45,7 +45,7 @@ def test_audio_that_is_repeated_often_is_a_warning_of_the_record(command):
 
 
 @pytest.mark.parametrize("flag", ["--audio", "--data"])
-def test_files_of_a_folder_that_cannot_be_decoded_are_a_warning_of_the_record(command, here, flag):
+def test_files_of_a_folder_that_cannot_be_decoded_are_a_warning_of_the_record(without_pyav, command, here, flag):
     (here / "sounds").mkdir()
     soundfile.write("sounds/a.wav", np.zeros(1600), 16_000)
     for name in ("b.m4a", "c.m4a", "d.wma"):
@@ -58,7 +58,7 @@ def test_files_of_a_folder_that_cannot_be_decoded_are_a_warning_of_the_record(co
 
 
 @pytest.mark.parametrize("flag", ["--audio", "--data"])
-def test_a_folder_of_phone_recordings_is_refused_with_what_is_in_it_and_the_way_out(command, here, flag):
+def test_a_folder_of_phone_recordings_is_refused_with_what_is_in_it_and_the_way_out(without_pyav, command, here, flag):
     (here / "sounds").mkdir()
     for name in ("b.m4a", "c.m4a"):
         (here / "sounds" / name).write_bytes(b"x")

@@ -92,7 +92,7 @@ def test_a_batch_that_is_loaded_again_is_the_same(tmp_path):
         np.testing.assert_array_equal(first.data, again.data)
 
 
-def test_a_folder_is_read_by_the_rules_of_data(tmp_path):
+def test_a_folder_is_read_by_the_rules_of_data(without_pyav, tmp_path):
     """Rate, channels, length, numbers that are none, empty and broken files, foreign kinds: one rule for both."""
     below = tmp_path / "below"
     below.mkdir()

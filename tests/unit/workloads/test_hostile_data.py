@@ -116,7 +116,7 @@ def test_a_channel_that_is_not_there_is_refused(folder):
     assert "no channel 2, only channels 0 to 1" in reasons(chosen(folder, taste=Taste(channel=2)))["a"]
 
 
-def test_sound_of_kinds_that_cannot_be_decoded_is_counted_by_kind_with_the_way_out(folder):
+def test_sound_of_kinds_that_cannot_be_decoded_is_counted_by_kind_with_the_way_out(without_pyav, folder):
     for number in range(30):
         (folder / f"{number}.m4a").write_bytes(b"x")
     (folder / "below").mkdir()
@@ -143,7 +143,7 @@ def test_sound_of_kinds_that_cannot_be_decoded_is_counted_by_kind_with_the_way_o
         (["a.m4a", "b.m4a"], "has no item that can be used: 2 .m4a (cannot be decoded; convert them, for example: ff"),
     ],
 )
-def test_a_folder_without_a_readable_file_names_what_is_in_it(tmp_path, files, said):
+def test_a_folder_without_a_readable_file_names_what_is_in_it(without_pyav, tmp_path, files, said):
     for name in files:
         (tmp_path / name).write_bytes(b"x")
     for call in (check_some, select):

@@ -12,6 +12,7 @@ from typing import Any
 
 from speechmeter.analysis.metric_names import METHODS
 from speechmeter.analysis.selecting import by_case
+from speechmeter.analysis.stated import is_imported, tool_of
 from speechmeter.core.errors import InputError
 from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.plugins import nearest
@@ -20,7 +21,7 @@ from speechmeter.core.types import LEFT_OUT, Record
 from speechmeter.report.escaping import json_of, latex_text, markdown_text
 from speechmeter.report.labels import case_labels
 from speechmeter.report.methods import study, taking
-from speechmeter.report.methods.words import Environments, facts_of, packages
+from speechmeter.report.methods.words import Environments, facts_of, listed, packages
 
 WORD = METHODS
 """What `show --metric` takes for it."""
@@ -47,7 +48,9 @@ def methods(records: Sequence[Record], environments: Environments, statistic: st
     """How these records were measured; `statistic` is what the shown times are. Raises InputError without records."""
     if not records:
         raise InputError("this run holds no records, so there is nothing to describe", key="metric")
-    apart = hosts_apart(records)
+    apart = hosts_apart([record for record in records if not is_imported(record)])
+    if not apart:
+        return _imported(records)
     groups = list(by_case(apart).values())
     tried = [group for group in groups if group[0].status not in LEFT_OUT] or groups
     facts = facts_of(apart, environments)
@@ -71,6 +74,19 @@ def methods(records: Sequence[Record], environments: Environments, statistic: st
     data = citation()
     sentences = tuple((about, one_line(text)) for about, text in sentences_about.items() if text)
     return Methods(sentences=sentences, bibtex=bibtex(data, versions), key=citation_key(data))
+
+
+def _imported(records: Sequence[Record]) -> Methods:
+    """The paragraph on figures of which Speechmeter measured none."""
+    groups, tools = list(by_case(records).values()), listed(dict.fromkeys(tool_of(record.case) for record in records))
+    sentences = {
+        "tools": f"The figures were measured with {tools}, not with Speechmeter, and keep the definitions of {tools}.",
+        "warnings": taking.warnings(groups),
+        "dates": taking.dates(groups),
+    }
+    data = citation()
+    kept = tuple((about, one_line(text)) for about, text in sentences.items() if text)
+    return Methods(sentences=kept, bibtex=bibtex(data, []), key=citation_key(data))
 
 
 def written(found: Methods, format: str) -> str:

@@ -42,33 +42,35 @@ def read_nemo(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     `id` names an item where there is one, else its path does, with the offset of a part.
     """
 
-    def utterance(fields: Mapping[str, Any]) -> Utterance:
-        sound = first_text(fields, NEMO_PATHS)
-        if not sound:
-            raise ValueError("no audio_filepath")
-        start_s, rate = seconds(fields, "offset"), whole(fields, "sample_rate")
-        return Utterance(
-            id=str(fields.get("id") or without_suffix(sound) + (f"@{start_s:g}" if start_s else "")),
-            path=sound,
-            folder=str(root or path.parent),
-            part=start_s is not None,
-            start_s=start_s or 0.0,
-            duration_s=seconds(fields, "duration"),
-            rate=rate if rate is not None else whole(fields, "sampling_rate"),
-            channel=MIX if fields.get("channel") == MIX else whole(fields, "channel"),
-            text=transcript(fields, ("text", "normalized_text")),
-            speaker=speaker_of(fields),
-            tokens=token_count(fields),
-            anchors=anchors_of(fields),
-        )
+    return by_line(json_objects(path), lambda fields: nemo_utterance(fields, root or path.parent))
 
-    return by_line(json_objects(path), utterance)
+
+def nemo_utterance(fields: Mapping[str, Any], folder: Path) -> Utterance:
+    """An item of NeMo's list. Raises ValueError with the reason where it is none."""
+    sound = first_text(fields, NEMO_PATHS)
+    if not sound:
+        raise ValueError("no audio_filepath")
+    start_s, rate = seconds(fields, "offset"), whole(fields, "sample_rate")
+    return Utterance(
+        id=str(fields.get("id") or without_suffix(sound) + (f"@{start_s:g}" if start_s else "")),
+        path=sound,
+        folder=str(folder),
+        part=start_s is not None,
+        start_s=start_s or 0.0,
+        duration_s=seconds(fields, "duration"),
+        rate=rate if rate is not None else whole(fields, "sampling_rate"),
+        channel=MIX if fields.get("channel") == MIX else whole(fields, "channel"),
+        text=transcript(fields, ("text", "normalized_text")),
+        speaker=speaker_of(fields),
+        tokens=token_count(fields),
+        anchors=anchors_of(fields),
+    )
 
 
 def read_wenet(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     """WeNet's raw lists: JSON lines with `key`, `wav`, `txt`; `start` and `end` in seconds for a part of a file.
 
-    Lists of shards (tar files) are another format, and are not read.
+    Lists of shards (tar files) are another format: `webdataset`.
     """
 
     def utterance(fields: Mapping[str, Any]) -> Utterance:
@@ -174,14 +176,14 @@ def read_lhotse(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
             continue
         stated = None
         try:
-            stated = _cut(fields)
+            stated = cut_of(fields)
             yield _with_sound(stated, fields, str(root or path.parent))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             reason = f"no {error.args[0]}" if isinstance(error, KeyError) else str(error)
             yield Refused(id=str(fields.get("id", line)), reason=reason, stated=stated)
 
 
-def _cut(cut: Mapping[str, Any]) -> Utterance:
+def cut_of(cut: Mapping[str, Any]) -> Utterance:
     """What a cut states, without its sound."""
     supervisions = cut.get("supervisions") or ()
     ordered = sorted(supervisions, key=lambda one: one.get("start", 0))

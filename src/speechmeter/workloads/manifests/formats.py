@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from speechmeter.core.errors import InputError
 from speechmeter.core.plugins import nearest
-from speechmeter.workloads.manifests import field_lists, pickled, plain_lists
+from speechmeter.workloads.manifests import field_lists, huggingface, pickled, plain_lists, shards
+from speechmeter.workloads.manifests.columns import Columns
 from speechmeter.workloads.manifests.lines import json_begins, json_objects, numbered_lines
 from speechmeter.workloads.manifests.utterance import Refused, Utterance
 
@@ -25,16 +27,37 @@ FORMATS: Mapping[str, Read] = {
     "wenet": field_lists.read_wenet,
     FOLDER: plain_lists.read_folder,
     "npy": pickled.read,
+    "kaldi-feats": plain_lists.read_kaldi_features,
+    "nemo-tarred": shards.read_nemo_tarred,
+    "shar": shards.read_shar,
+    "webdataset": partial(shards.read_webdataset, columns=()),
+    "huggingface": partial(huggingface.read, columns=()),
 }
-_BY_SUFFIX = {".tsv": "fairseq", ".npy": "npy", ".scp": "kaldi"}
+_WITH_COLUMNS = {"webdataset": shards.read_webdataset, "huggingface": huggingface.read}
+"""Formats whose columns have no fixed names."""
+_BY_SUFFIX = {
+    ".tsv": "fairseq", ".npy": "npy", ".scp": "kaldi", ".tar": "webdataset", ".parquet": "huggingface"
+}  # fmt: skip
+_LISTS = (".list", ".txt", ".lst", "")
 _WIDEST = 120
 _FIX = f"set `format` to one of {', '.join(FORMATS)}"
 _NAME_A_LIST = "use a list of utterances or a folder"
 
 
-def read(path: Path, format: str = AUTO, root: Path | None = None) -> Iterator[Utterance | Refused]:
-    """Utterances and refused lines in the order of the list. Raises InputError when it cannot be read as one."""
-    return FORMATS[recognised(path, format)](path, root)
+def read(
+    path: Path, format: str = AUTO, root: Path | None = None, columns: Columns = ()
+) -> Iterator[Utterance | Refused]:
+    """Utterances and refused lines in the order of the list. Raises InputError when it cannot be read as one.
+
+    `columns` name those of a format that leaves their names open.
+    """
+    name = recognised(path, format)
+    if not columns:
+        return FORMATS[name](path, root)
+    if name not in _WITH_COLUMNS:
+        fix = f"it applies to the formats {' and '.join(_WITH_COLUMNS)}"
+        raise InputError(f"the columns of the format {name} have fixed names", key="columns", fix=fix)
+    return _WITH_COLUMNS[name](path, root, columns)
 
 
 def recognised(path: Path, format: str = AUTO) -> str:
@@ -49,6 +72,12 @@ def recognised(path: Path, format: str = AUTO) -> str:
         return _of_file(path)
     if (path / plain_lists.SCP).is_file():
         return "kaldi"
+    if (path / plain_lists.FEATS).is_file():
+        return "kaldi-feats"
+    if huggingface.is_dataset(path):
+        return "huggingface"
+    if tars := [*path.glob("*.tar")]:
+        return "shar" if any(tar.name.startswith("recording.") for tar in tars) else "webdataset"
     return "audiofolder" if any((path / name).is_file() for name in field_lists.METADATA) else FOLDER
 
 
@@ -60,6 +89,10 @@ def _of_file(path: Path) -> str:
             key="data",
             fix="use `audio`, or name its folder",
         )
+    if plain.name == plain_lists.FEATS:
+        return "kaldi-feats"
+    if _is_list_of_tars(plain):
+        return "webdataset"
     if plain.suffix in _BY_SUFFIX:
         return _BY_SUFFIX[plain.suffix]
     if plain.suffix == ".csv":
@@ -72,6 +105,12 @@ def _of_file(path: Path) -> str:
     if plain.suffix == ".json" and json_begins(path) != "[" and not _is_json_line(path):
         return "speechbrain-json"
     return _of_objects(path)
+
+
+def _is_list_of_tars(path: Path) -> bool:
+    """Whether the first line is the name of a tar file, as in WeNet's lists of shards."""
+    _, line = next(numbered_lines(path), (0, "")) if path.suffix in _LISTS else (0, "")
+    return (line or "").strip().endswith(".tar")
 
 
 def _is_json_line(path: Path) -> bool:
@@ -92,7 +131,7 @@ def _of_objects(path: Path) -> str:
             continue
         why = why or f"{line} has the keys {', '.join(map(repr, fields)) or '(none)'}"[:_WIDEST]
         if any(key in fields for key in field_lists.NEMO_PATHS):
-            return "nemo"
+            return "nemo-tarred" if "shard_id" in fields else "nemo"
         if not {"recording", "tracks", "supervisions"}.isdisjoint(fields):
             return "lhotse"
         if "key" in fields and "wav" in fields:

@@ -10,12 +10,15 @@ from itertools import islice
 from pathlib import Path
 
 from speechmeter.core.errors import InputError
+from speechmeter.workloads import compressed
+from speechmeter.workloads.manifests.ark import ArkMatrix, split_place
+from speechmeter.workloads.manifests.inside import Slice
 from speechmeter.workloads.manifests.lines import UNREADABLE_LINE, numbered_lines
 from speechmeter.workloads.manifests.utterance import Refused, Utterance, lasting, seconds, whole, without_suffix
 
 IDS = ".ids"
 """The ending of the file beside a fairseq list that has an id in each line, where ids are not the paths' stems."""
-SCP = "wav.scp"
+SCP, FEATS = "wav.scp", "feats.scp"
 SUFFIXES = frozenset(
     {".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".aiff", ".aif", ".au", ".snd", ".caf", ".w64", ".sph"}
 )
@@ -23,7 +26,7 @@ SUFFIXES = frozenset(
 FOREIGN = frozenset(
     {".m4a", ".aac", ".mp4", ".m4b", ".mov", ".wma", ".amr", ".3gp", ".webm", ".mka", ".mkv", ".ac3", ".ape", ".wv"}
 )
-"""Endings of sound files that it does not decode: they are left out, and counted."""
+"""Endings of sound files that it does not decode: without PyAV they are left out, and counted."""
 _SHOWN = 60
 _MOST_KINDS = 6
 
@@ -116,6 +119,21 @@ def read_kaldi(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
             yield Refused(id=name, reason=str(error))
 
 
+def read_kaldi_features(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
+    """Kaldi's feats.scp: matrices of features in archives, with the texts beside it."""
+    scp = path / FEATS if path.is_dir() else path
+    texts, speakers = dict(_table(scp.parent / "text")), dict(_table(scp.parent / "utt2spk"))
+    for name, rest in _table(scp):
+        place = split_place(rest)
+        if place is None:
+            yield Refused(id=name, reason="a line of feats.scp needs an archive and an offset, such as feats.ark:123")
+            continue
+        inside = (root or scp.parent) / place[0]
+        file = inside if inside.exists() else Path(place[0])
+        matrix = ArkMatrix(path=file, offset=place[1])
+        yield Utterance(id=name, array=matrix, text=texts.get(name), speaker=speakers.get(name))
+
+
 def _table(path: Path) -> Iterator[tuple[str, str]]:
     """(first word, the rest) of each line; nothing where there is no file."""
     if not path.is_file():
@@ -135,7 +153,10 @@ def _recording(sound: str, duration: str | None = None) -> Utterance:
         raise ValueError(
             "wav.scp has a command instead of a path; commands are never run, so write its audio to a file"
         )
-    return Utterance(id="", path=sound, duration_s=seconds({"utt2dur": duration}, "utt2dur"))
+    stated_s, place = seconds({"utt2dur": duration}, "utt2dur"), split_place(sound)
+    if place is not None:  # a WAV file in an archive; its header has its size
+        return Utterance(id="", path=place[0], inside=Slice(offset=place[1]), duration_s=stated_s)
+    return Utterance(id="", path=sound, duration_s=stated_s)
 
 
 def _segment(fields: list[str], recordings: dict[str, str]) -> Utterance:
@@ -158,9 +179,10 @@ def read_folder(path: Path, root: Path | None) -> Iterator[Utterance | Refused]:
     base = root or path
     for parent, folders, names in os.walk(base):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(name for name in names if _ending(name) in FOREIGN):
+        decoded = SUFFIXES | FOREIGN if compressed.is_installed() else SUFFIXES
+        for name in sorted(name for name in names if _ending(name) in FOREIGN - decoded):
             yield Refused(id=name, reason="cannot be decoded", kind=_ending(name))
-        sounds = sorted(name for name in names if _ending(name) in SUFFIXES)
+        sounds = sorted(name for name in names if _ending(name) in decoded)
         stems = Counter(Path(name).stem for name in sounds)
         for name in sounds:
             relative = Path(parent, name).relative_to(base)

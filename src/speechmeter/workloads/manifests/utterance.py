@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.core.live import Anchors, Word
+from speechmeter.workloads.manifests.inside import Inside
 
 USUAL_RATE = 16_000
 """The rate in Hz that is assumed where a list counts samples and does not state their rate."""
@@ -35,7 +36,8 @@ class Utterance:
     file's own rate. A `part` of its file begins at `start_s` or `start_frame` and may end before the file does; any
     other item is a whole file. `channel` is one of the file's, from 0 on, or `mix` for their mean. `tokens`
     is how many the text has, and `feature_frames` how many frames its features have, where the list says so. `array`
-    takes the place of a file where the list itself holds the numbers. `anchors` say where in the item speech is.
+    takes the place of a file where the list itself holds the numbers. `inside` says where in the file the sound is, if
+    it is not all of it. `anchors` say where in the item speech is.
     """
 
     id: str
@@ -53,6 +55,7 @@ class Utterance:
     tokens: int | None = None
     feature_frames: int | None = None
     array: Any = None
+    inside: Inside | None = None
     anchors: Anchors = _UNKNOWN
 
     @property

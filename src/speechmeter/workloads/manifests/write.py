@@ -146,9 +146,11 @@ def _npy(path: Path, items: Sequence[Usable], taste: Taste) -> list[Path]:
 
 
 def _need_files(items: Iterable[Usable]) -> None:
-    if any(item.utterance.array is not None for item in items):
+    if any(item.utterance.array is not None or item.utterance.inside is not None for item in items):
         raise InputError(
-            "the sound of these items is in the list itself, not in files", key="output", fix="use the suffix .npy"
+            "the sound of these items is in the list itself, or inside a larger file",
+            key="output",
+            fix="use the suffix .npy",
         )
 
 
