@@ -28,7 +28,7 @@ _BY_RECORDS = (MEMORY, ENERGY, QUALITY)
 MODULES, METHODS, LIVE = "modules", "methods", "live"
 TABLES = (
     "summary", "stages", "cold-start", MODULES, "operators", "operators-by-module", "coverage", "utilisation",
-    "cascades", "relations", "utterances", "losses", LIVE, "speech", "streams", "capacity", "split", "trace",
+    "cascades", "relations", "utterances", "losses", LIVE, "lenses", "speech", "streams", "capacity", "split", "trace",
     "timeline", "frontier", "growth", "inputs", "imported",
 )  # fmt: skip
 """Words of `speechmeter show --metric` that are tables of many metrics, and not a metric themselves."""

@@ -43,7 +43,7 @@ _MOST_LINES = 6
 """Of a title: names may be long, and what is said of them comes last."""
 _IN_LEGENDS = ("line", "series", "input", "colour", "kind", "standing", "model")
 """Fields of rows whose values a legend may list; the first that a row has is in its legend."""
-_MOST_LABEL = 0.5
+_MOST_LABEL = 0.55
 """Of the width: what names of lines may take."""
 _SIZE = re.compile(r'<svg[^>]*?width="([\d.]+)"[^>]*?height="([\d.]+)"')
 
