@@ -52,18 +52,18 @@ _VLLM = (
     Definition("vllm_ttft_stated", "s", _LOWER, TTFT, "TTFT (vLLM)",
                "time from the start of the POST request to the first event of the answer that has a list `choices`, "
                "even if its text is empty; over requests without an error",
-               "start of the POST request to the first event with `choices`, even an empty one"),
+               "time from the start of the POST request to the first event with `choices`, even if its text is empty"),
     Definition("vllm_e2el_stated", "s", _LOWER, LATENCY, "end-to-end latency (vLLM)",
                "time from the start of the POST request to the last event of the answer that has a list `choices`; "
                "over requests without an error",
-               "start of the POST request to the last event with `choices`"),
+               "time from the start of the POST request to the last event with `choices`"),
     Definition("vllm_tpot_stated", "s", _LOWER, PER_TOKEN, "TPOT (vLLM)",
                "(end-to-end latency - TTFT) / (output tokens - 1), for requests with 2 or more tokens"),
     Definition("vllm_itl_stated", "s", _LOWER, BETWEEN_TOKENS, "ITL (vLLM)",
                "time between two successive events of an answer, over all events of all requests"),
     Definition("vllm_queue_stated", "s", _LOWER, DELAY, "client queue time (vLLM)",
-               "time that a request waited in the client for a free place among those that may run at once",
-               "time that a request waited in the client for a free place"),
+               "time that a request waited in the client because the limit of concurrent requests was reached",
+               "time that a request waited in the client before it was sent"),
     Definition("vllm_e2el_queue_stated", "s", _LOWER, LATENCY, "end-to-end latency with client queue (vLLM)",
                "client queue time + end-to-end latency"),
     Definition("vllm_request_throughput_stated", "1/s", _HIGHER, THROUGHPUT, "request throughput (vLLM)",
@@ -110,7 +110,7 @@ _GUIDELLM = (
     Definition("guidellm_concurrency_stated", "1", _PLAIN, CONCURRENCY, "request concurrency (guidellm)",
                "number of successful requests that were running, averaged over the time that was measured"),
     Definition("guidellm_slo_share_stated", "%", _HIGHER, GOODPUT, "SLO attainment (guidellm)",
-               "100 × requests within the SLO / requests of which it could be determined"),
+               "100 × requests within the SLO / requests for which this could be determined"),
     Definition("guidellm_goodput_stated", "1/s", _HIGHER, GOODPUT, "goodput (guidellm)",
                "rate at which requests within the SLO ended, over the time that was measured"),
     Definition("guidellm_audio_per_s_stated", "1", _HIGHER, RTFX, "audio seconds per second (guidellm)",
@@ -118,13 +118,13 @@ _GUIDELLM = (
                "the number of requests at once",
                "seconds of input audio per second; grows with requests at once"),
     Definition("guidellm_dispatch_delay_stated", "s", _LOWER, DELAY, "dispatch delay (guidellm)",
-               "time from the moment for which a request was planned to its start"),
+               "time from the planned start of a request to its actual start"),
     Definition("guidellm_successful_stated", "1", _PLAIN, REQUEST_COUNT, "successful requests (guidellm)",
                "requests that ended without an error"),
     Definition("guidellm_errored_stated", "1", _LOWER, REQUEST_COUNT, "failed requests (guidellm)",
                "requests that ended with an error"),
     Definition("guidellm_incomplete_stated", "1", _LOWER, REQUEST_COUNT, "incomplete requests (guidellm)",
-               "requests that had not ended when the benchmark did"),
+               "requests that were unfinished when the benchmark ended"),
     Definition("guidellm_duration_stated", "s", _PLAIN, DURATION, "duration (guidellm)",
                "time that was measured, without warm-up and cool-down"),
 )  # fmt: skip
@@ -140,7 +140,7 @@ _AIPERF = (
     Definition("aiperf_itl_stated", "s", _LOWER, BETWEEN_TOKENS, "inter-token latency (aiperf)",
                "(request latency - TTFT) / (output tokens - 1), of each request"),
     Definition("aiperf_credit_stated", "s", _LOWER, DELAY, "credit-to-start latency (aiperf)",
-               "time from the moment at which a request was allowed to start to its start"),
+               "time from when aiperf allowed a request to start until it started"),
     Definition("aiperf_request_throughput_stated", "1/s", _HIGHER, THROUGHPUT, "request throughput (aiperf)",
                "requests without an error / duration of the benchmark"),
     Definition("aiperf_output_throughput_stated", "1/s", _HIGHER, TOKENS, "output token throughput (aiperf)",
@@ -163,9 +163,10 @@ _AIPERF = (
 STT_BENCHMARK = "stt-benchmark"
 _STT_BENCHMARK = (
     Definition("stt_benchmark_ttfs_stated", "s", _LOWER, "time to final segment", "TTFS (stt-benchmark)",
-               "time from the end of speech (when the client's voice activity detector says that speech stopped, minus "
-               "its delay) to the last transcription segment; samples with an error or without a segment are left out",
-               "end of speech by the client's detector to the last transcription segment"),
+               "time from the end of speech to the last transcription segment. The end of speech is when the "
+               "client's voice activity detector reported it, minus the detector's delay. Samples with an error or "
+               "without a segment are left out",
+               "time from the end of speech, as the client's detector finds it, to the last transcription segment"),
     Definition("stt_benchmark_wer_stated", "%", _LOWER, WER, "pooled semantic WER (stt-benchmark)",
                "100 × sum of the word errors that a language model judged to change the meaning / sum of the words of "
                "its normalised references",

@@ -60,7 +60,7 @@ def _benchmark(data: Mapping[str, Any], file: str) -> tuple[Benchmark, list[str]
     for short, values in summaries.items():
         metric, requests = _SUMMARIES[short]
         if all(values.get(one) in (0, None) for one in ("mean", "p50", "std")):
-            figures.absent(metric, "the file says 0, which vLLM writes where it has no value")
+            figures.absent(metric, "the file says 0, which vLLM writes if it has no value")
             continue
         figures.add(metric, values, key=f"{short}_ms", factor=1e-3, count=data.get("completed"))
         if requests and not data.get("failed"):  # of a failed request vLLM lists 0

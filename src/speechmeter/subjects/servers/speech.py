@@ -28,7 +28,7 @@ _MOST_BYTES = 1 << 30
 class SpeechSubject(ServerSubject):
     """The server gets each text when it is complete, and answers with a file at once or piece by piece."""
 
-    summary = "a server with OpenAI's speech: openai-speech:http://127.0.0.1:8000/v1"
+    summary = "a server with OpenAI's speech protocol: openai-speech:http://127.0.0.1:8000/v1"
     asked = (
         MODEL,
         Option(name="voice", kind=str, help="name of the voice"),
