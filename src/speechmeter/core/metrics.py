@@ -617,7 +617,12 @@ FLOOR = _plain(
     "peak arithmetic",
     short="shortest possible time for the work, from the measured peaks of the device",
 )  # fmt: skip
-FLOOR_RATIO = _lower("floor_ratio.v1", "1", "latency / floor", "latency of a call / shortest possible time (floor)")
+FLOOR_RATIO = _lower(
+    "floor_ratio.v1",
+    "1",
+    "latency / floor",
+    "latency of a call / floor, the shortest possible time for its work on the device",
+)
 LOSS_DEVIATION = _lower(
     "loss_deviation.v1", "1", "deviation of the loss",
     "relative error of an utterance's loss against the float64 reference, largest over all utterances",
@@ -852,9 +857,9 @@ FIRST_TOKEN = _delay(
 )  # fmt: skip
 OPEN_DELAY = _delay(
     "open_delay.v1", "delay of opening",
-    "time from the moment at which a conversation was due until it was open and its audio began; a connection that is "
-    "open in time has 0. No other delay of a paced conversation contains it. One that was never open counts as beyond "
-    "the timeout",
+    "time from the moment at which a conversation was due until it was open and its audio began; a connection that "
+    "is open in time has 0. No other delay of a paced conversation includes it. A conversation that was never open "
+    "counts as longer than the timeout",
     "time from when a conversation was due until it was open",
 )  # fmt: skip
 CLIENT_QUEUE = _delay(
@@ -1138,7 +1143,8 @@ VOICE_RECOGNITION = _delay(
 )  # fmt: skip
 VOICE_THINKING = _delay(
     "voice_thinking.v1", "until the answer is text",
-    "part of voice_to_voice: from that final text to the moment at which the synthesiser gets the text of the answer",
+    "part of voice_to_voice: from the last final text of the user's speech to the moment at which the synthesiser "
+    "gets the text of the answer",
     "part of voice_to_voice: from the final text to the text of the answer",
 )  # fmt: skip
 VOICE_SYNTHESIS = _delay(

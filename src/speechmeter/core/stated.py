@@ -132,11 +132,11 @@ _GUIDELLM = (
 AIPERF = "aiperf"
 _AIPERF = (
     Definition("aiperf_latency_stated", "s", _LOWER, LATENCY, "request latency (aiperf)",
-               "time from the start of a request to its last answer, of requests without an error"),
+               "time from the start of a request to the last message of its answer, for requests without an error"),
     Definition("aiperf_effective_latency_stated", "s", _LOWER, LATENCY, "effective latency (aiperf)",
                "request latency + credit-to-start latency"),
     Definition("aiperf_ttft_stated", "s", _LOWER, TTFT, "TTFT (aiperf)",
-               "time from the start of a request to the first answer that has content"),
+               "time from the start of a request to the first message of the answer that has content"),
     Definition("aiperf_itl_stated", "s", _LOWER, BETWEEN_TOKENS, "inter-token latency (aiperf)",
                "(request latency - TTFT) / (output tokens - 1), of each request"),
     Definition("aiperf_credit_stated", "s", _LOWER, DELAY, "credit-to-start latency (aiperf)",
@@ -157,7 +157,7 @@ _AIPERF = (
     Definition("aiperf_errors_stated", "1", _LOWER, REQUEST_COUNT, "failed requests (aiperf)",
                "requests with an error"),
     Definition("aiperf_duration_stated", "s", _PLAIN, DURATION, "duration (aiperf)",
-               "time from the start of the first request to the last answer"),
+               "time from the start of the first request to the last message of the last answer"),
 )  # fmt: skip
 
 STT_BENCHMARK = "stt-benchmark"
@@ -168,12 +168,12 @@ _STT_BENCHMARK = (
                "without a segment are left out",
                "time from the end of speech, as the client's detector finds it, to the last transcription segment"),
     Definition("stt_benchmark_wer_stated", "%", _LOWER, WER, "pooled semantic WER (stt-benchmark)",
-               "100 × sum of the word errors that a language model judged to change the meaning / sum of the words of "
-               "its normalised references",
+               "100 × sum of the word errors that a language model judged to change the meaning / sum of the words "
+               "of the references, which the language model normalised",
                "word errors that a language model judged to matter / words, over all samples"),
     Definition("stt_benchmark_mean_wer_stated", "%", _LOWER, WER, "mean semantic WER (stt-benchmark)",
-               "mean over samples of 100 × word errors that a language model judged to change the meaning / words of "
-               "its normalised reference",
+               "mean over samples of 100 × word errors that a language model judged to change the meaning / words "
+               "of the reference, which the language model normalised",
                "mean over samples of word errors that a language model judged to matter / words"),
     Definition("stt_benchmark_samples_stated", "1", _PLAIN, REQUEST_COUNT, "samples (stt-benchmark)",
                "audio samples that were sent to the service"),

@@ -82,7 +82,10 @@ def _described(data: Mapping[str, Any], figures: Figures) -> Benchmark:
         axes=scalars(axes, axes),
         started=_started(data.get("date")),
         measurements=tuple(figures.measurements),
-        warnings=("the file does not name vLLM's version, and has no lengths of audio",),
+        warnings=(
+            "the file does not state vLLM's version or the lengths of audio, so check that files you compare "
+            "match in these",
+        ),
     )
 
 

@@ -40,7 +40,8 @@ class SpeechSubject(ServerSubject):
                help="sampling rate of `response_format: pcm`, which does not state it"),
         Option(name="stream_format", kind=str, choices=("audio", "sse"),
                help="sse: sound as events; audio: as the body of the answer"),
-        Option(name="speed", kind=float, above=0, help="how fast it speaks, 1 being the voice's own pace"),
+        Option(name="speed", kind=float, above=0, help="speed of the speech relative to the voice's own pace; 2 is "
+                                                       "twice as fast"),
         Option(name="fields", kind=dict, help="further fields of the request, such as stream: true"),
         KEY,
     )  # fmt: skip
