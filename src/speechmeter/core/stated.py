@@ -75,13 +75,13 @@ _VLLM = (
     Definition("vllm_token_throughput_stated", "1/s", _HIGHER, TOKENS, "total token throughput (vLLM)",
                "input and output tokens of requests without an error / duration of the benchmark"),
     Definition("vllm_rtfx_stated", "1", _HIGHER, RTFX, "RTFx (vLLM)",
-               "seconds of audio of requests without an error / duration of the benchmark: it grows with the number "
-               "of requests at once",
-               "seconds of audio / duration of the benchmark; grows with requests at once"),
+               "seconds of audio of requests without an error / duration of the benchmark; it grows with the number "
+               "of concurrent requests",
+               "seconds of audio / duration of the benchmark; grows with the number of concurrent requests"),
     Definition("vllm_concurrent_stated", "1", _PLAIN, CONCURRENCY, "most concurrent requests (vLLM)",
-               "largest number of requests that were running in one whole second of the clock; it can exceed the limit "
-               "that was set",
-               "most requests in one whole second of the clock; can exceed the limit that was set"),
+               "largest number of requests that were running at some time in the same second of the clock. It can "
+               "exceed the limit that was set, because requests that follow each other within a second all count",
+               "most requests that were running in the same second of the clock; can exceed the limit that was set"),
     Definition("vllm_completed_stated", "1", _PLAIN, REQUEST_COUNT, "completed requests (vLLM)",
                "requests without an error"),
     Definition("vllm_failed_stated", "1", _LOWER, REQUEST_COUNT, "failed requests (vLLM)", "requests with an error"),
@@ -104,19 +104,19 @@ _GUIDELLM = (
                "by its tokens",
                "(last token - start of the request) / output tokens, weighted by tokens"),
     Definition("guidellm_requests_per_s_stated", "1/s", _HIGHER, THROUGHPUT, "requests per second (guidellm)",
-               "rate at which successful requests ended, over the time that was measured"),
+               "number of successful requests that ended / seconds of measured time"),
     Definition("guidellm_output_tokens_per_s_stated", "1/s", _HIGHER, TOKENS, "output tokens per second (guidellm)",
-               "rate of output tokens of successful requests, over the time that was measured"),
+               "number of output tokens of successful requests / seconds of measured time"),
     Definition("guidellm_concurrency_stated", "1", _PLAIN, CONCURRENCY, "request concurrency (guidellm)",
-               "number of successful requests that were running, averaged over the time that was measured"),
+               "number of successful requests that were running, averaged over the measured time"),
     Definition("guidellm_slo_share_stated", "%", _HIGHER, GOODPUT, "SLO attainment (guidellm)",
                "100 × requests within the SLO / requests for which this could be determined"),
     Definition("guidellm_goodput_stated", "1/s", _HIGHER, GOODPUT, "goodput (guidellm)",
-               "rate at which requests within the SLO ended, over the time that was measured"),
+               "number of requests within the SLO that ended / seconds of measured time"),
     Definition("guidellm_audio_per_s_stated", "1", _HIGHER, RTFX, "audio seconds per second (guidellm)",
-               "rate of seconds of input audio of successful requests, over the time that was measured: it grows with "
-               "the number of requests at once",
-               "seconds of input audio per second; grows with requests at once"),
+               "seconds of input audio of successful requests / seconds of measured time; it grows with the number "
+               "of concurrent requests",
+               "seconds of input audio per second; grows with the number of concurrent requests"),
     Definition("guidellm_dispatch_delay_stated", "s", _LOWER, DELAY, "dispatch delay (guidellm)",
                "time from the planned start of a request to its actual start"),
     Definition("guidellm_successful_stated", "1", _PLAIN, REQUEST_COUNT, "successful requests (guidellm)",
@@ -126,7 +126,7 @@ _GUIDELLM = (
     Definition("guidellm_incomplete_stated", "1", _LOWER, REQUEST_COUNT, "incomplete requests (guidellm)",
                "requests that were unfinished when the benchmark ended"),
     Definition("guidellm_duration_stated", "s", _PLAIN, DURATION, "duration (guidellm)",
-               "time that was measured, without warm-up and cool-down"),
+               "duration of the measured part of the benchmark, without warm-up and cool-down"),
 )  # fmt: skip
 
 AIPERF = "aiperf"
@@ -172,9 +172,9 @@ _STT_BENCHMARK = (
                "of the references, which the language model normalised",
                "word errors that a language model judged to matter / words, over all samples"),
     Definition("stt_benchmark_mean_wer_stated", "%", _LOWER, WER, "mean semantic WER (stt-benchmark)",
-               "mean over samples of 100 × word errors that a language model judged to change the meaning / words "
-               "of the reference, which the language model normalised",
-               "mean over samples of word errors that a language model judged to matter / words"),
+               "mean over samples of (100 × word errors that a language model judged to change the meaning / words "
+               "of the reference, which the language model normalised)",
+               "mean over samples of (word errors that a language model judged to matter / words)"),
     Definition("stt_benchmark_samples_stated", "1", _PLAIN, REQUEST_COUNT, "samples (stt-benchmark)",
                "audio samples that were sent to the service"),
     Definition("stt_benchmark_errors_stated", "1", _LOWER, REQUEST_COUNT, "samples with an error (stt-benchmark)",
