@@ -103,7 +103,7 @@ def test_searches_and_slos_know_first_sound(tmp_path, lines):
 @pytest.mark.parametrize(
     ("more", "error", "message"),
     [
-        ({"text_pace": 20}, InputError, "not sent as fast as possible"),
+        ({"text_pace": 20}, InputError, "sends it at once"),
         ({"text": {"vocabulary": 20}}, InputError, "not token ids"),
         ({"heard_by": "known-voice"}, SubjectError, "does not take audio"),
         ({"heard_by": "no-such-thing"}, InputError, "no-such-thing"),

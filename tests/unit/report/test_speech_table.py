@@ -38,7 +38,7 @@ def test_pauses_are_shown_with_the_prebuffer_that_they_depend_on(tmp_path):
 def test_the_round_trip_is_that_of_the_pair(tmp_path):
     table = tables(run(tmp_path).records, "speech")[2]
     assert all(30 < cell.estimate.value < 40 for cell in cells(table, "round-trip WER"))
-    assert "round-trip WER: of the pair with ear, not of the voice alone." in table.notes
+    assert "round-trip WER: includes the errors of the recogniser (ear), not only those of the voice." in table.notes
 
 
 def test_samples_are_in_the_page_only_where_asked_for(tmp_path):
