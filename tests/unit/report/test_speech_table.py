@@ -32,7 +32,7 @@ def test_a_run_of_voices_opens_with_their_tables(tmp_path):
 def test_pauses_are_shown_with_the_prebuffer_that_they_depend_on(tmp_path):
     table = tables(run(tmp_path).records, "speech")[1]
     assert [cell.estimate.value for cell in cells(table, "underruns")] == [0.0, 1.0]
-    assert any("playback starts when 100 ms of sound have come" in note for note in table.notes)
+    assert any("playback starts when 100 ms of sound have arrived" in note for note in table.notes)
 
 
 def test_the_round_trip_is_that_of_the_pair(tmp_path):
