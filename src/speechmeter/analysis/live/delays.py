@@ -107,7 +107,7 @@ def client_queue(talk: Talk) -> Reading:
     if talk.conditions.pace == "realtime":
         return none("the audio was fed in real time; client_slip says how late it was sent")
     if exchange.began_s is None:
-        return none("the exchange file does not contain when the client began")
+        return none("the exchange file does not say when the client began the request")
     return value(exchange.began_s - exchange.due_s)
 
 

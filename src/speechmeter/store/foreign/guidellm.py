@@ -32,7 +32,8 @@ _PERCENTILES = {"p01": "p1", "p05": "p5", "p10": "p10", "p25": "p25", "p50": "p5
 _STRATEGY = {"streams": "concurrency", "max_concurrency": "concurrency", "rate": "request_rate"}
 _SLO = ("ttft_ms", "tpot_ms", "e2el_ms")
 _ON_PURPOSE = (
-    "prompts, answers, request headers, keys and addresses, on purpose: requests, config.spec.backend, config.spec.data"
+    "prompts, answers, request headers, keys and addresses (left out because they may hold secrets): requests, "
+    "config.spec.backend, config.spec.data"
 )
 
 
