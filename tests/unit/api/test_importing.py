@@ -55,7 +55,7 @@ def test_vllm_summaries_are_carried_in_seconds(tmp_path: Path) -> None:
 def test_vllm_zeros_in_place_of_values_are_unavailable(tmp_path: Path) -> None:
     records = _records(tmp_path, results.write(tmp_path / "a.json", results.vllm()))
     held = records[0].find(metrics.STATED["vllm_tpot_stated"].id)
-    assert held is not None and not held.values and "writes where it has no value" in str(held.unavailable)
+    assert held is not None and not held.values and "writes if it has no value" in str(held.unavailable)
 
 
 def test_several_results_of_one_case_are_its_rounds(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class SoundTaken:
         samples = np.asarray(sound.samples, dtype=np.float32)
         self.rate = self.rate or sound.rate
         if samples.ndim != 1 or not np.isfinite(samples).all():
-            raise ConversationError("the sound is not one row of finite samples", kind=GARBAGE)
+            raise ConversationError("the sound must be a one-dimensional array of finite samples", kind=GARBAGE)
         if sound.rate != self.rate or not _LEAST_RATE <= sound.rate <= _MOST_RATE:
             raise ConversationError(f"the sampling rate of the sound is {sound.rate}, not {self.rate}", kind=GARBAGE)
         if self.samples + len(samples) > MOST_S * self.rate:

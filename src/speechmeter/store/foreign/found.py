@@ -109,7 +109,7 @@ class Figures:
             if definition.unit == "s" and any(value < 0 for value in numbers):
                 raise NotSaid("a time below 0")
         except NotSaid as error:
-            self.left_out.append(f"{key}: {error} is not a value that it can have")
+            self.left_out.append(f"{key}: {error} is not a possible value")
             return
         if headline is not None:
             self.measurements.append(Measurement.of(definition, [headline], source=IMPORTED, notes=notes))
@@ -121,7 +121,7 @@ class Figures:
         try:
             requests = [number(one) for one in values]
         except NotSaid as error:
-            self.left_out.append(f"{key}: {error} is not a value that it can have")
+            self.left_out.append(f"{key}: {error} is not a possible value")
             return
         if None not in requests and self.measurements and self.measurements[-1].metric == metrics.STATED[metric].id:
             last = self.measurements.pop()

@@ -97,7 +97,7 @@ def _summary(figures: Figures, metric: str, said: Any, key: str, factor: float) 
     if "mean" not in own:
         return
     if own.get("count") == 0:
-        figures.absent(metric, "guidellm has no value of a successful request")
+        figures.absent(metric, "the file has no value of a successful request")
         return
     shares = {_PERCENTILES[one]: value for one, value in _part(own, "percentiles").items() if one in _PERCENTILES}
     ends = {_PERCENTILES[one]: _ends(pair) for one, pair in _part(own, "percentile_cis").items() if one in _PERCENTILES}

@@ -64,7 +64,7 @@ def _times(figures: Figures, rows: _Rows) -> None:
     try:
         times = sorted(found for row in rows if row[1] is None and (found := number(row[0])) is not None)
     except NotSaid as error:
-        figures.left_out.append(f"ttfb_seconds: {error} is not a value that it can have")
+        figures.left_out.append(f"ttfb_seconds: {error} is not a possible value")
         return
     if times:
         shares = {f"p{percent}": linear_percentile(times, percent) for percent in (50, 90, 95, 99)}
@@ -73,7 +73,7 @@ def _times(figures: Figures, rows: _Rows) -> None:
         figures.add("stt_benchmark_ttfs_stated", values, key="ttfb_seconds", count=len(times))
         figures.add_requests("stt_benchmark_ttfs_stated", times, key="ttfb_seconds")
     else:
-        figures.absent("stt_benchmark_ttfs_stated", "no sample without an error has a time")
+        figures.absent("stt_benchmark_ttfs_stated", "every sample without an error lacks its time")
     figures.add("stt_benchmark_samples_stated", {stated.SINGLE: len(rows)}, key="results")
     failed = sum(row[1] is not None for row in rows)
     figures.add("stt_benchmark_errors_stated", {stated.SINGLE: failed}, key="results.error")
@@ -83,7 +83,7 @@ def _word_errors(figures: Figures, rows: _Rows) -> None:
     try:
         numbers = [[number(value) or 0.0 for value in row] for row in rows]
     except NotSaid as error:
-        figures.left_out.append(f"wer_metrics: {error} is not a value that it can have")
+        figures.left_out.append(f"wer_metrics: {error} is not a possible value")
         return
     words = sum(row[4] for row in numbers)
     if not numbers or words <= 0:

@@ -60,7 +60,7 @@ def _benchmark(data: Mapping[str, Any], file: str) -> tuple[Benchmark, list[str]
     for short, values in summaries.items():
         metric, requests = _SUMMARIES[short]
         if all(values.get(one) in (0, None) for one in ("mean", "p50", "std")):
-            figures.absent(metric, "the file says 0, which vLLM writes where it has no value")
+            figures.absent(metric, "the file says 0, which vLLM writes if it has no value")
             continue
         figures.add(metric, values, key=f"{short}_ms", factor=1e-3, count=data.get("completed"))
         if requests and not data.get("failed"):  # of a failed request vLLM lists 0
@@ -82,7 +82,10 @@ def _described(data: Mapping[str, Any], figures: Figures) -> Benchmark:
         axes=scalars(axes, axes),
         started=_started(data.get("date")),
         measurements=tuple(figures.measurements),
-        warnings=("the file does not name vLLM's version, and has no lengths of audio",),
+        warnings=(
+            "the file does not state vLLM's version or the lengths of audio, so check that files you compare "
+            "match in these",
+        ),
     )
 
 

@@ -207,7 +207,7 @@ def prepare_task(make: Any, case: Case, device: str, notes: tuple[str, ...] = ()
 
     dtype = runtime.configure(case)
     if type(torch.zeros(2)) is not torch.Tensor:
-        raise NeedsValuesError("a training step needs the value of its loss for the backward pass")
+        raise NeedsValuesError("a training step needs the value of its loss, so it cannot run on shapes alone")
     task = make(case)
     for module in task.modules.values():
         module.to(device=device, dtype=dtype).train()
