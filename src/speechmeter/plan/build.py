@@ -130,7 +130,7 @@ def _check_once(values: list[str], source: Source, key: str) -> None:
             )
 
 
-_PARTS = {"models": "a stage of a cascade", HEARD_BY: "the recogniser of `heard_by`"}
+_PARTS: Mapping[str | int, str] = {"models": "a stage of a cascade", HEARD_BY: "the recogniser of `heard_by`"}
 
 
 def _check_model(entry: ModelEntry, source: Source, path: KeyPath, *, trust: bool, is_stage: bool = False) -> None:
