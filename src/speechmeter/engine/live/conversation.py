@@ -11,6 +11,7 @@ from speechmeter.core.axes import FAST
 from speechmeter.core.errors import ConversationError
 from speechmeter.core.live import (
     CONNECTION,
+    CUT_OFF,
     ENDED,
     ERROR,
     REFUSED,
@@ -126,6 +127,16 @@ async def hold(
         if conversation is not None:
             progress.notes |= await _close(conversation)
     return _exchange(utterance, turn, manner, slot, progress, ended_s)
+
+
+def cut_off(utterance: Utterance, manner: Manner, slot: Slot) -> Exchange:
+    """The exchange of a conversation that was due, but that the round broke off before, or in the middle of it."""
+    progress = _Progress(
+        start_s=slot.due_s, began_s=slot.due_s, error="the round broke off before this conversation was complete",
+        error_kind=CUT_OFF,
+    )  # fmt: skip
+    made = _exchange(utterance, Turn(fed_s=utterance.audio_s), manner, slot, progress, slot.due_s)
+    return replace(made, began_s=None)
 
 
 async def _close(conversation: Conversation) -> dict[str, str]:
