@@ -115,7 +115,8 @@ def _answers(found: Sequence[Talk]) -> Measurement:
 def _measured(metric: Metric, found: Sequence[Talk], read: Read) -> Measurement:
     silent = not found[0].conditions.texts and metric not in _WITHOUT_TEXT and metric not in SPEECH_READERS
     readings = [none(_NO_TEXTS) if silent else read(talk) for talk in found]
-    readings = _with_failed(readings, found) if metric in DELAYS else readings
+    if metric in DELAYS:
+        readings = _with_failed(readings, found)
     values = [value for one in readings for value in one.values]
     notes = _notes(metric, found, readings)
     if values:
@@ -123,7 +124,7 @@ def _measured(metric: Metric, found: Sequence[Talk], read: Read) -> Measurement:
     return Measurement.absent(metric, _why_none(metric, readings, notes), notes=notes)
 
 
-def _with_failed(readings: Sequence[Reading], found: Sequence[Talk]) -> Sequence[Reading]:
+def _with_failed(readings: list[Reading], found: Sequence[Talk]) -> list[Reading]:
     """A conversation that failed is missing where others have a value: those that survive must not look better."""
     if not any(one.values for one in readings):
         return readings
