@@ -292,12 +292,10 @@ class _Talk:
                 if left_s <= 0:
                     return
             elif left_s <= 0:
-                how = (
-                    "did not finish" if self._progress.events else f"took the {self._input}, but did not answer at all"
-                )
+                how = "did not finish" if self._progress.events else "did not answer at all"
                 raise TimeoutError(
-                    f"the system {how} within {self._manner.protocol.timeout_s:g} s after its end; raise "
-                    "`answer_timeout`, or measure fewer streams"
+                    f"the system {how} within {self._manner.protocol.timeout_s:g} s after the end of the "
+                    f"{self._input}; raise `answer_timeout`, or measure fewer streams"
                 )
             await self._news(listening, left_s)
         _raise_of(listening)
