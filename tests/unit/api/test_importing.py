@@ -329,7 +329,9 @@ def test_tools_stand_side_by_side_with_their_definitions(tmp_path: Path) -> None
     table = next(one for one in shown(run).tables if one.title == "time to first token")
     assert [row.labels[0] for row in table.rows] == ["TTFT (vLLM)", "TTFT (guidellm)"]
     assert table.rows[1].cells[0].text() == "70.0 ms [60.0 ms, 80.0 ms]"
-    assert any(note.startswith("vllm_ttft_stated.v1 [s]: start of the POST request") for note in table.notes)
+    assert any(
+        note.startswith("vllm_ttft_stated.v1 [s]: time from the start of the POST request") for note in table.notes
+    )
     assert any("different definitions" in note for note in table.notes)
 
 

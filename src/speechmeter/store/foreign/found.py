@@ -75,7 +75,8 @@ def _short(value: Any) -> str:
     """A value for a message. A list or a mapping of a stranger may be of any size, and hold keys."""
     if isinstance(value, str | bool):
         return repr(name(value, "an empty text"))[:40] if isinstance(value, str) else str(value).lower()
-    return {list: "a list", dict: "an object"}.get(type(value), f"a value of type {type(value).__name__}")
+    kinds: dict[type, str] = {list: "a list", dict: "an object"}
+    return kinds.get(type(value), f"a value of type {type(value).__name__}")
 
 
 def name(value: Any, otherwise: str = "unknown") -> str:
