@@ -9,8 +9,10 @@ import random
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import foreign_results
 import numpy as np
 import soundfile
 import yaml
@@ -20,9 +22,12 @@ from rich.console import Console
 
 from speechmeter.api.comparing import compare
 from speechmeter.api.comparing import select as select_run
+from speechmeter.api.importing import import_results
 from speechmeter.api.querying import query
 from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.types import Spec
+from speechmeter.core.utterances import read_manifest
+from speechmeter.integrations.trackers.exporting import export_run
 from speechmeter.launch.preflight import preflight
 from speechmeter.plan.study import study_from_file
 from speechmeter.report.choose import tables
@@ -285,9 +290,47 @@ def shape(folder: Path, draw: random.Random) -> None:
     shapes.read(path)
 
 
+# Results of other tools
+
+
+@cache
+def sound_results() -> list[tuple[str, bytes]]:
+    """(name of the file, content): of each tool, a line of the leaderboard's manifest, and a database."""
+    line = {"audio_filepath": "a", "duration": 2.0, "time": 0.5, "text": "x", "pred_text": "y"}
+    chunks = [{**line, "parent_id": "s", "chunk_index": index} for index in (0, 1)]
+    with TemporaryDirectory() as folder:
+        database = foreign_results.stt_benchmark(Path(folder, "s.db")).read_bytes()
+    return [
+        *[("x.json", json_line(make())) for make in (foreign_results.vllm, foreign_results.guidellm)],
+        ("x.json", json_line(foreign_results.aiperf())),
+        ("x.json", json_line([foreign_results.vllm(), foreign_results.vllm()])),
+        ("MODEL_a_DATASET_b.jsonl", json_line(line) + json_line(line)),
+        ("MODEL_a_DATASET_c.jsonl", b"".join(map(json_line, chunks))),
+        ("s.db", database),
+    ]
+
+
+def foreign(folder: Path, draw: random.Random) -> None:
+    """A result file of another tool: read as what it is; what was imported is shown and exported now and then."""
+    name, raw = draw.choice(sound_results())
+    path = folder / name
+    if name != "s.db" and draw.random() < 0.7:
+        path.write_bytes(b"".join(json_line(changed(json.loads(one), draw)) for one in raw.splitlines()))
+    else:
+        path.write_bytes(damaged(raw, draw))
+    if name.endswith("l"):
+        read_manifest(path)
+        return
+    run = import_results([path], folder / f"run{draw.randrange(10**9)}").path
+    made = tables(hosts_apart(RunDir.existing(run).records()), None)
+    if draw.random() < 0.3:
+        draw_tables(made, Console(file=io.StringIO(), width=160))
+        export_run(run, "openmetrics", str(folder / f"{run.name}.prom"))
+
+
 TARGETS: dict[str, tuple[Target, int]] = {
-    "plans": (plan, 2500), "records": (records, 3500), "audio": (sound, 1200), "arrays": (array, 1000),
-    "manifests": (manifest, 1200), "shapes": (shape, 600),
+    "plans": (plan, 2300), "records": (records, 3000), "audio": (sound, 1200), "arrays": (array, 900),
+    "manifests": (manifest, 1200), "shapes": (shape, 600), "foreign": (foreign, 800),
 }  # fmt: skip
 """Each kind of input, and how many of it the campaign tries: 10,000 together."""
 

@@ -50,7 +50,7 @@ def build_plan(source: Source, *, trust: bool = False) -> Plan:
             _check_model(stage, source, ("models", index, STAGES, number), trust=trust, is_stage=True)
     if body.heard_by is not None:
         _check_plugin(body.heard_by.load, source, (HEARD_BY,))
-        _check_model(body.heard_by, source, (HEARD_BY,), trust=trust)
+        _check_model(body.heard_by, source, (HEARD_BY,), trust=trust, is_stage=True)
     for name in body.meters:
         _named(lambda name=name: plugins.meter(name), source, ("meters",))
     _check_schedule(body, source)
@@ -130,19 +130,22 @@ def _check_once(values: list[str], source: Source, key: str) -> None:
             )
 
 
+_PARTS: Mapping[str | int, str] = {"models": "a stage of a cascade", HEARD_BY: "the recogniser of `heard_by`"}
+
+
 def _check_model(entry: ModelEntry, source: Source, path: KeyPath, *, trust: bool, is_stage: bool = False) -> None:
-    """A stage of a cascade is a model, and may also set axes of its own."""
+    """A stage of a cascade is a model that also sets its axes among its options, and so does `heard_by`."""
     subject = _named(lambda: plugins.subject(plugin_of(entry.load)), source, path)
     if is_stage and entry.axes:
         raise PlanError(
-            f"{entry.name!r} is a stage, and has no `axes`",
+            f"{entry.name!r} is {_PARTS[path[0]]}, which has no key `axes`",
             where=source.origin(path),
-            fix="set axes of the stage directly",
+            fix="write its axes beside `load`, for example `beam: 5`",
         )
     options = (*subject.options, *subject.axes) if is_stage else subject.options
     _check_options(entry.model_extra, options, source, path, plugin_of(entry.load))
     runs_code = plugins.runs_code(plugin_of(entry.load), entry.model_extra or {})
-    if runs_code and source.base is not None and not source.is_override("models") and not trust:
+    if runs_code and source.base is not None and not source.is_override(str(path[0])) and not trust:
         raise SubjectError(
             f"{entry.load!r} runs code that the plan names",
             where=source.origin(path),
@@ -281,9 +284,11 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     if not source.is_override("models"):
         changes["models"] = tuple(_rebase_model(entry, base) for entry in plan.models)
+    if plan.heard_by is not None and not source.is_override(HEARD_BY):
+        changes[HEARD_BY] = _rebase_model(plan.heard_by, base)
     if plan.audio is not None and not source.is_override("audio"):
         changes["audio"] = tuple(one if one in SPECIAL_AUDIO else _rebase(one, base) for one in plan.audio)
-    kind, _, trace = (plan.arrivals or "").partition(":")
+    kind, _, trace = plan.arrivals.partition(":") if isinstance(plan.arrivals, str) else ("", "", "")
     if kind == RECORDED and not source.is_override("arrivals"):
         changes["arrivals"] = f"{kind}:{_rebase(trace, base)}"
     if plan.power_log is not None and not source.is_override("power_log"):

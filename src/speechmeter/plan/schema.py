@@ -189,7 +189,8 @@ class Plan(_Part):
     duration: Seconds | None = None
     warmup_turns: CountOrZero = 1
     clients: Count = 1
-    arrivals: Word | None = None
+    arrivals: Any = None
+    """A word or a list of start times; `plan.arrivals` checks it."""
     ramp: SecondsOrZero = 0.0
     prebuffer: SecondsOrZero = 0.0
     heard_by: ModelEntry | None = None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from speechmeter.analysis.live.measure import HEARD_BY, PREBUFFER
 from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case, Record
 from speechmeter.report.grids import warning_notes
 from speechmeter.report.live import TEXT, Column, Groups, live_groups, live_labels, live_names, live_table, with_more
@@ -43,6 +44,9 @@ _ANSWERS: tuple[Column, ...] = (
     ("synthesis p50", metrics.VOICE_SYNTHESIS, "p50"),
     ("silence p50", metrics.VOICE_ONSET, "p50"),
 )
+SHOWN: tuple[Metric, ...] = tuple(dict.fromkeys(metric for _, metric, _ in (*_STARTS, *_PLAYS, *_SOUND)))
+ANSWERS: tuple[Metric, ...] = tuple(dict.fromkeys(metric for _, metric, _ in _ANSWERS))
+"""What the tables show of voices, and of answers to speech."""
 
 
 def speech(records: Sequence[Record]) -> list[Table]:

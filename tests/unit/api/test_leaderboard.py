@@ -131,10 +131,28 @@ def test_without_every_time_there_is_no_rtfx(tmp_path: Path, field: str, value: 
     assert table.rows[0].cells[0].estimate is None and "no time" in table.rows[0].cells[0].reason
 
 
-def test_a_bad_line_is_refused_with_its_number(tmp_path: Path) -> None:
-    path = _manifest(tmp_path / "r", {}, {"text": 5})
-    with pytest.raises(InputError, match=r"takes text"):
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"text": 5}, "text takes text, not 5"),
+        ({"text": [1] * 100}, r"text takes text, not \[1, 1, [1 ,]{,50};"),
+        ({"time": 10**400}, "time takes seconds above 0"),
+        ({"duration": float("nan")}, "duration takes seconds above 0, not nan"),
+        ({"duration": 1e300}, "duration takes seconds above 0"),
+        ({"time": [0]}, r"time takes seconds above 0, not \[0\]"),
+        ({"parent_id": None, "chunk_index": 0}, "parent_id is missing, or no name"),
+        ({"chunk_index": 1}, "parent_id is missing, or no name"),
+        ({"parent_id": "s", "chunk_index": "last"}, "chunk_index takes a whole number from 0 on, not 'last'"),
+        ({"parent_id": "s", "chunk_index": {"a": 1}}, "chunk_index takes a whole number"),
+        ({"parent_id": "s"}, "chunk_index takes a whole number from 0 on, not None"),
+    ],
+)
+def test_a_bad_line_is_refused_with_its_number(tmp_path: Path, row: dict[str, Any], said: str) -> None:
+    first = {"parent_id": "s", "chunk_index": 0} if "_i" in "".join(row) else {}
+    path = _manifest(tmp_path / "r", first, row)
+    with pytest.raises(InputError, match=said) as refused:
         read_manifest(path)
+    assert refused.value.where == f"{path}:2"
 
 
 def test_the_average_is_the_plain_mean_of_datasets_with_an_interval(tmp_path: Path) -> None:

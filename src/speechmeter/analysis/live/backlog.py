@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Literal
 
-from speechmeter.analysis.live.reading import Reading, none, value
+from speechmeter.analysis.live.reading import MISSING, Reading, none, value
 from speechmeter.analysis.live.talk import Talk
 
 STREAM_S = 60.0
@@ -67,6 +67,8 @@ def backlog(talk: Talk) -> Reading:
     """The most speech that was due and that text did not cover."""
     if talk.conditions.pace != "realtime":
         return none(_NOT_PACED)
+    if talk.exchange.error and not talk.shown:
+        return MISSING  # all speech would be a small backlog of a short utterance
     curve = over_time(talk)
     return value(max(behind for _, behind in curve)) if curve else none(_NO_COVER)
 

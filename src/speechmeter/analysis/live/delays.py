@@ -25,14 +25,14 @@ def first_partial_from_send(talk: Talk) -> Reading:
     """From the moment at which the first chunk was due."""
     if talk.conditions.fixed_cadence:
         return none(_CADENCE)
-    return _first_text(talk, talk.exchange.sends[0].due_s) if talk.exchange.sends else none(_NO_AUDIO)
+    return _first_text(talk, talk.exchange.sends[0].due_s) if talk.exchange.sends else _never(talk, _NO_AUDIO)
 
 
 def first_partial_service(talk: Talk) -> Reading:
     """From the actual send of the first chunk."""
     if talk.conditions.fixed_cadence:
         return none(_CADENCE)
-    return _first_text(talk, talk.exchange.sends[0].sent_s) if talk.exchange.sends else none(_NO_AUDIO)
+    return _first_text(talk, talk.exchange.sends[0].sent_s) if talk.exchange.sends else _never(talk, _NO_AUDIO)
 
 
 def first_partial_from_onset(talk: Talk) -> Reading:
@@ -65,14 +65,12 @@ def final_delay(talk: Talk) -> Reading:
 
 def finalize_delay(talk: Talk) -> Reading:
     """From the moment at which the end of the input was due to be signalled."""
-    due = talk.exchange.finish_s if talk.conditions.finishes else None
-    return none(_NO_FINISH) if due is None else _final(talk, due)
+    return _since_finish(talk, talk.exchange.finish_s)
 
 
 def finalize_service(talk: Talk) -> Reading:
     """From the actual signal that there is no more input."""
-    called = talk.exchange.finished_s if talk.conditions.finishes else None
-    return none(_NO_FINISH) if called is None else _final(talk, called)
+    return _since_finish(talk, talk.exchange.finished_s)
 
 
 def request_latency(talk: Talk) -> Reading:
@@ -187,8 +185,24 @@ def live_rtf(talk: Talk) -> Reading:
 
 
 def _unknown(talk: Talk, reason: str) -> Reading:
-    """Why there is no start or end of speech: without words there is none to be found."""
-    return none(_NO_SPEECH if talk.reference_words == () else reason)
+    """Why there is no start or end of speech: without words there is none to be found, and what failed never got so
+    far.
+    """
+    position = talk.exchange.anchors.speech_start_s if reason == _NO_ONSET else talk.exchange.anchors.speech_end_s
+    if talk.reference_words == () or position is None:
+        return none(_NO_SPEECH if talk.reference_words == () else reason)
+    return _never(talk, "the conversation stopped before the speech was sent")
+
+
+def _never(talk: Talk, reason: str) -> Reading:
+    """The reading where something was never sent: an answer was awaited in vain if the conversation failed."""
+    return MISSING if talk.exchange.error else none(reason)
+
+
+def _since_finish(talk: Talk, moment_s: float | None) -> Reading:
+    if not talk.conditions.finishes:
+        return none(_NO_FINISH)
+    return _never(talk, _NO_FINISH) if moment_s is None else _final(talk, moment_s)
 
 
 def _endpoints(talk: Talk) -> list[float]:

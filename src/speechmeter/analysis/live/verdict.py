@@ -15,6 +15,7 @@ from statistics import fmean, stdev
 from typing import Literal
 
 from speechmeter.analysis.intervals import t_quantile
+from speechmeter.analysis.live.levels import slopes
 from speechmeter.analysis.live.measure import MISSING, OF, TIMEOUT
 from speechmeter.analysis.live.samples import POOLED
 from speechmeter.core import metrics
@@ -150,6 +151,8 @@ def _mean(record: Record, bound: Bound) -> float | None:
     found = record.find(bound.metric.id)
     if found is None or not found.values:
         return math.inf if bound.metric == metrics.KEEP_UP and _timed_out(record) else None
+    if bound.metric == metrics.KEEP_UP:
+        return fmean(slopes(record))
     if bound.metric.combined != POOLED:
         return fmean(found.values)
     scale = 100.0 if bound.metric.unit == "%" else 1.0

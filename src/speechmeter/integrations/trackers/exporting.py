@@ -13,9 +13,10 @@ from speechmeter.core.errors import InputError, for_python
 from speechmeter.core.files import check_free, written_by_user
 from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.plugins import nearest
+from speechmeter.integrations.trackers import vllm
 from speechmeter.store.run_dir import RunDir
 
-TRACKERS = ("mlflow", "wandb", "tensorboard", "openmetrics", "parquet")
+TRACKERS = ("mlflow", "wandb", "tensorboard", "openmetrics", "parquet", "vllm")
 _FILES = {"openmetrics": ".prom", "parquet": ".parquet"}
 """Those that are one file, with its usual ending."""
 _PACKAGES = ("mlflow", "wandb", "tensorboard")
@@ -45,6 +46,8 @@ def export_run(
     if to in _FILES:
         output = output or f"{name}{_FILES[to]}"
         check_free(Path(output), force=force)
+    if to == "vllm":
+        check_free(vllm.path_of(output or name), force=force, makes_folder=True)
     if to == "parquet":
         if metrics or every_scope:
             raise InputError("a Parquet file has all figures", key="metric", fix="choose rows when you read it")
@@ -54,7 +57,7 @@ def export_run(
     if not cases:
         raise InputError("the run has no such figures", where=str(run), fix="leave out `metric`")
     write = import_module(f"speechmeter.integrations.trackers.{to}").write
-    if to not in _FILES:
+    if to in _PACKAGES:
         return str(write(cases, name, output))
-    with written_by_user(Path(output or "")):
+    with written_by_user(Path(output or name)):
         return str(write(cases, name, output))

@@ -58,15 +58,22 @@ def read(data: Mapping[str, Any], file: str) -> Found:
     figures = Figures(file)
     for key, metric in _METRICS.items():
         said = data.get(key)
+        if said is None:
+            continue
         if not isinstance(said, dict):
+            figures.leave_out(key, "not an object with a unit and a value")
             continue
         factor = _FACTORS[_UNITS[metric]].get(str(said.get("unit")))
         if factor is None:
-            figures.left_out.append(f"{key}: its unit {name(said.get('unit'), 'nothing')!r} is unknown here")
+            unit = name(said.get("unit"), "")
+            figures.leave_out(key, f"its unit {unit!r} is unknown here" if unit else "it has no unit")
             continue
         values = {stated.SINGLE if "p50" not in said else "mean": said.get("avg")}
         values |= {one: said[one] for one in _PERCENTILES if one in said}
         figures.add(metric, values, key=key, factor=factor, count=said.get("count"))
+    schema = name(data.get("schema_version"), "")
+    if schema.partition(".")[0] not in ("", "1"):
+        figures.leave_out("schema_version", f"this reader knows version 1, not {schema}; figures may be missing")
     return Found(
         tool=stated.AIPERF,
         version=name(data["aiperf_version"]),

@@ -79,6 +79,7 @@ class Spoken(Posted):
             headers=self._secret.headers(),
         )
         async with sent as response:
+            yield Event(kind="opened", moment_s=self._clock.now())
             await self._checked(response)
             if is_event_stream(response):
                 async for event in self._streamed(response):

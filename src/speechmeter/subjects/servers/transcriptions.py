@@ -76,6 +76,7 @@ class Upload(Posted):
             headers=self._secret.headers(),
         )
         async with sent as response:
+            yield Event(kind="opened", moment_s=self._clock.now())
             await self._checked(response)
             if is_event_stream(response):
                 async for event in self._streamed(response):
