@@ -98,7 +98,7 @@ def _answer(source: Source, groups: Groups) -> Iterator[fig.Figure]:
     text = answers[0].talk.exchange.text
     buffered = answers[0].talk.conditions.prebuffer_s
     yield fig.Figure(
-        title=headline("", f"one answer as it came and was played: {answers[0].talk.exchange.utterance}"),
+        title=headline("", f"one answer as it arrived and was played: {answers[0].talk.exchange.utterance}"),
         caption=fig.sentence(
             f"the text is: {one_line(text).rstrip('.')}" if text else "",
             "lines: pieces of sound when they arrived; blocks: when they were played"

@@ -65,7 +65,12 @@ def read(data: Mapping[str, Any], file: str) -> Found:
     left_out |= {f"{place}: it has no metrics": None for place in places if place not in sound}
     if (version := about.get("version")) not in _VERSIONS:
         said = name(version, "none")
-        left_out[f"metadata.version: this reader knows 1 and 2, not {said}; figures may be missing"] = None
+        left_out[
+            (
+                f"metadata.version: the file has version {said} of its format, but Speechmeter knows 1 and 2; "
+                "figures may be missing"
+            )
+        ] = None
     if data.get("conclusions"):
         left_out["conclusions of a search, which are not figures of one benchmark: conclusions"] = None
     return Found(
