@@ -820,9 +820,9 @@ EARLY_TEXT = _talks(
 )  # fmt: skip
 FINAL_DELAY = _delay(
     "final_delay.v1", "final delay",
-    "time from the true end of speech to the last final text with a word that changed the committed text, which is the "
-    "text of all finals. The end of speech is a property of the recording and the same for all systems. A conversation "
-    "without a final text, or with an error, counts as beyond the timeout",
+    "time from the true end of speech to the last final text with a word that changed the committed text, which is "
+    "the text of all finals. The end of speech is a property of the recording and the same for all systems. A "
+    "conversation without a final text, or with an error, counts as longer than the timeout",
     "time from the true end of speech until the text is final",
 )  # fmt: skip
 FINALIZE_DELAY = _delay(
@@ -845,8 +845,8 @@ ENDPOINT_DELAY = _delay(
 REQUEST_LATENCY = _delay(
     "request_latency.v1", "request latency",
     "time from the moment at which a request was due until the last final text with a word; only with `pace: fast`. "
-    "With arrivals at a rate, waiting in any queue is part of it, the client's own included. A request without an "
-    "answer, or with an error, counts as beyond the timeout",
+    "With arrivals at a rate, it includes waiting in queues, also in the client's own. A request without an answer, "
+    "or with an error, counts as longer than the timeout",
     "time from the moment at which a request was due until its answer is complete",
 )  # fmt: skip
 FIRST_TOKEN = _delay(

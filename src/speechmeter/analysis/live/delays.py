@@ -14,7 +14,7 @@ _CADENCE = (
     "the system sends text at fixed intervals, even without speech, so its first text is not a reaction to speech"
 )
 _NOT_PACED = "the audio was not fed in real time; use --pace realtime"
-_PACED = "this metric is for requests with the whole audio, but the audio was fed in real time; use --pace fast"
+_PACED = "this metric is for audio that is sent as fast as possible, but it was fed in real time; use --pace fast"
 _NO_AUDIO = "no audio was sent"
 _NO_FINISH = "the end of the input was not signalled to the system"
 _PIPECAT_S = 2.2
@@ -105,7 +105,7 @@ def client_queue(talk: Talk) -> Reading:
     if talk.conditions.pace == "realtime":
         return none("the audio was fed in real time; client_slip says how late it was sent")
     if exchange.began_s is None:
-        return none("the exchange file does not contain when the client began")
+        return none("the exchange file does not say when the client began the request")
     return value(exchange.began_s - exchange.due_s)
 
 

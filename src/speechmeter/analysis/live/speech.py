@@ -16,7 +16,7 @@ from speechmeter.core.metrics import Metric
 _NO_SOUND = "the system made no sound"
 _SILENT = "nothing in the sound is audible"
 _WHOLE = "not streamed: the sound came in one piece"
-_PACED = "the text was fed bit by bit, so the time includes waiting for it; use `text_pace: null`"
+_PACED = "the text was fed bit by bit, so the time includes waiting for it; remove `text_pace`"
 _SPOKEN_TO = "the system was given speech, not text"
 _NO_END = "the end of speech is unknown; add it with: speechmeter data anchors"
 _WAITS = "this system cannot end a turn by itself; use --turn-end oracle"

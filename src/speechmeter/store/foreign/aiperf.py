@@ -33,7 +33,9 @@ _ABOUT = (
     "schema_version", "aiperf_version", "benchmark_id", "was_cancelled", "is_complete", "error_summary", "start_time",
     "end_time", "input_config", "run_info", "telemetry_data",
 )  # fmt: skip
-_ON_PURPOSE = "command line, addresses and headers, on purpose: run_info, input_config.endpoint"
+_ON_PURPOSE = (
+    "command line, addresses and headers (left out because they may hold secrets): run_info, input_config.endpoint"
+)
 
 
 def is_ours(data: Any) -> bool:

@@ -34,7 +34,8 @@ _VERSIONS = (1, 2)
 _STRATEGY = {"streams": "concurrency", "max_concurrency": "concurrency", "rate": "request_rate"}
 _SLO = ("ttft_ms", "tpot_ms", "e2el_ms")
 _ON_PURPOSE = (
-    "prompts, answers, request headers, keys and addresses, on purpose: requests, config.spec.backend, config.spec.data"
+    "prompts, answers, request headers, keys and addresses (left out because they may hold secrets): requests, "
+    "config.spec.backend, config.spec.data"
 )
 
 

@@ -113,7 +113,10 @@ def _started(date: Any) -> str:
 
 def _not_carried(data: Mapping[str, Any]) -> list[str]:
     found = [
-        ("texts of answers and errors, on purpose", [key for key in _TEXTS if key in data]),
+        (
+            "texts of answers and errors (left out because they may hold secrets)",
+            [key for key in _TEXTS if key in data],
+        ),
         ("values of single tokens and requests", [key for key in _PER_TOKEN if key in data]),
         ("no figures, or unknown here", others(_unsummarised(data), (*_KNOWN, *_TEXTS, *_PER_TOKEN))),
     ]

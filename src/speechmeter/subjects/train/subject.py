@@ -48,7 +48,8 @@ _AXES = (
     Axis(name="amp", kind=str, default=NONE, choices=(NONE, BFLOAT16), help=(
         "number format of torch.autocast in forward pass and loss"
     )),
-    Axis(name="accumulate", kind=int, default=1, minimum=1, help="parts of a batch whose gradients are accumulated"),
+    Axis(name="accumulate", kind=int, default=1, minimum=1, help="number of parts into which a batch is divided; "
+                                                                 "their gradients are accumulated"),
     Axis(name="checkpoint", kind=str, default=NONE, choices=(NONE, "reentrant", "non-reentrant"),
          help="repeated layers keep no activations and are computed again in the backward pass"),
     Axis(name="optimizer", kind=str, default=NONE, choices=(NONE, "sgd", "adam", "adamw"),
