@@ -120,6 +120,14 @@ def run_checked(given):
     check_study(study_from_python(given), Options())
 
 
+def test_other_texts_under_the_same_name_are_another_case(lines):
+    before = study_from_python(plan(lines)).cells.cases[0]
+    with open(lines, "a") as file:
+        file.write("A new line.\n")
+    after = study_from_python(plan(lines)).cells.cases[0]
+    assert before.id != after.id and before.workload.name == "lines.txt"
+
+
 def test_text_pace_needs_text(lines):
     given = {"models": ["known:live"], "audio": "sample", "seconds": 1, "pace": "realtime", "text_pace": 20}
     with pytest.raises(InputError, match="applies to text"):
