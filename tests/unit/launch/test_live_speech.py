@@ -1,5 +1,7 @@
 """Rounds of systems that speak, as a run makes them: files, warnings, what a recogniser hears, and recomputing."""
 
+from pathlib import Path
+
 import pytest
 import soundfile
 
@@ -122,7 +124,7 @@ def run_checked(given):
 
 def test_other_texts_under_the_same_name_are_another_case(lines):
     before = study_from_python(plan(lines)).cells.cases[0]
-    with open(lines, "a") as file:
+    with Path(lines).open("a") as file:
         file.write("A new line.\n")
     after = study_from_python(plan(lines)).cells.cases[0]
     assert before.id != after.id and before.workload.name == "lines.txt"
