@@ -51,6 +51,13 @@ def run(
         metavar="M,M",
         help="What to measure: latency, memory, parameters, flops, energy, … `speechmeter models` lists all.",
     ),
+    profile: str | None = _what(
+        None,
+        "--profile",
+        metavar="NAME",
+        help="Also score outputs as a leaderboard does: open-asr. The data must have texts.",
+        callback=one_of("open-asr"),
+    ),
     triangle: bool | None = _what(
         None, "--triangle/--no-triangle", help="Skip the combinations of long audio and large batch."
     ),
@@ -246,6 +253,7 @@ def run(
     """
     from speechmeter.api import runs, starting
     from speechmeter.api.progress import progress
+    from speechmeter.core.quality import PROFILES
 
     study = starting.study_of(
         plan,
@@ -260,6 +268,7 @@ def run(
             "rounds": rounds, "repeats": repeats, "triangle": triangle, "find": find, "find_most": find_most,
             "find_within": find_within, "find_margin": find_margin, "turn_end": turn_end, "silence": silence,
             "turns": turns, "duration": duration, "arrivals": arrivals, "slo": slo,
+            "quality": {"scores": list(PROFILES[profile])} if profile is not None else None,
         },
         sets=set_ or [], quick=quick, resumed=output if resume else None, trust=trust,
     )  # fmt: skip

@@ -10,14 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import make_case, make_record
 
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.api.leaderboard import score_manifests, write_manifests
+from speechmeter.api.starting import study_of
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
+from speechmeter.core.quality import PROFILES
 from speechmeter.core.utterances import read_manifest
 from speechmeter.meters import open_asr
+from speechmeter.meters.quality import Answer, missing, score
 from speechmeter.report.leaderboard import mean_of
+from speechmeter.report.quality import quality
 from speechmeter.report.tables import Table
 
 pytest.importorskip("kaldialign", reason="the leaderboard's scorer is not installed: pip install kaldialign")
@@ -198,6 +203,42 @@ def test_utterances_that_two_normalisers_score_differently_are_listed(tmp_path: 
     path = _manifest(tmp_path / "r", {"text": "ah yes", "pred_text": "yes"}, {"text": "no", "pred_text": "yes"})
     _, table = score_manifests([path], normaliser="basic", differences=5)
     assert [[cell.word for cell in row.cells][:2] for row in table.rows] == [["1", "0"]]
+
+
+ANSWERS = [
+    Answer(name="a", reference="a whitepaper", output="A white paper."),
+    Answer(name="b", reference="the colour of Jon", output="the color of John"),
+    Answer(name="c", reference="one more word", output="no more word"),
+]
+
+
+def test_a_run_is_scored_in_both_ways_at_once() -> None:
+    record = make_record(make_case(), *score(ANSWERS, PROFILES["open-asr"], "basic.v2"))
+    wer, open_wer = (estimate([record], one) for one in (metrics.WER, metrics.WER_OPEN_ASR))
+    assert wer is not None and wer.value == pytest.approx(100 * (2 + 2 + 1) / 9)
+    # "one" is 1 in digits, and "no" is no number: 1 error in 2 + 4 + 3 words
+    assert open_wer is not None and open_wer.value == pytest.approx(100 * 1 / 9)
+    (table, *_) = quality([record])
+    assert {"WER", "WER (Open ASR)"} <= set(table.columns)
+    assert any(note.startswith("WER (Open ASR): text normalised by open-asr.v1+") for note in table.notes)
+
+
+def test_a_plan_that_asks_for_the_leaderboards_score_needs_its_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert missing(PROFILES["open-asr"]) is None
+    monkeypatch.delenv(open_asr.VARIABLE)
+    assert "word lists are missing" in (missing(PROFILES["open-asr"]) or "")
+
+
+def test_the_profile_of_a_run_is_the_quality_of_its_plan(tmp_path: Path) -> None:
+    def scores(path: Path | None, *models: str) -> Any:
+        keys = {"quality": {"scores": list(PROFILES["open-asr"])}}
+        study = study_of(path, models=models, axes={}, keys=keys, sets=[], quick=True, resumed=None, trust=False)
+        return study.cells.cases[0].protocol.quality
+
+    assert scores(None, "log-mel").scores == PROFILES["open-asr"]
+    (tmp_path / "p.yaml").write_text("models: [log-mel]\nquality: {normaliser: english}\n")
+    found = scores(tmp_path / "p.yaml")
+    assert (found.normaliser, found.scores) == ("english.v2", PROFILES["open-asr"])
 
 
 REAL = os.environ.get(open_asr.VARIABLE, "")
