@@ -11,7 +11,7 @@ from pathlib import Path
 from speechmeter.core import metrics, plugins
 from speechmeter.core.axes import Axes
 from speechmeter.core.errors import InputError
-from speechmeter.core.files import check_free
+from speechmeter.core.files import check_free, written_by_user
 from speechmeter.core.normalise import normaliser as our_normaliser
 from speechmeter.core.protocol import OtherProtocol
 from speechmeter.core.quality import NORMALISERS, UTTERANCES, VERSIONS, normaliser_id
@@ -81,7 +81,8 @@ def write_manifests(run: Path, output: Path, dataset: str, *, force: bool = Fals
     for path in paths:
         check_free(path, force=force, makes_folder=True)
     for path, (_, utterances, _) in zip(paths, cases, strict=True):
-        write_utterances(path, utterances)
+        with written_by_user(path):
+            write_utterances(path, utterances)
     return paths
 
 

@@ -255,6 +255,8 @@ def run(
     from speechmeter.api.progress import progress
     from speechmeter.core.quality import PROFILES
 
+    # other keys of the plan's `quality`, such as the normaliser, stay
+    scored = [f"quality.scores=[{','.join(PROFILES[profile])}]"] if profile is not None else []
     study = starting.study_of(
         plan,
         models=model or [],
@@ -268,9 +270,8 @@ def run(
             "rounds": rounds, "repeats": repeats, "triangle": triangle, "find": find, "find_most": find_most,
             "find_within": find_within, "find_margin": find_margin, "turn_end": turn_end, "silence": silence,
             "turns": turns, "duration": duration, "arrivals": arrivals, "slo": slo,
-            "quality": {"scores": list(PROFILES[profile])} if profile is not None else None,
         },
-        sets=set_ or [], quick=quick, resumed=output if resume else None, trust=trust,
+        sets=[*scored, *(set_ or [])], quick=quick, resumed=output if resume else None, trust=trust,
     )  # fmt: skip
     options = runs.Options(
         output=output, launcher=cast("Launcher", launcher), processes=cast("Processes", processes), address=address,
