@@ -122,7 +122,11 @@ class QualityEntry(_Part):
         Literal["english", "basic", "none", "english.v1", "english.v2", "basic.v1", "basic.v2", "none.v1"] | None
     ) = None
     scores: (
-        Annotated[tuple[Literal["wer", "cer", "bleu", "chrf"], ...], BeforeValidator(_as_list), Field(min_length=1)]
+        Annotated[
+            tuple[Literal["wer", "cer", "bleu", "chrf", "wer-open-asr"], ...],
+            BeforeValidator(_as_list),
+            Field(min_length=1),
+        ]
         | None
     ) = None
     import_: Word | None = Field(default=None, alias="import")
