@@ -189,6 +189,19 @@ ITEMS_REFUSED = _plain(
 TOKENS = _plain("tokens.v1", "1", "tokens", "tokens that one call generates, summed over its items", exact=True)
 AUDIO_MADE = _plain("audio_made_seconds.v1", "s", "audio made", "seconds of audio that one call generates", exact=True)
 
+OUTPUT_SKETCH = _plain(
+    "output_sketch.v1", "1", "sketch of the outputs",
+    "for each of the first items: of text, 48 bits of its SHA-256; of numbers, how many there are, and 256 sums over "
+    "them with signs and places drawn once for all models. The squared distance of two sketches estimates that of the "
+    "outputs",
+    exact=True, short="what `tune` compares outputs by",
+    notes={"items": Note.TEXTS, "kind": Note.TEXT, "width": Note.WHOLE},
+)  # fmt: skip
+OUTPUT_NOT_FINITE = _lower(
+    "output_not_finite.v1", "1", "values not finite", "values of the outputs that are infinite or not a number",
+    exact=True,
+)  # fmt: skip
+
 MEMORY_CPU_TOTAL = _lower(
     "memory_cpu_total.v1", "bytes", "peak memory",
     "highest resident memory of the process during one call. This includes the interpreter, the libraries, the weights "
@@ -308,6 +321,11 @@ CO2_PER_AUDIO_HOUR = _lower(
 COST_PER_1000_AUDIO_HOURS = _lower(
     "cost_per_1000_audio_hours.v1", "currency", "cost per 1,000 audio hours",
     "energy per audio hour × 1,000 × the given price per kWh",
+)  # fmt: skip
+
+MACHINE_COST = _lower(
+    "machine_cost.v1", "currency", "machine cost per 1,000 audio hours",
+    "real-time factor × 1,000 × the given price of one hour of the machine",
 )  # fmt: skip
 
 MEMORY_NEEDED = _lower(
