@@ -148,6 +148,10 @@ LATENCY_FIRST_ITEM = _lower(
     "time from the start of a stage to the first item that it yields",
 )
 LATENCY_ITEM = _lower("latency_item.v1", "s", "time between items", "time from one yielded item to the next")
+LATENCY_INSIDE = _lower(
+    "latency_inside.v1", "s", "latency by the model's own clock",
+    "time of a call as the model itself reports it: a program of its own stamps it with its own clock",
+)  # fmt: skip
 PHASE = _plain(
     "phase.v1",
     "s",
@@ -158,8 +162,16 @@ PHASE = _plain(
 )
 
 OTHER_BUSY = _lower(
-    "other_busy.v1", "1", "used by others", "share of the CPU cores of the case that other processes used"
+    "other_busy.v1",
+    "1",
+    "used by others",
+    "share of the CPU cores of the case that processes used which the model had not started",
+    short="share of the CPU cores of the case that other processes used",
 )
+CPU_STARTED = _lower(
+    "cpu_started.v1", "1", "cores used by started processes",
+    "CPU time of the processes that the model started / wall time, while it was measured",
+)  # fmt: skip
 
 AUDIO_SECONDS = _plain("audio_seconds.v1", "s", "audio", "seconds of audio in one call, without padding", exact=True)
 PADDED_SECONDS = _plain(
@@ -204,22 +216,29 @@ OUTPUT_NOT_FINITE = _lower(
 
 MEMORY_CPU_TOTAL = _lower(
     "memory_cpu_total.v1", "bytes", "peak memory",
-    "highest resident memory of the process during one call. This includes the interpreter, the libraries, the weights "
-    "and the memory of the call itself",
+    "highest resident memory of the process during one call. This includes the interpreter, the libraries, the "
+    "weights, the memory of the call itself, and the processes that the model started",
     short="highest resident memory of the whole process during a call",
 )  # fmt: skip
 MEMORY_CPU_PEAK = _lower(
     "memory_cpu_peak.v1", "bytes", "peak memory growth",
-    "highest resident memory of the process during one call, minus its resident memory before the call",
+    "highest resident memory of the process and of those that it started during one call, minus their resident memory "
+    "before the call",
     short="highest resident memory during a call, minus the resident memory before the call",
 )  # fmt: skip
 MEMORY_CPU_LOAD = _lower(
     "memory_cpu_load.v1",
     "bytes",
     "memory after load",
-    "resident memory of the process after the model is loaded",
+    "resident memory of the process, and of those that it started, after the model is loaded",
     short="resident memory of the process after loading",
 )
+MEMORY_CPU_STARTED = _lower(
+    "memory_cpu_started.v1", "bytes", "of it, started processes",
+    "part of the peak memory that is in processes which the model started: of each its own memory, and its share of "
+    "the pages that several processes map (PSS)",
+    short="part of the peak memory that is in processes which the model started",
+)  # fmt: skip
 MEMORY_WEIGHTS = _lower(
     "memory_weights.v1", "bytes", "weights",
     "memory of parameters, buffers and packed weights; each storage is counted once",
@@ -251,7 +270,7 @@ MEMORY_CUDA_PROCESS = _lower(
     "memory_cuda_process.v1",
     "bytes",
     "process on device",
-    "GPU memory of the process after one call, as NVML reports it",
+    "GPU memory of the process and of those that it started after one call, as NVML reports it",
 )
 
 MEMORY_TENSORS_PEAK = _lower(
