@@ -15,6 +15,7 @@ from typing import Any
 import foreign_results
 import numpy as np
 import soundfile
+import speech_sets
 import yaml
 from conftest import make_case
 from fuzzing import HOSTILE, bent, changed, damaged, json_line
@@ -290,6 +291,40 @@ def shape(folder: Path, draw: random.Random) -> None:
     shapes.read(path)
 
 
+# Containers
+
+_HERE, _LISTS = b"@folder@", (".scp", ".list", ".json", ".jsonl")
+"""What stands in lists for the folder that they are in."""
+
+
+@cache
+def sound_containers() -> list[tuple[str, dict[str, bytes]]]:
+    """(path of the list in its folder, content of every file by path) of sets in tar files, tables and archives."""
+    made = []
+    for kind in ("webdataset", "webdataset in a list", "nemo-tarred", "shar", "huggingface", "huggingface in arrow",
+                 "kaldi in an archive"):  # fmt: skip
+        with TemporaryDirectory() as folder:
+            base, items = Path(folder), speech_sets.waves(3)
+            speech_sets.write_sounds(base / "sound", items)
+            path = speech_sets.KINDS[kind](base, items)
+            files = {str(one.relative_to(base)): one.read_bytes() for one in base.rglob("*") if one.is_file()}
+            moved = {one: raw.replace(folder.encode(), _HERE) if one.endswith(_LISTS) else raw
+                     for one, raw in files.items()}  # fmt: skip
+            made.append((str(path.relative_to(base)), moved))
+    return made
+
+
+def container(folder: Path, draw: random.Random) -> None:
+    name, files = draw.choice(sound_containers())
+    hurt = draw.choice([one for one in files if not one.startswith("sound")])
+    for one, raw in files.items():
+        (folder / one).parent.mkdir(parents=True, exist_ok=True)
+        front = draw.random() < 0.5  # headers and footers are small, and sound is large
+        ends = damaged(raw[:600], draw) + raw[600:] if front else raw[:-600] + damaged(raw[-600:], draw)
+        (folder / one).write_bytes((ends if one == hurt else raw).replace(_HERE, str(folder).encode()))
+    select(Choice(manifest=folder / name))
+
+
 # Results of other tools
 
 
@@ -330,7 +365,7 @@ def foreign(folder: Path, draw: random.Random) -> None:
 
 TARGETS: dict[str, tuple[Target, int]] = {
     "plans": (plan, 2300), "records": (records, 3000), "audio": (sound, 1200), "arrays": (array, 900),
-    "manifests": (manifest, 1200), "shapes": (shape, 600), "foreign": (foreign, 800),
+    "manifests": (manifest, 1000), "shapes": (shape, 600), "foreign": (foreign, 600), "containers": (container, 400),
 }  # fmt: skip
 """Each kind of input, and how many of it the campaign tries: 10,000 together."""
 

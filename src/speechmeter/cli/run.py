@@ -51,6 +51,13 @@ def run(
         metavar="M,M",
         help="What to measure: latency, memory, parameters, flops, energy, … `speechmeter models` lists all.",
     ),
+    profile: str | None = _what(
+        None,
+        "--profile",
+        metavar="NAME",
+        help="Also score outputs as a leaderboard does: open-asr. The data must have texts.",
+        callback=one_of("open-asr"),
+    ),
     triangle: bool | None = _what(
         None, "--triangle/--no-triangle", help="Skip the combinations of long audio and large batch."
     ),
@@ -250,7 +257,10 @@ def run(
     """
     from speechmeter.api import runs, starting
     from speechmeter.api.progress import progress
+    from speechmeter.core.quality import PROFILES
 
+    # other keys of the plan's `quality`, such as the normaliser, stay
+    scored = [f"quality.scores=[{','.join(PROFILES[profile])}]"] if profile is not None else []
     study = starting.study_of(
         plan,
         models=model or [],
@@ -265,7 +275,7 @@ def run(
             "find_within": find_within, "find_margin": find_margin, "turn_end": turn_end, "silence": silence,
             "turns": turns, "duration": duration, "arrivals": arrivals, "slo": slo,
         },
-        sets=set_ or [], quick=quick, resumed=output if resume else None, trust=trust,
+        sets=[*scored, *(set_ or [])], quick=quick, resumed=output if resume else None, trust=trust,
     )  # fmt: skip
     options = runs.Options(
         output=output, launcher=cast("Launcher", launcher), processes=cast("Processes", processes), address=address,

@@ -148,6 +148,10 @@ LATENCY_FIRST_ITEM = _lower(
     "time from the start of a stage to the first item that it yields",
 )
 LATENCY_ITEM = _lower("latency_item.v1", "s", "time between items", "time from one yielded item to the next")
+LATENCY_INSIDE = _lower(
+    "latency_inside.v1", "s", "latency by the model's own clock",
+    "time of a call as the model itself reports it: a program of its own stamps it with its own clock",
+)  # fmt: skip
 PHASE = _plain(
     "phase.v1",
     "s",
@@ -158,8 +162,16 @@ PHASE = _plain(
 )
 
 OTHER_BUSY = _lower(
-    "other_busy.v1", "1", "used by others", "share of the CPU cores of the case that other processes used"
+    "other_busy.v1",
+    "1",
+    "used by others",
+    "share of the CPU cores of the case that processes used which the model had not started",
+    short="share of the CPU cores of the case that other processes used",
 )
+CPU_STARTED = _lower(
+    "cpu_started.v1", "1", "cores used by started processes",
+    "CPU time of the processes that the model started / wall time, while it was measured",
+)  # fmt: skip
 
 AUDIO_SECONDS = _plain("audio_seconds.v1", "s", "audio", "seconds of audio in one call, without padding", exact=True)
 PADDED_SECONDS = _plain(
@@ -189,24 +201,44 @@ ITEMS_REFUSED = _plain(
 TOKENS = _plain("tokens.v1", "1", "tokens", "tokens that one call generates, summed over its items", exact=True)
 AUDIO_MADE = _plain("audio_made_seconds.v1", "s", "audio made", "seconds of audio that one call generates", exact=True)
 
+OUTPUT_SKETCH = _plain(
+    "output_sketch.v1", "1", "sketch of the outputs",
+    "for each of the first items: of text, 48 bits of its SHA-256; of numbers, how many there are, and 256 sums over "
+    "them with signs and places drawn once for all models. The squared distance of two sketches estimates that of the "
+    "outputs",
+    exact=True, short="what `tune` compares outputs by",
+    notes={"items": Note.TEXTS, "kind": Note.TEXT, "width": Note.WHOLE},
+)  # fmt: skip
+OUTPUT_NOT_FINITE = _lower(
+    "output_not_finite.v1", "1", "values not finite", "values of the outputs that are infinite or not a number",
+    exact=True,
+)  # fmt: skip
+
 MEMORY_CPU_TOTAL = _lower(
     "memory_cpu_total.v1", "bytes", "peak memory",
-    "highest resident memory of the process during one call. This includes the interpreter, the libraries, the weights "
-    "and the memory of the call itself",
+    "highest resident memory of the process during one call. This includes the interpreter, the libraries, the "
+    "weights, the memory of the call itself, and the processes that the model started",
     short="highest resident memory of the whole process during a call",
 )  # fmt: skip
 MEMORY_CPU_PEAK = _lower(
     "memory_cpu_peak.v1", "bytes", "peak memory growth",
-    "highest resident memory of the process during one call, minus its resident memory before the call",
+    "highest resident memory of the process and of those that it started during one call, minus their resident memory "
+    "before the call",
     short="highest resident memory during a call, minus the resident memory before the call",
 )  # fmt: skip
 MEMORY_CPU_LOAD = _lower(
     "memory_cpu_load.v1",
     "bytes",
     "memory after load",
-    "resident memory of the process after the model is loaded",
+    "resident memory of the process, and of those that it started, after the model is loaded",
     short="resident memory of the process after loading",
 )
+MEMORY_CPU_STARTED = _lower(
+    "memory_cpu_started.v1", "bytes", "of it, started processes",
+    "part of the peak memory that is in processes which the model started: of each its own memory, and its share of "
+    "the pages that several processes map (PSS)",
+    short="part of the peak memory that is in processes which the model started",
+)  # fmt: skip
 MEMORY_WEIGHTS = _lower(
     "memory_weights.v1", "bytes", "weights",
     "memory of parameters, buffers and packed weights; each storage is counted once",
@@ -238,7 +270,7 @@ MEMORY_CUDA_PROCESS = _lower(
     "memory_cuda_process.v1",
     "bytes",
     "process on device",
-    "GPU memory of the process after one call, as NVML reports it",
+    "GPU memory of the process and of those that it started after one call, as NVML reports it",
 )
 
 MEMORY_TENSORS_PEAK = _lower(
@@ -308,6 +340,11 @@ CO2_PER_AUDIO_HOUR = _lower(
 COST_PER_1000_AUDIO_HOURS = _lower(
     "cost_per_1000_audio_hours.v1", "currency", "cost per 1,000 audio hours",
     "energy per audio hour × 1,000 × the given price per kWh",
+)  # fmt: skip
+
+MACHINE_COST = _lower(
+    "machine_cost.v1", "currency", "machine cost per 1,000 audio hours",
+    "real-time factor × 1,000 × the given price of one hour of the machine",
 )  # fmt: skip
 
 MEMORY_NEEDED = _lower(

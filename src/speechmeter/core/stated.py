@@ -142,6 +142,8 @@ _AIPERF = (
     Definition("aiperf_credit_stated", "s", _LOWER, DELAY, "credit-to-start latency (aiperf)",
                "time from when aiperf allowed a request to start until it started"),
     Definition("aiperf_request_throughput_stated", "1/s", _HIGHER, THROUGHPUT, "request throughput (aiperf)",
+               "requests without an error / duration of the benchmark: aiperf 0.10 divides by `benchmark_duration`, "
+               "0.13 by `end_time` - `start_time`, which is longer",
                "requests without an error / duration of the benchmark"),
     Definition("aiperf_output_throughput_stated", "1/s", _HIGHER, TOKENS, "output token throughput (aiperf)",
                "output tokens / duration of the benchmark"),

@@ -21,6 +21,7 @@ from speechmeter.plan.live import asks_live, check_live, is_live_model, only_liv
 from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry, empty, explain
 from speechmeter.plan.shorthand import CASCADE, STAGES, spelt_out
 from speechmeter.plan.source import KeyPath, Source
+from speechmeter.plan.tuning import tuned
 
 SPECIAL_AUDIO = ("noise", "sample")
 """Values of `audio:` that are not files: generated noise, and the speech that ships with the package."""
@@ -65,7 +66,7 @@ def build_plan(source: Source, *, trust: bool = False) -> Plan:
     implied = {QUALITY: body.quality is not None, TRACE: body.trace is not False}
     meters = (*body.meters, *(name for name, wanted in implied.items() if wanted and name not in body.meters))
     plan = body.model_copy(update={"axes": axes, **_rebased(body, source), "meters": meters})
-    plan = searching(plan, declared, source)
+    plan = tuned(searching(plan, declared, source), declared, source)
     _check_scores(plan, source)
     asked = plan.quality or QualityEntry()
     if QUALITY not in plan.meters or asked.import_ is not None:

@@ -443,6 +443,23 @@ VIEWS = (
         shown_for="trace",
     ),
     View(
+        name="tune",
+        summary="The answer of `tune`: the chosen configuration and its gain, what each change adds, and what became "
+        "of each candidate.",
+        details="See [tune](../howto/tune.md).",
+        tables="tuning:tuning_tables",
+        takes=("tuning",),
+        cases=Cases(lack="was not made by `speechmeter tune`", options={"set": "tune.goal=rtfx"}),
+        chart=Chart(
+            name="tune",
+            draws="charts.tuning:figures",
+            needs="a run of `speechmeter tune` that chose another configuration than the default",
+            title="Tuning",
+            text="What the chosen configuration gains over the default, and what each of its changes adds alone and "
+            "takes away when it is removed.",
+        ),
+    ),
+    View(
         name="relations",
         summary="Whether two metrics rank the models in the same order: Spearman's rank correlation with its interval, "
         "for each input size and batch.",

@@ -108,6 +108,17 @@ def test_aiperf_units_are_read_and_unknown_ones_refused(tmp_path: Path) -> None:
     assert records[0].warnings == ("aiperf says that the benchmark is not complete",)
 
 
+def test_a_warm_up_of_aiperf_is_not_the_phase_that_was_measured(tmp_path: Path) -> None:
+    """Schema 1.3 names phases and has no kinds."""
+    data = results.aiperf(schema_version="1.3")
+    data["input_config"]["phases"] = [
+        {"name": "warmup", "type": "concurrency", "exclude_from_results": True, "requests": 16, "concurrency": 1},
+        {"name": "profiling", "type": "concurrency", "requests": 96, "concurrency": 2},
+    ]
+    (found,) = read(results.write(tmp_path / "a.json", data)).benchmarks
+    assert found.input.startswith("96 requests") and found.axes == {"concurrency": 2}
+
+
 def test_stt_benchmark_is_summarised_as_its_report_does(tmp_path: Path) -> None:
     records = _records(tmp_path, results.stt_benchmark(tmp_path / "results.db"))
     own = [record for record in records if record.case.subject.name == "deepgram nova"]

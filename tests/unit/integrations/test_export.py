@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import foreign_results
 import pytest
@@ -167,6 +168,25 @@ def test_a_tracker_that_is_not_installed_says_how(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("speechmeter.integrations.trackers.exporting.find_spec", lambda name: None)
     with pytest.raises(InputError, match="mlflow is not installed; pip install mlflow"):
         export_run(RUN, "mlflow")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (RuntimeError("no such\nstore"), r"`output`: mlflow: no such store; check the target"),
+        (PermissionError(13, "Permission denied"), r"runs cannot be written: Permission denied"),
+    ],
+)
+def test_a_target_that_a_tracker_cannot_write_to_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    def write(*given: Any) -> str:
+        raise error
+
+    monkeypatch.setattr("speechmeter.integrations.trackers.exporting.find_spec", lambda name: name)
+    monkeypatch.setattr("speechmeter.integrations.trackers.exporting.import_module", lambda name: Mock(write=write))
+    with pytest.raises(InputError, match=said):
+        export_run(RUN, "mlflow", "runs")
 
 
 def test_an_existing_file_is_kept(tmp_path: Path) -> None:

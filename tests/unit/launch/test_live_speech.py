@@ -1,5 +1,7 @@
 """Rounds of systems that speak, as a run makes them: files, warnings, what a recogniser hears, and recomputing."""
 
+from pathlib import Path
+
 import pytest
 import soundfile
 
@@ -118,6 +120,14 @@ def test_what_cannot_be_is_refused(lines, more, error, message):
 
 def run_checked(given):
     check_study(study_from_python(given), Options())
+
+
+def test_other_texts_under_the_same_name_are_another_case(lines):
+    before = study_from_python(plan(lines)).cells.cases[0]
+    with Path(lines).open("a") as file:
+        file.write("A new line.\n")
+    after = study_from_python(plan(lines)).cells.cases[0]
+    assert before.id != after.id and before.workload.name == "lines.txt"
 
 
 def test_text_pace_needs_text(lines):

@@ -168,7 +168,7 @@ class _LiveAttempt:
             self.found += busy
             self.warnings += disturbed
         self.found += self._facts(prepared, batches, live)
-        self.warnings += repeated(self.exchanges)
+        self.warnings += repeated(self.exchanges) if self.around.part is None else ()
 
     def _listen(self) -> None:
         """What a recogniser hears of the sound, and its files: after all conversations, so that none waits for it."""

@@ -7,6 +7,7 @@ that every export gives them: a key of vLLM's stands for vLLM's definition alone
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,14 @@ from speechmeter.api.figures import ExportedCase
 from speechmeter.core.files import write_whole
 from speechmeter.core.printable import escaped_json
 from speechmeter.core.scope import TOTAL
+from speechmeter.report.numbers import counted
 from speechmeter.store.foreign import vllm_bench
 
 NAME = "summary.json"
 """The one name that the plotting tool looks for."""
 _PERCENTILES = ("p50", "p90", "p95", "p99")
+_OF_SAMPLES = re.compile(r"_(?:p\d+|max)$")
+"""Metrics that are percentiles already."""
 _NUMBER, _MODEL = "run_number", "model_id"
 
 
@@ -38,7 +42,7 @@ def write(cases: Sequence[ExportedCase], run: str, target: str | None) -> str:
     # the tool asks every point for what it groups by
     points = [{_NUMBER: 0, **dict.fromkeys(names), **point} for point in found]
     write_whole(path, (escaped_json(json.dumps(points, indent=1, allow_nan=False)) + "\n").encode())
-    return f"written: {path}, {len(points)} points; draw them with: vllm bench sweep plot {path.parent}"
+    return f"written: {path}, {counted(len(points), 'point')}; to draw: vllm bench sweep plot {path.parent}"
 
 
 def _points(case: ExportedCase) -> Iterator[dict[str, Any]]:
@@ -56,7 +60,7 @@ def _figures(case: ExportedCase) -> dict[str, float]:
     found: dict[str, float] = {}
     for one in case.figures:
         found |= one.values
-        if one.scope == TOTAL:
+        if one.scope == TOTAL and one.metric.unit == "s" and not one.metric.exact and not _OF_SAMPLES.search(one.key):
             shares = {share: estimate(case.records, one.metric, statistic=share) for share in _PERCENTILES}
             found |= {f"{one.key}_{share}": made.value for share, made in shares.items() if made is not None}
     return found

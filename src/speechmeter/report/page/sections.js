@@ -24,6 +24,14 @@ function samplesSection(parent, study) {
     make("div", { class: "tools" }, select), make("figure", null, holder, words));
 }
 
+// Each system in one row, however it was measured; below a word the reason why it is no figure.
+function lensesSection(parent, id, lenses) {
+  if (!lenses) return null;
+  const cell = ([text, more]) => make("span", null, text, more ? make("div", { class: "quiet" }, more) : null);
+  return section(parent, id, lenses.title, make("p", { class: "quiet" }, lenses.text), simpleTable(lenses.columns, lenses.rows.map((row) => row.map(cell))),
+    ...lenses.notes.map((note) => make("p", { class: "quiet" }, note)));
+}
+
 // Samples of speech, embedded in the page: nothing is fetched.
 function playersSection(parent, study) {
   if (!study.players.length) return;
@@ -46,6 +54,7 @@ function studyOf(study) {
   if (study.cases.length) {
     summary(article, study);
     for (const one of study.sections) chartSection(article, study.id, `${study.id}--`, one);
+    lensesSection(article, sectionId(study, "lenses"), study.lenses);
     playersSection(article, study);
     samplesSection(article, study);
     warningsSection(article, study);

@@ -33,6 +33,7 @@ _ABOUT = (
     "schema_version", "aiperf_version", "benchmark_id", "was_cancelled", "is_complete", "error_summary", "start_time",
     "end_time", "input_config", "run_info", "telemetry_data",
 )  # fmt: skip
+_PROFILING = "profiling"
 _ON_PURPOSE = (
     "command line, addresses and headers (left out because they may hold secrets): run_info, input_config.endpoint"
 )
@@ -96,7 +97,7 @@ def _not_carried(data: Mapping[str, Any]) -> list[str]:
 def _described(data: Mapping[str, Any], figures: Figures) -> Benchmark:
     config = data["input_config"] if isinstance(data["input_config"], dict) else {}
     endpoint = config.get("endpoint") if isinstance(config.get("endpoint"), dict) else {}
-    phase = _first(config.get("phases"), "kind", "profiling")
+    phase = _measured_phase(config.get("phases"))
     axes = {key: phase[key] for key in ("concurrency", "request_rate") if phase.get(key) is not None}
     axes = axes or {"strategy": phase.get("type")}
     extra = scalars(endpoint.get("extra"), _EXTRA) if endpoint else {}
@@ -111,9 +112,11 @@ def _described(data: Mapping[str, Any], figures: Figures) -> Benchmark:
     )
 
 
-def _first(items: Any, key: str, value: str) -> Mapping[str, Any]:
-    those = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
-    return next((one for one in those if one.get(key) == value), those[0] if those else {})
+def _measured_phase(items: Any) -> Mapping[str, Any]:
+    """The phase that was measured: schema 1.4 has its kind, 1.3 its name alone. A warm-up may stand before it."""
+    phases = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
+    measured = [one for one in phases if _PROFILING in (one.get("kind"), one.get("name"))]
+    return next(iter(measured or [one for one in phases if one.get("exclude_from_results") is not True]), {})
 
 
 def _model(config: Mapping[str, Any]) -> Any:

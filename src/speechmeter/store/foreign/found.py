@@ -73,10 +73,11 @@ def number(value: Any, *, factor: float = 1.0, most: float = LARGEST) -> float |
 
 def _short(value: Any) -> str:
     """A value for a message. A list or a mapping of a stranger may be of any size, and hold keys."""
-    if isinstance(value, str | bool):
-        return repr(name(value, "an empty text"))[:40] if isinstance(value, str) else str(value).lower()
-    kinds: dict[type, str] = {list: "a list", dict: "an object"}
-    return kinds.get(type(value), f"a value of type {type(value).__name__}")
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return repr(name(value, ""))[:40]
+    return "a list" if isinstance(value, list) else "an object"
 
 
 def name(value: Any, otherwise: str = "unknown") -> str:

@@ -130,7 +130,7 @@ def _described(data: Mapping[str, Any], backend: Mapping[str, Any], figures: Fig
     strategy = _part(data, "config", "strategy")
     own = _part(data, "config", "backend") or backend
     axes = {axis: strategy[key] for key, axis in _STRATEGY.items() if strategy.get(key) is not None}
-    axes = axes or {"strategy": strategy.get("type_")}
+    axes = axes or {"strategy": strategy.get("type_") or strategy.get("kind")}
     limits = {key: value for key, value in _part(data, "config", "slo").items() if key in _SLO and value is not None}
     return Benchmark(
         model=name(own.get("model")),
