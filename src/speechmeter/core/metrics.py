@@ -1066,7 +1066,7 @@ FIRST_SOUND_COLD = _lower(
     "first_sound_cold.v1", "s", "first sound, cold",
     "first_sound of the first conversation of a round, which is a warm-up and in no other figure",
     short="first_sound of the first conversation of a round, which is a warm-up",
-    notes=_TALKS,
+    signed=True, notes=_TALKS,
 )  # fmt: skip
 FIRST_SOUND_REPEATED = _delay(
     "first_sound_repeated.v1", "first sound, repeated texts",
