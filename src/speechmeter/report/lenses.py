@@ -20,9 +20,9 @@ Rounds = Sequence[Record]
 _OFFLINE_MEMORY = (metrics.MEMORY_CUDA_GROWTH, metrics.MEMORY_NEEDED, metrics.MEMORY_CPU_TOTAL)
 _LIVE_MEMORY = (metrics.MEMORY_SERVER, metrics.MEMORY_LIVE)
 RULE = (
-    "RTFx, WER and memory offline are those of the case with the data of the live one, or else of the case with the "
-    "highest RTFx. Live figures are of one stream; a request latency is that of one request at a time. Memory under "
-    "load is the highest of all levels."
+    "Offline RTFx, WER and memory are those of the offline case with the same data as the live case; if there is "
+    "none, those of the offline case with the highest RTFx. Live figures are for one stream, a request latency for "
+    "one request at a time. Memory under load is the highest of all levels."
 )
 
 

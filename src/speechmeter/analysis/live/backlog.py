@@ -14,7 +14,9 @@ STREAM_S = 60.0
 """Shorter streams have no slope."""
 SETTLED_S = 10.0
 """The slope is that of positions after this, when the system has warmed up."""
-_NO_COVER = "it is unknown which audio a text belongs to; add times of words with: speechmeter data anchors"
+_NO_COVER = (
+    "the words have no times, so it is unknown which audio a text covers; add them with: speechmeter data anchors"
+)
 _NOT_PACED = "the audio was not fed in real time; use --pace realtime"
 Source = Literal["finals", "words", ""]
 Point = tuple[float, float]

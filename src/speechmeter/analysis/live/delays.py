@@ -11,10 +11,10 @@ _NO_ONSET = "the start of speech is unknown; add it with: speechmeter data ancho
 _NO_END = "the end of speech is unknown; add it with: speechmeter data anchors"
 _NO_SPEECH = "the reference text is empty"
 _CADENCE = (
-    "the system sends text at fixed intervals, also without speech, so its first text is not a reaction to speech"
+    "the system sends text at fixed intervals, even without speech, so its first text is not a reaction to speech"
 )
 _NOT_PACED = "the audio was not fed in real time; use --pace realtime"
-_PACED = "the audio was fed in real time; requests are measured with --pace fast"
+_PACED = "this metric is for audio that is sent as fast as possible, but it was fed in real time; use --pace fast"
 _NO_AUDIO = "no audio was sent"
 _NO_FINISH = "the end of the input was not signalled to the system"
 _PIPECAT_S = 2.2
@@ -91,7 +91,7 @@ def open_delay(talk: Talk) -> Reading:
     """How long a speaker waited for the connection: no other delay contains it."""
     exchange = talk.exchange
     if talk.conditions.arrivals and talk.conditions.pace != "realtime":
-        return none("opening the connection is part of the latency of a request")
+        return none("the latency of a request includes the time to open its connection")
     if exchange.error and not exchange.sends:
         return MISSING
     return value(exchange.started_s - exchange.due_s)
@@ -103,9 +103,9 @@ def client_queue(talk: Talk) -> Reading:
     if not talk.conditions.arrivals:
         return none("each conversation starts when the previous one ends, so none can start late")
     if talk.conditions.pace == "realtime":
-        return none("the audio was fed in real time: client_slip is how late it was sent")
+        return none("the audio was fed in real time; client_slip says how late it was sent")
     if exchange.began_s is None:
-        return none("the exchange file does not contain when the client began")
+        return none("the exchange file does not say when the client began the request")
     return value(exchange.began_s - exchange.due_s)
 
 

@@ -222,7 +222,7 @@ def _opened_late(rounds: Sequence[Record], slo: Slo) -> str:
         return ""
     return (
         f"{len(late)} of {len(delays)} conversations were opened more than {slo.delay.limit:g} s late, up to "
-        f"{late[-1]:.3g} s, which {slo.delay.metric.name} does not contain; add open_delay_p95_s to the SLO"
+        f"{late[-1]:.3g} s, which {slo.delay.metric.name} does not include; add open_delay_p95_s to the SLO"
     )
 
 

@@ -20,7 +20,7 @@ function samplesSection(parent, study) {
   };
   select.addEventListener("change", redraw);
   later(study.id, redraw);
-  section(parent, sectionId(study, "samples"), "Raw samples", make("p", { class: "quiet" }, "Every latency sample in the order it was taken. A slope is drift, a lone point an outlier. Rounds are fresh processes, drawn as circles and squares in turn."),
+  section(parent, sectionId(study, "samples"), "Raw samples", make("p", { class: "quiet" }, "Every latency sample in the order it was taken. A slope is drift, a lone point an outlier. Each round is a new process; circles and squares alternate by round."),
     make("div", { class: "tools" }, select), make("figure", null, holder, words));
 }
 
@@ -72,7 +72,7 @@ function environmentsSection(parent) {
     const { fingerprint, ...rest } = shared(place);
     return make("details", null, make("summary", null, `${fingerprint} · ${rest.gpu || rest.cpu || ""} · ${[...runs].join(", ")}`), facts(rest));
   });
-  section(parent, "environments", "Environments", make("p", { class: "quiet" }, "Where the figures were taken, each environment once."), ...blocks);
+  section(parent, "environments", "Environments", make("p", { class: "quiet" }, "The machines and software with which the figures were measured."), ...blocks);
 }
 
 function definitionsSection(parent) {
