@@ -7,7 +7,7 @@ from typing import Any
 
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Record
-from speechmeter.report.lenses import RULE, is_seen_twice, lenses, slo_note
+from speechmeter.report.lenses import RULE, is_seen_twice, lenses_of, slo_note
 from speechmeter.report.sources import Source
 from speechmeter.report.tables import NOT_MEASURED, Cell, Row
 
@@ -21,14 +21,14 @@ _TEXT = (
 def lenses_data(sources: Sequence[Source], defined: dict[str, Metric]) -> dict[str, Any] | None:
     """The section as the page holds it, over all sources; None where no system was measured in at least two ways.
 
-    The SLO is that of the first source that has one. The metrics that it shows are added to `defined`.
+    Capacities are for the SLO of the plan of their source. The metrics that it shows are added to `defined`.
     """
-    slo = next((source.slo for source in sources if source.slo is not None), None)
+    slos = list({source.slo.text: source.slo for source in sources if source.slo is not None}.values())
     machines: dict[str, list[Record]] = {}
     for source in sources:
         for record in source.records:
             machines.setdefault(source.device(record), []).append(record)
-    tables = [(machine, table) for machine, records in machines.items() for table in lenses(records, slo)]
+    tables = [(machine, table) for machine, records in machines.items() for table in lenses_of(records, slos)]
     rows = [(machine, row) for machine, table in tables for row in table.rows if is_seen_twice(row)]
     if not rows:
         return None
@@ -42,7 +42,7 @@ def lenses_data(sources: Sequence[Source], defined: dict[str, Metric]) -> dict[s
         "columns": ["system", *(tables[0][1].columns[at] for at in held)],
         "rows": [[_name(row, machine if several else ""), *(_cell(row.cells[at]) for at in held)]
                  for machine, row in rows],
-        "notes": [RULE, slo_note(slo)],
+        "notes": [RULE, slo_note(slos)],
     }  # fmt: skip
 
 
@@ -52,4 +52,4 @@ def _name(row: Row, machine: str) -> list[str]:
 
 def _cell(cell: Cell) -> list[str]:
     """[what the table says, why it says no figure]."""
-    return [cell.text(), "" if cell.estimate is not None else cell.reason]
+    return [cell.text(), cell.reason if cell.estimate is None and cell.word != NOT_MEASURED else ""]
