@@ -274,8 +274,11 @@ def test_a_bad_distribution_of_guidellm_is_named_with_its_place(
 def test_a_damaged_benchmark_and_a_newer_version_are_named(tmp_path: Path) -> None:
     data = _changed(results.guidellm(), "metadata", "version", to=3)
     data["benchmarks"].append({"metrics": 1})
+    data["benchmarks"][0]["metrics"] |= {"request_totals": 5, "audio": {"seconds": [1]}}
     said = _left_out(results.write(tmp_path / "g.json", data))
     assert "benchmarks[1]: it has no metrics" in said
+    assert "benchmarks[0].metrics.request_totals: not an object" in said
+    assert "benchmarks[0].metrics.audio.seconds: not an object" in said
     assert "metadata.version: this reader knows 1 and 2, not 3; figures may be missing" in said
     newer = results.aiperf(schema_version="2.0", rtfx=7, request_latency={"avg": 5.0, "p50": 5.0})
     said = _left_out(results.write(tmp_path / "a.json", newer))
