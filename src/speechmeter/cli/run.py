@@ -63,8 +63,12 @@ def run(
     ),
     device: str | None = _how(None, "--device", metavar="DEVICE", help="cpu, cuda or cuda:N."),
     dtype: str | None = _how(None, "--dtype", metavar="TYPE", help="float32, float16 or bfloat16."),
-    threads: str | None = _how(None, "--threads", metavar="N,N", help="Threads of the math libraries."),
-    cores: str | None = _how(None, "--cores", metavar="N,N", help="Number of CPU cores the process may use."),
+    threads: str | None = _how(
+        None, "--threads", metavar="N,N", help="Number of threads of the math libraries, such as 1,4."
+    ),
+    cores: str | None = _how(
+        None, "--cores", metavar="N,N", help="Number of CPU cores that the process may use, such as 1,4."
+    ),
     compile: str | None = _how(None, "--compile", metavar="BOOL", help="Use torch.compile: true or false."),
     deterministic: str | None = _how(
         None, "--deterministic", metavar="BOOL", help="Use deterministic algorithms: true or false."

@@ -59,7 +59,7 @@ def test_vllm_summaries_are_carried_in_seconds(tmp_path: Path) -> None:
 def test_vllm_zeros_in_place_of_values_are_unavailable(tmp_path: Path) -> None:
     records = _records(tmp_path, results.write(tmp_path / "a.json", results.vllm()))
     held = records[0].find(metrics.STATED["vllm_tpot_stated"].id)
-    assert held is not None and not held.values and "writes where it has no value" in str(held.unavailable)
+    assert held is not None and not held.values and "writes if it has no value" in str(held.unavailable)
 
 
 def test_several_results_of_one_case_are_its_rounds(tmp_path: Path) -> None:
@@ -343,7 +343,9 @@ def test_tools_stand_side_by_side_with_their_definitions(tmp_path: Path) -> None
     table = next(one for one in shown(run).tables if one.title == "time to first token")
     assert [row.labels[0] for row in table.rows] == ["TTFT (vLLM)", "TTFT (guidellm)"]
     assert table.rows[1].cells[0].text() == "70.0 ms [60.0 ms, 80.0 ms]"
-    assert any(note.startswith("vllm_ttft_stated.v1 [s]: start of the POST request") for note in table.notes)
+    assert any(
+        note.startswith("vllm_ttft_stated.v1 [s]: time from the start of the POST request") for note in table.notes
+    )
     assert any("different definitions" in note for note in table.notes)
 
 

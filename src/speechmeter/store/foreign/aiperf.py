@@ -34,7 +34,9 @@ _ABOUT = (
     "end_time", "input_config", "run_info", "telemetry_data",
 )  # fmt: skip
 _PROFILING = "profiling"
-_ON_PURPOSE = "command line, addresses and headers, on purpose: run_info, input_config.endpoint"
+_ON_PURPOSE = (
+    "command line, addresses and headers (left out because they may hold secrets): run_info, input_config.endpoint"
+)
 
 
 def is_ours(data: Any) -> bool:

@@ -34,7 +34,8 @@ _VERSIONS = (1, 2)
 _STRATEGY = {"streams": "concurrency", "max_concurrency": "concurrency", "rate": "request_rate"}
 _SLO = ("ttft_ms", "tpot_ms", "e2el_ms")
 _ON_PURPOSE = (
-    "prompts, answers, request headers, keys and addresses, on purpose: requests, config.spec.backend, config.spec.data"
+    "prompts, answers, request headers, keys and addresses (left out because they may hold secrets): requests, "
+    "config.spec.backend, config.spec.data"
 )
 
 
@@ -111,7 +112,7 @@ def _summary(figures: Figures, metric: str, said: Any, key: str, factor: float) 
         figures.leave_out(key, "not an object with figures")
         return
     if own.get("count") == 0:
-        figures.absent(metric, "guidellm has no value of a successful request")
+        figures.absent(metric, "the file has no value of a successful request")
         return
     shares = {_PERCENTILES[one]: value for one, value in _part(own, "percentiles").items() if one in _PERCENTILES}
     ends = {_PERCENTILES[one]: _ends(pair) for one, pair in _part(own, "percentile_cis").items() if one in _PERCENTILES}

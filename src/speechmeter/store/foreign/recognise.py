@@ -38,7 +38,7 @@ def read(path: Path) -> Found:
     if found and aiperf.is_record(found[0][1]):
         raise InputError(
             "this file has single requests of aiperf and no summary",
-            where=str(path), fix="import the profile_export_aiperf.json that lies beside it",
+            where=str(path), fix="import the profile_export_aiperf.json in the same folder",
         )  # fmt: skip
     if len(found) == 1:
         (_, data), *_ = found

@@ -75,7 +75,7 @@ def _benchmark(data: Mapping[str, Any], figures: Figures) -> tuple[Benchmark, li
     for short, values in summaries.items():
         metric, requests = _SUMMARIES[short]
         if all(values.get(one) in (0, None) for one in ("mean", "p50", "std")):
-            figures.absent(metric, "the file says 0, which vLLM writes where it has no value")
+            figures.absent(metric, "the file says 0, which vLLM writes if it has no value")
             continue
         figures.add(metric, values, key=f"{short}_ms", factor=1e-3, count=data.get("completed"))
         if requests and not data.get("failed"):  # of a failed request vLLM lists 0
@@ -97,7 +97,10 @@ def _described(data: Mapping[str, Any], figures: Figures) -> Benchmark:
         axes=scalars(axes, axes),
         started=_started(data.get("date")),
         measurements=tuple(figures.measurements),
-        warnings=("the file does not name vLLM's version, and has no lengths of audio",),
+        warnings=(
+            "the file does not state vLLM's version or the lengths of audio, so check that files you compare "
+            "match in these",
+        ),
     )
 
 
@@ -110,7 +113,10 @@ def _started(date: Any) -> str:
 
 def _not_carried(data: Mapping[str, Any]) -> list[str]:
     found = [
-        ("texts of answers and errors, on purpose", [key for key in _TEXTS if key in data]),
+        (
+            "texts of answers and errors (left out because they may hold secrets)",
+            [key for key in _TEXTS if key in data],
+        ),
         ("values of single tokens and requests", [key for key in _PER_TOKEN if key in data]),
         ("no figures, or unknown here", others(_unsummarised(data), (*_KNOWN, *_TEXTS, *_PER_TOKEN))),
     ]
