@@ -20,6 +20,7 @@ from speechmeter.core.outputs import Output
 from speechmeter.core.protocols import Meter, Session
 from speechmeter.core.quality import (
     IMPORTED,
+    OPEN_ASR,
     QUALITY,
     SPEAKERS,
     UTTERANCES,
@@ -29,6 +30,7 @@ from speechmeter.core.quality import (
     score_for,
 )
 from speechmeter.core.types import Batch, Case, Measurement
+from speechmeter.meters import open_asr
 
 _IMPORTED = {"wer": metrics.WER, "cer": metrics.CER, "bleu": metrics.BLEU, "chrf": metrics.CHRF}
 _COUNTING = "jiwer"
@@ -54,6 +56,8 @@ class QualityMeter(Meter):
         metrics.ANSWERED,
         metrics.WORD_ERRORS,
         metrics.REFERENCE_WORDS,
+        metrics.WORD_ERRORS_OPEN_ASR,
+        metrics.REFERENCE_WORDS_OPEN_ASR,
         metrics.CHARACTER_ERRORS,
         metrics.REFERENCE_CHARACTERS,
         metrics.BLEU_STATISTICS,
@@ -142,12 +146,12 @@ def missing(scores: Sequence[str]) -> str | None:
     In the environment of another interpreter errors are counted without jiwer.
     """
     other = other_interpreter()
-    packages = dict.fromkeys(_PACKAGES[score] for score in scores)
+    packages = dict.fromkeys(_PACKAGES[score] for score in scores if score in _PACKAGES)
     absent = [one for one in packages if find_spec(one) is None and (one != _COUNTING or other is None)]
-    if not absent:
-        return None
-    install = "pip install 'speechmeter[quality]'" if other is None else f"{other} -m pip install {absent[0]}"
-    return f"{absent[0]} is not installed: {install}"
+    if absent:
+        install = "pip install 'speechmeter[quality]'" if other is None else f"{other} -m pip install {absent[0]}"
+        return f"{absent[0]} is not installed: {install}"
+    return open_asr.lacking() if OPEN_ASR in scores else None
 
 
 def score(
@@ -171,6 +175,8 @@ def score(
     ]
     if "wer" in scores or "cer" in scores:
         found += _errors(answers, scores, normaliser_id)
+    if OPEN_ASR in scores:
+        found += open_asr.measured([(answer.reference, answer.output) for answer in answers])
     if "bleu" in scores:
         from sacrebleu.metrics import BLEU
 

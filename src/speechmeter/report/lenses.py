@@ -19,10 +19,10 @@ from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table, cell_of, l
 Rounds = Sequence[Record]
 _OFFLINE_MEMORY = (metrics.MEMORY_CUDA_GROWTH, metrics.MEMORY_NEEDED, metrics.MEMORY_CPU_TOTAL)
 _LIVE_MEMORY = (metrics.MEMORY_SERVER, metrics.MEMORY_LIVE)
-_RULE = (
-    "RTFx, WER and memory offline are those of the case with the data of the live one, or else of the case with the "
-    "highest RTFx. Live figures are of one stream; a request latency is that of one request at a time. Memory under "
-    "load is the highest of all levels."
+RULE = (
+    "Offline RTFx, WER and memory are those of the offline case with the same data as the live case; if there is "
+    "none, those of the offline case with the highest RTFx. Live figures are for one stream, a request latency for "
+    "one request at a time. Memory under load is the highest of all levels."
 )
 
 
@@ -36,10 +36,22 @@ def lenses(records: Sequence[Record], slo: Slo | None = None) -> list[Table]:
     shown = (metrics.RTFX, metrics.WER, metrics.FINAL_DELAY, metrics.REQUEST_LATENCY, metrics.LIVE_WER)
     columns = ("offline RTFx", "offline WER", "memory offline", "final delay p50", "request latency p50", "live WER",
                "memory live", "capacity", "memory under load")  # fmt: skip
-    notes = [_RULE, "capacity: no SLO; add --slo." if slo is None else f"SLO: {slo.text}."]
+    notes = [RULE, slo_note(slo)]
     return (
         [list_table("offline, live and under load", ("system",), shown, rows, notes, columns=columns)] if rows else []
     )
+
+
+def slo_note(slo: Slo | None) -> str:
+    """Which SLO the capacity is for."""
+    return "capacity: no SLO; add --slo." if slo is None else f"SLO: {slo.text}."
+
+
+def is_seen_twice(row: Row) -> bool:
+    """Whether a system has figures of at least two of: whole recordings, one live stream, load."""
+    speed, _, _, final, request, _, _, load, _ = row.cells
+    ways = (speed.estimate is not None, (final.estimate or request.estimate) is not None, load.word != NOT_MEASURED)
+    return sum(ways) > 1
 
 
 def _row(name: str, groups: Sequence[Rounds], slo: Slo | None) -> Row:

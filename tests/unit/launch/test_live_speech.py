@@ -1,5 +1,7 @@
 """Rounds of systems that speak, as a run makes them: files, warnings, what a recogniser hears, and recomputing."""
 
+from pathlib import Path
+
 import pytest
 import soundfile
 
@@ -75,7 +77,7 @@ def test_a_recogniser_that_fails_costs_no_other_figure(tmp_path, lines):
     (record,) = run(tmp_path, plan(lines, heard_by=f"python:{ear}:make")).records
     assert record.status == "ok" and record.find(metrics.FIRST_SOUND.id).values == (0.5, 0.5)
     assert any("no ears" in warning for warning in record.warnings)
-    assert "could not hear" in record.find(metrics.ROUND_TRIP_WER.id).unavailable
+    assert "could not transcribe" in record.find(metrics.ROUND_TRIP_WER.id).unavailable
 
 
 def test_speech_is_saved_where_it_is_asked_for(tmp_path, lines):
@@ -103,7 +105,7 @@ def test_searches_and_slos_know_first_sound(tmp_path, lines):
 @pytest.mark.parametrize(
     ("more", "error", "message"),
     [
-        ({"text_pace": 20}, InputError, "not sent as fast as possible"),
+        ({"text_pace": 20}, InputError, "sends it at once"),
         ({"text": {"vocabulary": 20}}, InputError, "not token ids"),
         ({"heard_by": "known-voice"}, SubjectError, "does not take audio"),
         ({"heard_by": "no-such-thing"}, InputError, "no-such-thing"),
@@ -118,6 +120,14 @@ def test_what_cannot_be_is_refused(lines, more, error, message):
 
 def run_checked(given):
     check_study(study_from_python(given), Options())
+
+
+def test_other_texts_under_the_same_name_are_another_case(lines):
+    before = study_from_python(plan(lines)).cells.cases[0]
+    with Path(lines).open("a") as file:
+        file.write("A new line.\n")
+    after = study_from_python(plan(lines)).cells.cases[0]
+    assert before.id != after.id and before.workload.name == "lines.txt"
 
 
 def test_text_pace_needs_text(lines):

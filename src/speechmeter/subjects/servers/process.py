@@ -167,7 +167,9 @@ class ServerProcess:
         deadline = monotonic() + start.within_s
         while not self._is_ready(start.ready):
             if (how := self.ended()) is not None:
-                raise SubjectError(f"{how} (before it was ready)", fix="run the command of `start` in a terminal")
+                raise SubjectError(
+                    f"{how} before it was ready", fix="run the command of `start` in a terminal to see why"
+                )
             if monotonic() > deadline:
                 line = self._secret.hidden(self._tail.last_line())
                 raise SubjectError(
