@@ -21,6 +21,7 @@ from speechmeter.launch.cluster import Machines, Requirements, find_machines
 from speechmeter.launch.cluster_clients import check_clients
 from speechmeter.launch.executors import THIS, Processes, varies
 from speechmeter.launch.forecast import Forecast, History, earlier, forecast
+from speechmeter.launch.interpreters import answers, located
 from speechmeter.launch.offline import offline
 from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.schedule import Schedule, Sweep
@@ -32,7 +33,7 @@ Launcher = Literal["subprocess", "inline", "ray"]
 
 TOUR = "tour"
 """The name of the built-in plan."""
-_CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within", "slo", "markdown")
+_CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within", "slo", "markdown", "tune")
 """Keys of a plan that its cases do not depend on: a resumed run may change them."""
 
 
@@ -85,7 +86,7 @@ def study_of(
     """The study of a plan file with options laid over it; without a file, of the options alone.
 
     Without a file and a model, it is that of the `resumed` run, or the built-in tour. `axes` are texts such as `1,5`,
-    `keys` other keys of a plan, `sets` texts such as `threads=2`.
+    `keys` other keys of a plan (`tune.goal` one inside another), `sets` texts such as `threads=2`.
     """
     rounds = keys.get("rounds")
     if quick and rounds is not None:
@@ -98,7 +99,9 @@ def study_of(
     given = {**keys, "rounds": 1 if quick else number}
     overrides = [from_models(models)] if models else []
     overrides += [from_flag(key, text) for key, text in axes.items() if text is not None]
-    overrides += [Override(path=(key,), value=value) for key, value in given.items() if value is not None]
+    overrides += [
+        Override(path=tuple(key.split(".")), value=value) for key, value in given.items() if value is not None
+    ]
     overrides += [from_set(text) for text in sets]
     if plan is not None:
         return study_from_file(plan, overrides, trust=trust)
@@ -143,6 +146,8 @@ def outlook(study: Study, options: Options) -> Outlook:
     sweep = check_study(study, options)
     if study.plan.find is not None:
         return Outlook(search_lines=search_lines(search_of(study, sweep)))
+    if study.plan.tune is not None:
+        return Outlook(search_lines=[f"{case.id}  {case.label}" for case in sweep.cases])
     held = options.resume and options.output is not None and is_run(options.output)
     records = RunDir(options.output).records() if held and options.output is not None else []
     left = Schedule(sweep, records).left()
@@ -201,6 +206,11 @@ def machines_for(study: Study, options: Options) -> Iterator[Machines | None]:
         yield machines
 
 
+def interpreters_of(study: Study) -> dict[str, str]:
+    """Where the interpreters are that measure models in place of this one, by the name of the model."""
+    return {name: located(python) for name, python in study.plan.interpreters.items()}
+
+
 def have_clients(study: Study) -> bool:
     """Whether some case is held by several clients together."""
     return any(case.live is not None and case.live.clients > 1 for case in study.cells.cases)
@@ -210,7 +220,8 @@ def sweep_of(study: Study, options: Options, machines: Machines | None) -> Sweep
     """What is measured, how often, and what is left out because it is not available."""
     unavailable: Sequence[Skip] = machines.absent if machines is not None else ()
     if machines is None:
-        unavailable = preflight(study.cells.cases, study.plan.limits.value(), origin=study.origin)
+        elsewhere = answers(study.cells.cases, interpreters_of(study))
+        unavailable = preflight(study.cells.cases, study.plan.limits.value(), origin=study.origin, elsewhere=elsewhere)
     cases = list(study.cells.cases)
     if options.baseline_path is not None:
         check_baseline(options.baseline_path)
@@ -276,6 +287,8 @@ def check_options(study: Study, options: Options) -> None:
             key="baseline_python",
             fix="use `launcher: subprocess`",
         )
+    if study.plan.interpreters:
+        _check_interpreters(study, options)
     pinned = [case for case in study.cells.cases if case.axes.cores != len(available_cores())]
     if options.launcher == "inline" and pinned:
         raise DeviceError(
@@ -292,8 +305,42 @@ def check_options(study: Study, options: Options) -> None:
     check_search(
         study, options.launcher, clients=have_clients(study), two_interpreters=options.baseline_python is not None
     )
+    _check_tuning(study, options)
     if options.output is not None:
         check_output(options.output, study, options)
+
+
+def _check_interpreters(study: Study, options: Options) -> None:
+    name = next(iter(study.plan.interpreters))
+    where = study.origin(next(case for case in study.cells.cases if case.subject.name == name), "models")
+    if options.launcher != "subprocess":
+        raise InputError(
+            f"{name!r} is measured by another interpreter, which `launcher: {options.launcher}` cannot start",
+            where=where,
+            fix="use `launcher: subprocess`",
+        )
+    if options.baseline_python is not None:
+        raise InputError(
+            f"{name!r} is measured by an interpreter of its own, so it cannot also be measured by a second one",
+            where=where,
+            fix="leave out `baseline_python`, and list the model twice instead, each with its `interpreter`",
+        )
+
+
+def _check_tuning(study: Study, options: Options) -> None:
+    """Raise InputError for a tuning that cannot be made as asked. A study without one passes."""
+    if study.plan.tune is None:
+        return
+    if options.launcher == "ray":
+        raise InputError(
+            "`tune` compares configurations of one machine, so it cannot use `launcher: ray`",
+            key="launcher",
+            fix="use `launcher: subprocess` on the machine in question",
+        )
+    if options.baseline_python is not None:
+        raise InputError(
+            "`tune` uses one interpreter", key="baseline_python", fix="tune with each interpreter in a run of its own"
+        )
 
 
 def default_output(study: Study) -> Path:
@@ -347,6 +394,14 @@ def _check_same_plan(output: Path, study: Study) -> None:
             where=str(output),
             fix="resume it with the same plan, or choose another `output`",
         )
+    for name in begun.plan.interpreters | study.plan.interpreters:
+        then, now = (one.plan.interpreters.get(name, "the usual one") for one in (begun, study))
+        if then != now:
+            raise RunDirError(
+                f"{name!r} was measured by another interpreter when this run was started: {then} then, {now} now",
+                where=str(output),
+                fix="resume it with the same interpreter, or choose another `output`",
+            )
 
 
 def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -172,7 +172,7 @@ def _failure(one: ClientResult) -> str:
     """Why a client did not hold its share, or why that is not known; empty where it did."""
     if one.outcome.status != "ok" and not one.outcome.reason.startswith(ALL_FAILED):
         return one.outcome.reason
-    return "its exchanges are missing or damaged" if one.log is None or one.log.torn else ""
+    return "its file of conversations is missing or damaged" if one.log is None or one.log.torn else ""
 
 
 def _ended_s(exchange: Exchange) -> float:

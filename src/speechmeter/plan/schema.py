@@ -62,13 +62,15 @@ class _Part(BaseModel):
 class ModelEntry(BaseModel):
     """One entry of `models:`; keys beside `name`, `load` and `axes` are options of its plug-in.
 
-    `axes` are values of axes for this model alone, in place of the plan's.
+    `axes` are values of axes for this model alone, in place of the plan's. `interpreter` is the Python interpreter that
+    measures it, where that is not this one; it is no part of the identity of its cases.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: Word
     load: Word
     axes: dict[str, Any] = Field(default_factory=dict)
+    interpreter: Word | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -122,7 +124,11 @@ class QualityEntry(_Part):
         Literal["english", "basic", "none", "english.v1", "english.v2", "basic.v1", "basic.v2", "none.v1"] | None
     ) = None
     scores: (
-        Annotated[tuple[Literal["wer", "cer", "bleu", "chrf"], ...], BeforeValidator(_as_list), Field(min_length=1)]
+        Annotated[
+            tuple[Literal["wer", "cer", "bleu", "chrf", "wer-open-asr"], ...],
+            BeforeValidator(_as_list),
+            Field(min_length=1),
+        ]
         | None
     ) = None
     import_: Word | None = Field(default=None, alias="import")
@@ -134,6 +140,20 @@ class TraceEntry(_Part):
     steps: Annotated[int, Field(strict=True, ge=1, le=20)] = 1
     python_stacks: Flag = False
     most_events: Annotated[int, Field(strict=True, ge=1000)] = 200_000
+
+
+class TuneEntry(_Part):
+    """`tune:`: what is tuned for, what must be kept, which axes are tried, and how long it may take.
+
+    The first value of an axis is the default that all others are compared with.
+    """
+
+    goal: Literal["rtfx", "latency", "memory", "energy", "cost"]
+    keep: Annotated[tuple[Word, ...], BeforeValidator(_as_list)] = ()
+    over: Annotated[tuple[Word, ...], BeforeValidator(_as_list)] | None = None
+    min_effect: Annotated[float, BeforeValidator(_share), Field(gt=0, lt=1)] = 0.05
+    within: Seconds | None = None
+    price: Positive | None = None
 
 
 class SpeechEntry(_Part):
@@ -178,6 +198,7 @@ class Plan(_Part):
     find: Literal["max-batch", "max-seconds", "max-frames", "max-streams", "max-rate"] | None = None
     find_most: Positive | None = None
     find_within: Annotated[float, BeforeValidator(_share), Field(ge=0, lt=1)] | None = None
+    tune: TuneEntry | None = None
     find_margin: Annotated[float, BeforeValidator(_share), Field(ge=0, lt=1)] = USUAL_MARGIN
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
     turn_end: Word = "system"
@@ -209,6 +230,11 @@ class Plan(_Part):
         return SpeechFiles() if self.save_speech else None
 
     @property
+    def interpreters(self) -> dict[str, str]:
+        """The interpreters that measure models in place of this one, by the name of the model."""
+        return {entry.name: entry.interpreter for entry in self.models if entry.interpreter is not None}
+
+    @property
     def is_live(self) -> bool:
         """Whether it has cases that are measured live."""
         paces = [*self.axes.get("pace", ()), *(pace for one in self.models for pace in one.axes.get("pace", ()))]
@@ -217,10 +243,14 @@ class Plan(_Part):
     def to_plain(self) -> dict[str, Any]:
         """The plan as YAML would hold it, every default written out; reading it back gives this plan."""
         unused = () if self.is_live else LIVE_KEYS
-        data = self.model_dump(exclude={"axes", *unused}, mode="json", by_alias=True)
+        untuned = () if self.tune is not None else ("tune",)
+        data = self.model_dump(exclude={"axes", *unused, *untuned}, mode="json", by_alias=True)
         for entry in data["models"]:
-            if not entry["axes"]:
-                del entry["axes"]
+            for key in ("axes", "interpreter"):
+                if not entry[key]:
+                    del entry[key]
+        if data.get("heard_by"):
+            del data["heard_by"]["interpreter"]  # it hears where the model is measured
         return {**data, **{name: list(values) for name, values in self.axes.items()}}
 
 
@@ -248,6 +278,7 @@ _EXAMPLES = {
     "trace": "for example `trace: true` or `trace: {steps: 3}`",
     "save_speech": "for example `save_speech: true` or `save_speech: {prefix: dev, rate: 16000}`",
     "quality": "for example `quality: {normaliser: english, scores: [wer, cer]}` or `quality: {import: scores.csv}`",
+    "tune": "for example `tune: {goal: rtfx, keep: 'wer<=+0.3', over: [threads, batch], within: 20min}`",
     "filter": "for example `filter: [encoder.*]`",
     "markdown": "for example `markdown: [rtf, memory]`",
 }
@@ -257,6 +288,7 @@ _PARTS: dict[str | int, type[BaseModel]] = {
     "limits": LimitsEntry,
     "schedule": ScheduleEntry,
     "quality": QualityEntry,
+    "tune": TuneEntry,
     **_SWITCHES,
 }
 _SHARES: dict[str | int, str] = {

@@ -63,7 +63,9 @@ def speech(records: Sequence[Record]) -> list[Table]:
     answering = {key: group for key, group in groups.items() if group[0].case.workload.plugin != TEXT}
     if answering:
         table = live_table("speech: answers to speech", answering, labels, _ANSWERS, records, headings=_LABELS)
-        made.append(with_more(table, ["the four parts of each conversation add up; their medians need not."]))
+        made.append(
+            with_more(table, ["in each conversation, the four parts add up to voice to voice; their medians need not."])
+        )
     notes = warning_notes(list(groups.values()), metrics.FIRST_SOUND, live_names(groups))
     return [*made[:-1], with_more(made[-1], notes)]
 
@@ -99,12 +101,18 @@ def _with_prebuffer(table: Table, groups: Groups) -> Table:
     if not found:
         return table
     said = " or ".join(number(float(one), "s") for one in found)
-    return with_more(table, [f"playback starts when {said} of sound have come, and goes on at once after a pause."])
+    return with_more(
+        table,
+        [
+            f"playback starts when {said} of sound have arrived, and continues as soon as more "
+            "sound arrives after a pause."
+        ],
+    )
 
 
 def _with_ear(table: Table, groups: Groups) -> Table:
     found = sorted(filter(None, _noted(groups, metrics.ROUND_TRIP_WER.id, HEARD_BY)))
-    line = f"round-trip WER: of the pair with {', '.join(found)}, not of the voice alone."
+    line = f"round-trip WER: includes the errors of the recogniser ({', '.join(found)}), not only those of the voice."
     return with_more(table, [line]) if found else table
 
 

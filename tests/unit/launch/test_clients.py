@@ -157,7 +157,7 @@ def test_exchanges_that_did_not_arrive_are_no_smaller_load():
     case = make_case(pace="realtime", chunk=0.1, streams=2, protocol=replace(PROTOCOL, clients=2))
     lost = ClientResult(outcome=Outcome(status="ok"), log=None)
     found = merged(case, 0, [measured_by(exchanges), lost], Keep())
-    assert (found.status, found.reason) == ("error", "client 2 of 2: its exchanges are missing or damaged")
+    assert (found.status, found.reason) == ("error", "client 2 of 2: its file of conversations is missing or damaged")
     assert not any(one.metric == metrics.LIVE_ANSWERED.id for one in found.measurements)  # no verdict counts it
 
 

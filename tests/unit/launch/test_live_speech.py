@@ -77,7 +77,7 @@ def test_a_recogniser_that_fails_costs_no_other_figure(tmp_path, lines):
     (record,) = run(tmp_path, plan(lines, heard_by=f"python:{ear}:make")).records
     assert record.status == "ok" and record.find(metrics.FIRST_SOUND.id).values == (0.5, 0.5)
     assert any("no ears" in warning for warning in record.warnings)
-    assert "could not hear" in record.find(metrics.ROUND_TRIP_WER.id).unavailable
+    assert "could not transcribe" in record.find(metrics.ROUND_TRIP_WER.id).unavailable
 
 
 def test_speech_is_saved_where_it_is_asked_for(tmp_path, lines):
@@ -162,7 +162,7 @@ def test_searches_and_slos_know_first_sound(tmp_path, lines):
 @pytest.mark.parametrize(
     ("more", "error", "message"),
     [
-        ({"text_pace": 20}, InputError, "not sent as fast as possible"),
+        ({"text_pace": 20}, InputError, "sends it at once"),
         ({"text": {"vocabulary": 20}}, InputError, "not token ids"),
         ({"text": {"lines": "no.txt"}}, InputError, "^(?!.*Errno).*'no.txt' cannot be read: No such file or directory"),
         ({"heard_by": "known-voice"}, SubjectError, "does not take audio"),

@@ -43,7 +43,7 @@ def speech_of(data: bytes, rate: int, channels: int = 1, width: int = 2) -> Spee
     import numpy as np
 
     if width not in (2, 4):
-        raise ConversationError(f"the sound has samples of {width} bytes; 16 bits are needed", kind=GARBAGE)
+        raise ConversationError(f"the sound has {8 * width} bits per sample; 16 are needed", kind=GARBAGE)
     values = np.frombuffer(data, dtype="<i2" if width == 2 else "<f4").astype(np.float32)
     values = values / (_FULL_SCALE + 1) if width == 2 else values
     return Speech(samples=values.reshape(-1, channels).mean(axis=1) if channels > 1 else values, rate=rate)
@@ -97,7 +97,7 @@ class SoundReader:
         if len(self._rest) < 12:
             return False
         if self._rest[:4] != b"RIFF" or self._rest[8:12] != b"WAVE":
-            raise ConversationError(f"the sound is no WAV file: it begins with {self._rest[:12]!r}", kind=GARBAGE)
+            raise ConversationError(f"the sound is not a WAV file: it begins with {self._rest[:12]!r}", kind=GARBAGE)
         at = 12
         while at + 8 <= len(self._rest):
             name, size = struct.unpack_from("<4sI", self._rest, at)

@@ -31,7 +31,7 @@ _MOST_BYTES = 1 << 30
 class SpeechSubject(ServerSubject):
     """The server gets each text when it is complete, and answers with a file at once or piece by piece."""
 
-    summary = "a server with OpenAI's speech: openai-speech:http://127.0.0.1:8000/v1"
+    summary = "a server with OpenAI's speech protocol: openai-speech:http://127.0.0.1:8000/v1"
     asked = (
         MODEL,
         Option(name="voice", kind=str, help="name of the voice"),
@@ -43,7 +43,8 @@ class SpeechSubject(ServerSubject):
                help="sampling rate of `response_format: pcm`, which does not state it"),
         Option(name="stream_format", kind=str, choices=("audio", "sse"),
                help="sse: sound as events; audio: as the body of the answer"),
-        Option(name="speed", kind=float, above=0, help="how fast it speaks, 1 being the voice's own pace"),
+        Option(name="speed", kind=float, above=0, help="speed of the speech relative to the voice's own pace; 2 is "
+                                                       "twice as fast"),
         Option(name="fields", kind=dict, help="further fields of the request, such as stream: true"),
         KEY,
     )  # fmt: skip
@@ -93,6 +94,7 @@ class Spoken(Posted):
             headers=self._secret.headers(),
         )
         async with sent as response:
+            yield Event(kind="opened", moment_s=self._clock.now())
             await self._checked(response)
             if is_event_stream(response):
                 async for event in self._streamed(response):

@@ -182,7 +182,7 @@ def test_channels_become_one():
     head = bytearray(wav(stereo, 24_000)[:44])
     head[22], head[32] = 2, 4
     assert SoundReader(None).read(bytes(head) + stereo).samples == pytest.approx(TONE, abs=1e-4)
-    with pytest.raises(ConversationError, match="no WAV file"):
+    with pytest.raises(ConversationError, match="not a WAV file"):
         SoundReader(None).read(b"this is not sound at all")
 
 
