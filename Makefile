@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ALONE := tests/campaign/test_selftest_broken.py tests/campaign/test_cluster.py
 BENCHMARKS := startup.py harness.py rooms.py memory.py flops.py query.py report.py=--records=2000 \
-  attribution.py=--rounds=5 launchers.py=--rounds=3 verdicts.py=--sets=100 \
+  attribution.py=--rounds=5 launchers.py=--rounds=3 verdicts.py=--sets=100 tune.py=--seeds=20 \
   sweep.py=--repeats=1=--rounds=2=--sizes=2=--pairs=5
 INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 
