@@ -169,7 +169,6 @@ _STT_BENCHMARK = (
                "time from the end of speech to the last transcription segment. The end of speech is when the "
                "client's voice activity detector reported it, minus the detector's delay. Samples with an error or "
                "without a segment are left out",
-               "time from the end of speech, as the client's detector finds it, to the last transcription segment",
                "time from the end of speech (client's detector) to the last transcription segment"),
     Definition("stt_benchmark_wer_stated", "%", _LOWER, WER, "pooled semantic WER (stt-benchmark)",
                "100 × sum of the word errors that a language model judged to change the meaning / sum of the words "
