@@ -3,6 +3,8 @@
 import ctypes
 import json
 import os
+import subprocess
+import sys
 import time
 from itertools import count
 from pathlib import Path
@@ -94,6 +96,48 @@ def two_stages():
         ),
         modules={"wide": wide, "narrow": narrow},
     )
+
+
+_CHILD = """
+import mmap, sys
+def fill(mib):
+    pages = mmap.mmap(-1, mib * 2**20)
+    pages[::4096] = b"1" * (len(pages) // 4096)
+    return pages
+kept = fill(200)
+for line in sys.stdin:
+    fill(64)
+    print(flush=True)
+"""
+_LEAVE = "import subprocess, sys; subprocess.Popen([sys.executable, '-ISc', sys.argv[1]])"
+
+
+def _served_by(*program):
+    child = subprocess.Popen(
+        [sys.executable, "-ISc", *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+
+    def call(batch):
+        child.stdin.write("\n")
+        return child.stdout.readline()
+
+    call(None)  # loaded when the child is
+
+    def close():
+        child.stdin.close()
+        child.wait()
+
+    return Prepared(stages=(Stage(name="model", fn=call),), close=close)
+
+
+def child():
+    """A child that holds 200 MiB, and 64 more in every call."""
+    return _served_by(_CHILD)
+
+
+def orphan():
+    """The same in a process whose parent has ended."""
+    return _served_by(_LEAVE, _CHILD)
 
 
 def witness():

@@ -77,6 +77,20 @@ def test_stages_and_weights_are_read_apart(measured):
     assert readings(record, "memory_weights.v1", "stage:narrow") == [1 * MIB]
 
 
+@pytest.mark.parametrize("factory", ["child", "orphan"])
+def test_what_a_process_of_the_model_holds_and_takes_is_read_and_told_apart(measured, factory):
+    (record,) = measured(factory)
+    assert near(readings(record), 64)
+    whole, loaded, inside = (readings(record, f"memory_cpu_{name}.v1") for name in ("total", "load", "started"))
+    assert all(264 * MIB < one < 290 * MIB for one in inside), inside
+    assert min(whole) > max(inside) + 10 * MIB  # and the measuring process itself
+    assert loaded[0] > 200 * MIB
+    (found,) = (m for m in record["measurements"] if m["metric"] == "memory_cpu_total.v1")
+    assert found["source"] == "VmHWM, Pss of started processes"
+    assert "processes that the model started" in " ".join(found["notes"]["notes"])
+    assert not [line for line in record["warnings"] if "left running" in line]
+
+
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="asks glibc what it does")
 @pytest.mark.parametrize("shell", [{}, {"MALLOC_MMAP_THRESHOLD_": "4096", "MALLOC_TRIM_THRESHOLD_": "4096"}])
 def test_only_the_memory_process_has_the_thresholds(measured, workshop, shell):

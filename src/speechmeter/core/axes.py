@@ -113,7 +113,7 @@ CORE_AXES: tuple[Axis, ...] = (
     Axis(name="compile", kind=bool, default=False, help="torch.compile the model"),
     Axis(name="deterministic", kind=bool, default=False, help="deterministic algorithms only"),
     Axis(name="tf32", kind=bool, default=False, help="TF32 matrix units for float32 on CUDA"),
-    Axis(name="boundary", kind=str, default="+features", help="what the clock includes", choices=BOUNDARIES),
+    Axis(name="boundary", kind=str, default="+features", help="which steps of a call are timed", choices=BOUNDARIES),
 )  # fmt: skip
 
 

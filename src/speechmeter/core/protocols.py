@@ -45,7 +45,8 @@ class Prepared:
     `live` says how to hold a conversation with it; None for a model that takes whole inputs. A model that is only live
     has no stages. `notes` are facts that a reader must know (random weights, a fixed output length).
     `data_dependent` says that the cost of a call depends on the content, so figures on noise are misleading. `found`
-    has measurements that were made while preparing, for the meter that reports them. The output of the last stage is
+    has measurements that were made while preparing, for the meter that reports them. `inside` returns the seconds that
+    the model itself reports for its latest call, as `total` and by names of its own. The output of the last stage is
     stored if it is text (a str for each item), token ids (a list for each item) or `Speech`.
     """
 
@@ -57,6 +58,7 @@ class Prepared:
     notes: tuple[str, ...] = ()
     data_dependent: bool = False
     found: tuple[Measurement, ...] = ()
+    inside: Callable[[], Mapping[str, float]] | None = None
 
     def __repr__(self) -> str:
         return f"Prepared(stages={[stage.name for stage in self.stages]})"
@@ -240,7 +242,7 @@ class Session(Protocol):
 
     @property
     def resident_loaded_bytes(self) -> int | None:
-        """Resident size of the process right after loading; None where it cannot be read."""
+        """Resident size of the process and of those it started, right after loading; None where it cannot be read."""
         ...
 
     def call(self, batch: Batch) -> list[Any]:

@@ -15,7 +15,7 @@ from speechmeter.core import metrics
 from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError
 from speechmeter.core.machine import available_cores, read_text
-from speechmeter.core.process_tree import cpu_seconds
+from speechmeter.core.process_tree import started_cpu_seconds
 from speechmeter.core.types import Measurement
 from speechmeter.meters.nvml_device import device_handle, load_nvml
 
@@ -28,33 +28,39 @@ _STEADY_GOVERNORS = ("performance", None)
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """The state of the machine at one moment."""
+    """The state of the machine at one moment: CPU time of this process, of what it started, and of the cores."""
 
     at_s: float
     own_s: float
+    started_s: float = 0.0
     busy_s: float
     throttled: int
 
     @classmethod
     def now(cls, processes: Sequence[int] = ()) -> Watch:
-        """Read the clocks."""
-        times = os.times()
-        own = times.user + times.system + times.children_user + times.children_system
-        own += cpu_seconds(processes)  # of a server that was started: it is what is measured, and no neighbour
+        """Read the clocks. `processes` are those of a server that somebody else started: what is measured, too."""
+        times, started = os.times(), started_cpu_seconds(processes)
         files = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
         throttled = sum(int(read_text(str(file)) or 0) for file in files)
-        return cls(at_s=monotonic(), own_s=own, busy_s=_busy_s(available_cores()), throttled=throttled)
+        return cls(
+            at_s=monotonic(), own_s=times.user + times.system, started_s=started,
+            busy_s=_busy_s(available_cores()), throttled=throttled,
+        )  # fmt: skip
 
 
 def disturbances(before: Watch, after: Watch) -> tuple[list[Measurement], list[str]]:
-    """The share of the case's cores that others used meanwhile, and warnings."""
+    """The share of the case's cores that others used meanwhile, what the model's processes used, and warnings."""
     cores = len(available_cores())
     window_s = after.at_s - before.at_s
     found: list[Measurement] = []
     warnings: list[str] = []
     if window_s >= _SHORTEST_S and after.busy_s > 0:
-        others = max(0.0, (after.busy_s - before.busy_s) - (after.own_s - before.own_s)) / (window_s * cores)
+        started_s = max(0.0, after.started_s - before.started_s)
+        used_s = after.own_s - before.own_s + started_s
+        others = max(0.0, (after.busy_s - before.busy_s) - used_s) / (window_s * cores)
         found.append(Measurement.of(metrics.OTHER_BUSY, [round(others, 4)], source="/proc/stat"))
+        if started_s:
+            found.append(Measurement.of(metrics.CPU_STARTED, [round(started_s / window_s, 4)], source="/proc"))
         if others > _BUSY:
             warnings.append(f"other processes were busy: they used {others:.0%} of the cores; close them, or wait")
     if after.throttled > before.throttled:

@@ -13,6 +13,7 @@ from speechmeter.core.axes import inside_boundary
 from speechmeter.core.batches import Batches, ChosenBatches, gathered
 from speechmeter.core.machine import resident_bytes
 from speechmeter.core.outputs import Keep, Output, output_of
+from speechmeter.core.process_tree import started_bytes
 from speechmeter.core.protocol import Steps
 from speechmeter.core.protocols import Collected, Prepared, Subject, Workload
 from speechmeter.core.stages import made_by, run_chain
@@ -143,6 +144,7 @@ def open_session(
         batches = _NumberedBatches(batches)
     stages = bounded_stages(prepared, case, batches)
     resident = resident_bytes()
+    resident = None if resident is None else resident + started_bytes()
 
     steps = Steps.of(case.protocol, len(batches))
     first, first_ns = None, 0

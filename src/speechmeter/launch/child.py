@@ -15,6 +15,7 @@ from typing import Any
 from speechmeter.core import plugins
 from speechmeter.core.machine import available_cores
 from speechmeter.core.outputs import Keep, SpeechFiles, TraceOptions
+from speechmeter.core.process_tree import note_guard
 from speechmeter.core.types import Case, Environment, Measurement
 from speechmeter.engine.measure import Outcome, Start, measure
 from speechmeter.launch.live import measure_live_case
@@ -122,6 +123,7 @@ def run(job: Job, message_fd: int, *, forked: bool = False) -> None:
     messages = os.fdopen(message_fd, "w", buffering=1, encoding="utf-8")
     os.set_inheritable(messages.fileno(), False)
     started_ns = perf_counter_ns()
+    note_guard(os.getppid())
     if job.memory_bytes is not None:
         limit_data(job.memory_bytes, job.memory_group)
     if is_offline():

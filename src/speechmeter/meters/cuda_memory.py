@@ -13,6 +13,7 @@ from speechmeter.core import metrics
 from speechmeter.core.device import Device
 from speechmeter.core.errors import SensorError
 from speechmeter.core.finding import one_call
+from speechmeter.core.process_tree import started_processes
 from speechmeter.core.protocols import Session
 from speechmeter.core.scope import STAGE, Scope
 from speechmeter.core.stages import step
@@ -111,11 +112,11 @@ def _process(session: Session, device: torch.device) -> Measurement:
     if not mine:
         why = "NVML does not list this process (a container hides process numbers)"
         return Measurement.absent(metrics.MEMORY_CUDA_PROCESS, why)
-    return Measurement.of(metrics.MEMORY_CUDA_PROCESS, [float(mine[0])], source="NVML")
+    return Measurement.of(metrics.MEMORY_CUDA_PROCESS, [float(sum(mine))], source="NVML")
 
 
 def used_bytes(device: Device) -> list[int]:
-    """This process's memory on the device, by NVML; empty when it is not listed."""
+    """Memory on the device of this process and of each that it started, by NVML; empty when none is listed."""
     nvml = load_nvml()
     try:
         processes = nvml.nvmlDeviceGetComputeRunningProcesses(device_handle(nvml, device))
@@ -123,4 +124,5 @@ def used_bytes(device: Device) -> list[int]:
         raise SensorError(f"NVML: {error}") from error
     finally:
         nvml.nvmlShutdown()
-    return [p.usedGpuMemory for p in processes if p.pid == os.getpid() and p.usedGpuMemory]
+    own = {os.getpid(), *started_processes()}
+    return [p.usedGpuMemory for p in processes if p.pid in own and p.usedGpuMemory]

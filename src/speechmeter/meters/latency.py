@@ -29,13 +29,24 @@ class LatencyMeter(Meter):
         metrics.LATENCY_WARMUP,
         metrics.LATENCY_FIRST_ITEM,
         metrics.LATENCY_ITEM,
+        metrics.LATENCY_INSIDE,
     )
 
     def measure(self, session: Session) -> list[Measurement]:
         """Samples as the case's protocol asks; total is the sum of clocked stages."""
         trial = StageClock(session.stages, session.sync)
         clock = StageClock(session.stages, session.sync, block=_block(session, trial))
-        collected = session.collect(clock.sample)
+        inside: list[Mapping[str, float]] = []
+        ask = session.prepared.inside
+
+        def sample(batch: Batch) -> int:
+            """A timed call, and what the model says of it, which is read outside the clock."""
+            spent = clock.sample(batch)
+            if ask is not None and clock.block == 1:
+                inside.append(ask())
+            return spent
+
+        collected = session.collect(sample)
         turns = by_turns(session.batches) | ({SAMPLED: list(collected.indices)} if collected.indices else {})
         notes: dict[str, Any] = {"stop": collected.stop_reason, **turns}
         if clock.block > 1:
@@ -46,6 +57,7 @@ class LatencyMeter(Meter):
             *([Measurement.of(metrics.LATENCY_WARMUP, warmup)] if warmup else []),
             *_stages(clock, collected.kept, turns),
             *clock.item_measurements(),
+            *_inside(inside, collected.kept, turns),
         ]
 
 
@@ -131,6 +143,19 @@ def _block(session: Session, trial: StageClock) -> int:
     if shortest >= BLOCK_BELOW_NS or trial.item_measurements():
         return 1
     return ceil(BLOCK_BELOW_NS / max(shortest, 100))
+
+
+def _inside(rows: Sequence[Mapping[str, float]], kept: Sequence[bool], turns: Mapping[str, Any]) -> list[Measurement]:
+    """What the model reported of every call that is a sample; nothing of what it left out of one."""
+    samples = [row for row, keep in zip(rows, kept, strict=False) if keep]
+    names = [name for name in (samples[0] if samples else ()) if all(name in row for row in samples)]
+    return [
+        Measurement.of(
+            metrics.LATENCY_INSIDE, [row[name] for row in samples],
+            scope=name if name == "total" else Scope.of(STAGE, name), source="the model's own clock", notes=turns,
+        )
+        for name in names
+    ]  # fmt: skip
 
 
 def _kept(values: Sequence[float], kept: Sequence[bool], wanted: bool) -> list[float]:

@@ -27,6 +27,7 @@ from speechmeter.core.stages import step
 from speechmeter.core.types import Batch, Case, Measurement, Stage, by_turns
 from speechmeter.meters.resident import Probe, Reading, Work, joined, probes
 from speechmeter.meters.server_use import ServerUse
+from speechmeter.meters.started import INCLUDED, WithStarted, starts_processes
 from speechmeter.meters.weights import held_bytes, uncountable, weights_of
 
 _MOST_SIZED = 4
@@ -38,8 +39,8 @@ _SLOW_NS = 5 * 10**9
 class MemoryMeter(Meter):
     """CPU: highest resident size during a call, and its growth. CUDA: peaks of torch's allocator, the process by NVML.
 
-    In total and by stage, and the weights separately. `found` are the ways to read the resident size, the best first;
-    what this system offers, unless given.
+    The processes that the model started count too. In total and by stage, and the weights separately. `found` are the
+    ways to read the resident size, the best first; what this system offers, unless given.
     """
 
     name = "memory"
@@ -47,6 +48,7 @@ class MemoryMeter(Meter):
         metrics.MEMORY_CPU_TOTAL,
         metrics.MEMORY_CPU_PEAK,
         metrics.MEMORY_CPU_LOAD,
+        metrics.MEMORY_CPU_STARTED,
         metrics.MEMORY_WEIGHTS,
         metrics.MEMORY_CUDA_ALLOCATED,
         metrics.MEMORY_CUDA_GROWTH,
@@ -81,7 +83,9 @@ class MemoryMeter(Meter):
                 Measurement.absent(metrics.MEMORY_LIVE, "only memory on the CPU is read, and this case runs on a GPU")
             )
             return
-        probe, done = self._probes[0], Event()
+        # the processes of a server are read apart
+        probe = self._probes[0] if live.processes is not None else WithStarted(self._probes[0])
+        done = Event()
         found: list[Reading] = []
         server = None if live.processes is None else ServerUse(live.processes)
         readers = [Thread(target=lambda: found.append(probe.read(done.wait)), daemon=True)]
@@ -109,9 +113,17 @@ class MemoryMeter(Meter):
                 from speechmeter.meters.cuda_memory import measure_cuda
 
                 return [*measure_cuda(session), *weights(session)]
-            return [*_readings(session, self._probes), *weights(session)]
+            return [*self._on_cpu(session), *weights(session)]
         finally:
             gc.unfreeze()
+
+    def _on_cpu(self, session: Session) -> list[Measurement]:
+        """With the processes that the model started; most models start none, and are read without looking for any."""
+        if not starts_processes():
+            found = _readings(session, self._probes)
+            if not starts_processes():
+                return found
+        return _readings(session, [WithStarted(probe) for probe in self._probes])
 
 
 def _while_live(probe: Probe, found: Sequence[Reading]) -> list[Measurement]:
@@ -119,7 +131,8 @@ def _while_live(probe: Probe, found: Sequence[Reading]) -> list[Measurement]:
     if not found or found[0].peak_bytes is None:
         reason = f"this system does not report the resident memory of a process ({probe.source})"
         return [Measurement.absent(metrics.MEMORY_LIVE, reason)]
-    notes = {"notes": [found[0].caveat]} if found[0].caveat else {}
+    caveats = _caveats(found)
+    notes = {"notes": caveats} if caveats else {}
     return [Measurement.of(metrics.MEMORY_LIVE, [float(found[0].peak_bytes)], source=probe.source, notes=notes)]
 
 
@@ -149,7 +162,13 @@ def _total(session: Session, probe: Probe, readings: Sequence[Reading], notes: M
         whole = Measurement.of(metrics.MEMORY_CPU_TOTAL, peaks, source=probe.source, notes=growth.notes)
     loaded = session.resident_loaded_bytes
     load = [] if loaded is None else [Measurement.of(metrics.MEMORY_CPU_LOAD, [loaded], source="VmRSS")]
-    return [whole, growth, *load]
+    return [whole, growth, *load, *_started(readings, growth.notes)]
+
+
+def _started(readings: Sequence[Reading], notes: Mapping[str, Any]) -> list[Measurement]:
+    """The part of the peak that is not in this process; no row for a model that starts no other."""
+    values = [float(reading.started_bytes) for reading in readings]
+    return [Measurement.of(metrics.MEMORY_CPU_STARTED, values, source="Pss", notes=notes)] if any(values) else []
 
 
 def _stages_apart(session: Session, found: Sequence[Probe]) -> list[Measurement]:
@@ -189,13 +208,19 @@ def _read(probe: Probe, work: Work) -> Reading:
 
 def _growth(readings: Sequence[Reading], probe: Probe, scope: str = "total", *, more: Mapping[str, Any]) -> Measurement:
     values = [float(reading.growth_bytes) for reading in readings]
-    caveats = dict.fromkeys([*more.get("notes", ()), *(reading.caveat for reading in readings if reading.caveat)])
+    caveats = dict.fromkeys([*more.get("notes", ()), *_caveats(readings)])
     notes: dict[str, Any] = {"mmap_threshold": os.environ.get("MALLOC_MMAP_THRESHOLD_", "default"), **more}
     if (allocator := allocator_name()) != GLIBC:
         caveats[f"memory allocator {allocator}: it may reuse memory that was freed, so readings may be too low"] = None
     if caveats:
         notes["notes"] = list(caveats)
     return Measurement.of(metrics.MEMORY_CPU_PEAK, values, scope=scope, source=probe.source, notes=notes)
+
+
+def _caveats(readings: Sequence[Reading]) -> list[str]:
+    """What bounds the readings, each said once, and whether other processes are in them."""
+    included = [INCLUDED] if any(reading.started_bytes for reading in readings) else []
+    return list(dict.fromkeys([*included, *(reading.caveat for reading in readings if reading.caveat)]))
 
 
 def weights(session: Session) -> list[Measurement]:

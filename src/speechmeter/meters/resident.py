@@ -15,7 +15,8 @@ Work = Callable[[], object]
 Size = Callable[[], int | None]
 
 CLEAR_REFS = Path("/proc/self/clear_refs")
-_RESET_HIGH_WATER_MARK = "5"
+RESET_HIGH_WATER_MARK = "5"
+"""What is written to `clear_refs`."""
 _SAMPLING_INTERVAL_S = 0.001
 
 
@@ -23,12 +24,14 @@ _SAMPLING_INTERVAL_S = 0.001
 class Reading:
     """How large the process was, how many bytes were added at most, how large it became, and what bounds either.
 
-    `peak_bytes` is None where it cannot be read. A caveat says that the readings are only a bound.
+    `peak_bytes` is None where it cannot be read. A caveat says that the readings are only a bound. `started_bytes` is
+    the part of the peak that belongs to processes that this one started.
     """
 
     growth_bytes: int
     before_bytes: int = 0
     peak_bytes: int | None = None
+    started_bytes: int = 0
     caveat: str = ""
 
 
@@ -57,7 +60,7 @@ class HighWaterMark:
     def usable(self) -> bool:
         """Whether the mark can be reset. Tried by doing so: permission bits say yes to root on a read-only /proc."""
         try:
-            self._clear_refs.write_text(_RESET_HIGH_WATER_MARK)
+            self._clear_refs.write_text(RESET_HIGH_WATER_MARK)
         except OSError:
             return False
         return _mark_bytes() is not None
@@ -65,7 +68,7 @@ class HighWaterMark:
     def read(self, work: Work) -> Reading:
         """Exact. Raises OSError where /proc has no size."""
         before = resident_bytes()
-        self._clear_refs.write_text(_RESET_HIGH_WATER_MARK)
+        self._clear_refs.write_text(RESET_HIGH_WATER_MARK)
         work()
         peak = _mark_bytes()
         if peak is None or before is None:
@@ -144,6 +147,7 @@ def joined(parts: Sequence[Reading]) -> Reading:
         growth_bytes=max(0, growth),
         before_bytes=before,
         peak_bytes=max(peaks) if len(peaks) == len(parts) else None,
+        started_bytes=max(part.started_bytes for part in parts),
         caveat=next((part.caveat for part in parts if part.caveat), ""),
     )
 

@@ -51,7 +51,7 @@ def build_plan(source: Source, *, trust: bool = False) -> Plan:
             _check_model(stage, source, ("models", index, STAGES, number), trust=trust, is_stage=True)
     if body.heard_by is not None:
         _check_plugin(body.heard_by.load, source, (HEARD_BY,))
-        _check_model(body.heard_by, source, (HEARD_BY,), trust=trust)
+        _check_model(body.heard_by, source, (HEARD_BY,), trust=trust, is_stage=True)
     for name in body.meters:
         _named(lambda name=name: plugins.meter(name), source, ("meters",))
     _check_schedule(body, source)
@@ -131,23 +131,39 @@ def _check_once(values: list[str], source: Source, key: str) -> None:
             )
 
 
+_PARTS: Mapping[str | int, str] = {"models": "a stage of a cascade", HEARD_BY: "the recogniser of `heard_by`"}
+
+
 def _check_model(entry: ModelEntry, source: Source, path: KeyPath, *, trust: bool, is_stage: bool = False) -> None:
-    """A stage of a cascade is a model, and may also set axes of its own."""
+    """A stage of a cascade is a model that also sets its axes among its options, and so does `heard_by`."""
     subject = _named(lambda: plugins.subject(plugin_of(entry.load)), source, path)
+    if entry.interpreter is not None and (is_stage or path[0] == HEARD_BY):
+        raise PlanError(
+            f"{entry.name!r} runs in the process of another model, so it has no `interpreter`",
+            where=source.origin(path),
+            fix="set `interpreter` of the model that is measured",
+        )
     if is_stage and entry.axes:
         raise PlanError(
-            f"{entry.name!r} is a stage, and has no `axes`",
+            f"{entry.name!r} is {_PARTS[path[0]]}, which has no key `axes`",
             where=source.origin(path),
-            fix="set axes of the stage directly",
+            fix="write its axes beside `load`, for example `beam: 5`",
         )
     options = (*subject.options, *subject.axes) if is_stage else subject.options
     _check_options(entry.model_extra, options, source, path, plugin_of(entry.load))
-    runs_code = plugins.runs_code(plugin_of(entry.load), entry.model_extra or {})
-    if runs_code and source.base is not None and not source.is_override("models") and not trust:
+    if source.base is None or source.is_override(str(path[0])) or trust:
+        return
+    if plugins.runs_code(plugin_of(entry.load), entry.model_extra or {}):
         raise SubjectError(
             f"{entry.load!r} runs code that the plan names",
             where=source.origin(path),
             fix="read that code, then add `trust`, or name the model on the command line",
+        )
+    if entry.interpreter is not None:
+        raise SubjectError(
+            f"{entry.name!r} is measured by a program that the plan names: {entry.interpreter}",
+            where=source.origin((*path, "interpreter")),
+            fix="check that it is a Python interpreter of yours, then add `trust`",
         )
 
 
@@ -172,7 +188,7 @@ def _check_options(
     known = {option.name: option for option in allowed}
     for key, value in (given or {}).items():
         if key not in known:
-            own = ["name", "load"] if path[0] == "models" else ["name"]
+            own = ["name", "load", "interpreter"] if path[0] == "models" else ["name"]
             raise PlanError(
                 f"unknown key {key!r} for {plugin!r}",
                 where=source.origin((*path, key)),
@@ -282,9 +298,11 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     if not source.is_override("models"):
         changes["models"] = tuple(_rebase_model(entry, base) for entry in plan.models)
+    if plan.heard_by is not None and not source.is_override(HEARD_BY):
+        changes[HEARD_BY] = _rebase_model(plan.heard_by, base)
     if plan.audio is not None and not source.is_override("audio"):
         changes["audio"] = tuple(one if one in SPECIAL_AUDIO else _rebase(one, base) for one in plan.audio)
-    kind, _, trace = (plan.arrivals or "").partition(":")
+    kind, _, trace = plan.arrivals.partition(":") if isinstance(plan.arrivals, str) else ("", "", "")
     if kind == RECORDED and not source.is_override("arrivals"):
         changes["arrivals"] = f"{kind}:{_rebase(trace, base)}"
     if plan.power_log is not None and not source.is_override("power_log"):
@@ -309,6 +327,8 @@ def _rebase_model(entry: ModelEntry, base: Path) -> ModelEntry:
     given = entry.model_extra or {}
     paths = _path_options(plugins.subject(plugin).options, given)
     changes |= {name: _rebase(given[name], base) for name in paths}
+    if entry.interpreter is not None:
+        changes["interpreter"] = _rebase(entry.interpreter, base)
     if stages := stages_of(entry):
         changes[STAGES] = [_rebase_model(stage, base).model_dump(exclude_defaults=True) for stage in stages]
     return entry.model_copy(update=changes)

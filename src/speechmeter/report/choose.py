@@ -244,7 +244,7 @@ def _no_import(records: Sequence[Record], word: str) -> InputError:
         fix = "`metric: imported` shows its figures"
         return InputError(f"no figures of {word}: this run was measured with other tools", key="metric", fix=fix)
     fix = f"read their files with: {command_line('import', 'FILE', output='RUN')}"
-    return InputError(f"no figures of {word}: this run has none of another tool", key="metric", fix=fix)
+    return InputError(f"no figures of {word}: this run has no imported figures of another tool", key="metric", fix=fix)
 
 
 def _missing(records: Sequence[Record], word: str, view: View | None, asked: Sequence[str]) -> list[str]:

@@ -351,8 +351,9 @@ VIEWS = (
     ),
     View(
         name="speech",
-        summary="One row per live system that speaks: first byte and first sound, cold and warm; underruns; the sound "
-        "itself and what a recogniser heard in it; for systems that are spoken to, the parts of voice to voice.",
+        summary="One row per live system that speaks: first byte and first sound, cold and warm; underruns; the "
+        "sound itself and what a recogniser heard in it; for systems that answer speech, the parts of voice "
+        "to voice.",
         details="See [speech out](../howto/speech-out.md).",
         tables="speech:speech",
         cases=Cases(

@@ -1,12 +1,13 @@
 """What went on beside a measurement: other processes, clocks, the GPU."""
 
+import subprocess
 import sys
 from types import MappingProxyType, SimpleNamespace
 
 import pytest
 from conftest import make_case
 
-from speechmeter.core import metrics
+from speechmeter.core import metrics, process_tree
 from speechmeter.core.device import Device
 from speechmeter.core.machine import available_cores
 from speechmeter.core.protocols import ORDINARY, Phase, Prepared
@@ -32,10 +33,27 @@ def test_own_work_is_no_disturbance(monkeypatch):
     assert warnings == []
 
 
-def test_a_server_that_was_started_is_no_neighbour(monkeypatch):
-    monkeypatch.setattr(disturbance, "cpu_seconds", lambda pids: {(): 0.0, (7,): 40.0}[tuple(pids)])
+def test_a_server_that_somebody_else_started_is_no_neighbour(monkeypatch):
+    monkeypatch.setattr(process_tree, "cpu_seconds", lambda pids: 40.0 * (7 in set(pids)))
     alone = Watch.now()
-    assert Watch.now((7,)).own_s - alone.own_s == pytest.approx(40.0, abs=1.0)
+    assert Watch.now((7,)).started_s - alone.started_s == pytest.approx(40.0, abs=1.0)
+
+
+def test_what_the_model_started_is_no_neighbour_and_its_cores_are_told(monkeypatch):
+    found, warnings = judged(monkeypatch, busy_s=100 + 10 + 10 * 0.5 * CORES, started_s=10 * 0.5 * CORES)
+    assert found == {"other_busy.v1": 0.0, "cpu_started.v1": 0.5 * CORES}
+    assert warnings == []
+
+
+def test_the_work_of_a_child_is_told_while_it_runs_and_after_it_ended():
+    before = Watch.now()
+    program = "import sys; [sum(range(10_000)) for _ in iter(sys.stdout.flush, 0)]"
+    with subprocess.Popen([sys.executable, "-ISc", program]) as child:
+        while Watch.now().started_s - before.started_s < 0.2:
+            pass
+        child.kill()
+        child.wait()
+    assert Watch.now().started_s - before.started_s >= 0.2
 
 
 def test_work_of_others_is_a_share_of_the_cores(monkeypatch):

@@ -138,15 +138,16 @@ def test_without_the_library_the_reason_says_how_to_install_it(monkeypatch):
     assert "NVML measures NVIDIA GPUs only, and this case runs on cpu" in find_nvml(Device.parse("cpu")).reason
 
 
-def test_the_memory_meter_finds_its_process_on_the_same_device(nvml, monkeypatch):
+def test_the_memory_meter_finds_its_processes_on_the_same_device(nvml, monkeypatch):
     pytest.importorskip("torch", reason="the CUDA memory meter imports torch")
     from speechmeter.meters.cuda_memory import used_bytes
 
     driver = nvml()
-    processes = {2: [SimpleNamespace(pid=1, usedGpuMemory=5), SimpleNamespace(pid=os.getpid(), usedGpuMemory=7)]}
+    monkeypatch.setattr("speechmeter.meters.cuda_memory.started_processes", lambda: [77])
+    processes = {2: [SimpleNamespace(pid=p, usedGpuMemory=u) for p, u in ((1, 5), (os.getpid(), 7), (77, 11))]}
     driver.nvmlDeviceGetComputeRunningProcesses = processes.get
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-cccc3333")
-    assert used_bytes(Device.parse("cuda:0")) == [7]
+    assert used_bytes(Device.parse("cuda:0")) == [7, 11]
     assert driver.open == 0
 
 
