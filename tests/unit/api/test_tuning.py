@@ -35,7 +35,7 @@ def test_a_tuning_has_an_answer_a_plan_and_its_trials(model, tmp_path):
     assert speechmeter.load(tmp_path / "run").tables()[0].title == "Tuned for RTFx"
     top = top_of(read_sources([str(tmp_path / "run")])[0])  # what a page begins with
     assert top.headline.lower() == f"{found.words.lower()}." and any("trials" in line for line in top.doubts)
-    again = speechmeter.tune(resume=True, output=tmp_path / "run", launcher="inline")
+    again = speechmeter.tune(resume=True, output=tmp_path / "run", launcher="inline", trust=True)
     assert again.data() == {**data, "notes": again.data()["notes"]}
 
 

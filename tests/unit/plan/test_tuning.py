@@ -31,6 +31,12 @@ def test_the_resolved_plan_asks_for_the_same_tuning():
     assert (asked.goal.name, asked.axes, asked.within_s, len(asked.limits)) == ("memory", {"threads": (2, 1)}, 1200, 1)
 
 
+def test_a_score_that_is_bounded_is_taken():
+    keep = {"goal": "rtfx", "keep": ["bleu>=-1"]}
+    assert study(tune=keep).plan.quality.scores == ("wer", "cer", "bleu")
+    assert study(tune=keep, quality={"scores": ["bleu"]}).plan.quality.scores == ("bleu",)
+
+
 def test_a_plan_without_tuning_does_not_hold_the_key():
     assert "tune" not in study(tune=None, threads=1).plan.to_plain()
 
