@@ -23,6 +23,7 @@ from speechmeter.api.starting import (
     default_output,
     have_clients,
     history_for,
+    interpreters_of,
     machines_for,
     sweep_of,
 )
@@ -165,7 +166,9 @@ def _executor(options: Options, study: Study, store: RunWriter, machines: Machin
         return InlineExecutor(artifacts)
     # a search is about the memory of whole processes, of which a forked one shares a part
     processes: Processes = "exec" if fits_memory(study.plan) else options.processes
-    return SubprocessExecutor(study.plan.limits.value(), artifacts, options.baseline_path, processes)
+    return SubprocessExecutor(
+        study.plan.limits.value(), artifacts, options.baseline_path, processes, interpreters_of(study)
+    )
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from speechmeter.launch.cluster import Machines, Requirements, find_machines
 from speechmeter.launch.cluster_clients import check_clients
 from speechmeter.launch.executors import THIS, Processes, varies
 from speechmeter.launch.forecast import Forecast, History, earlier, forecast
+from speechmeter.launch.interpreters import answers, located
 from speechmeter.launch.offline import offline
 from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.schedule import Schedule, Sweep
@@ -205,6 +206,11 @@ def machines_for(study: Study, options: Options) -> Iterator[Machines | None]:
         yield machines
 
 
+def interpreters_of(study: Study) -> dict[str, str]:
+    """Where the interpreters are that measure models in place of this one, by the name of the model."""
+    return {name: located(python) for name, python in study.plan.interpreters.items()}
+
+
 def have_clients(study: Study) -> bool:
     """Whether some case is held by several clients together."""
     return any(case.live is not None and case.live.clients > 1 for case in study.cells.cases)
@@ -214,7 +220,8 @@ def sweep_of(study: Study, options: Options, machines: Machines | None) -> Sweep
     """What is measured, how often, and what is left out because it is not available."""
     unavailable: Sequence[Skip] = machines.absent if machines is not None else ()
     if machines is None:
-        unavailable = preflight(study.cells.cases, study.plan.limits.value(), origin=study.origin)
+        elsewhere = answers(study.cells.cases, interpreters_of(study))
+        unavailable = preflight(study.cells.cases, study.plan.limits.value(), origin=study.origin, elsewhere=elsewhere)
     cases = list(study.cells.cases)
     if options.baseline_path is not None:
         check_baseline(options.baseline_path)
@@ -280,6 +287,8 @@ def check_options(study: Study, options: Options) -> None:
             key="baseline_python",
             fix="use `launcher: subprocess`",
         )
+    if study.plan.interpreters:
+        _check_interpreters(study, options)
     pinned = [case for case in study.cells.cases if case.axes.cores != len(available_cores())]
     if options.launcher == "inline" and pinned:
         raise DeviceError(
@@ -299,6 +308,23 @@ def check_options(study: Study, options: Options) -> None:
     _check_tuning(study, options)
     if options.output is not None:
         check_output(options.output, study, options)
+
+
+def _check_interpreters(study: Study, options: Options) -> None:
+    name = next(iter(study.plan.interpreters))
+    where = study.origin(next(case for case in study.cells.cases if case.subject.name == name), "models")
+    if options.launcher != "subprocess":
+        raise InputError(
+            f"{name!r} is measured by another interpreter, which `launcher: {options.launcher}` cannot start",
+            where=where,
+            fix="use `launcher: subprocess`",
+        )
+    if options.baseline_python is not None:
+        raise InputError(
+            f"{name!r} is measured by an interpreter of its own, so it cannot also be measured by a second one",
+            where=where,
+            fix="leave out `baseline_python`, and list the model twice instead, each with its `interpreter`",
+        )
 
 
 def _check_tuning(study: Study, options: Options) -> None:
@@ -368,6 +394,14 @@ def _check_same_plan(output: Path, study: Study) -> None:
             where=str(output),
             fix="resume it with the same plan, or choose another `output`",
         )
+    for name in begun.plan.interpreters | study.plan.interpreters:
+        then, now = (one.plan.interpreters.get(name, "the usual one") for one in (begun, study))
+        if then != now:
+            raise RunDirError(
+                f"{name!r} was measured by another interpreter when this run was started: {then} then, {now} now",
+                where=str(output),
+                fix="resume it with the same interpreter, or choose another `output`",
+            )
 
 
 def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -107,6 +108,7 @@ def nearest(word: str, choices: list[str]) -> str:
     return "choose from: " + ", ".join(choices)
 
 
+_TEXT_TO_SPEAK = "add `text:` to the plan, for example `text: {lines: sentences.txt}`, a file with a text on each line"
 _WAYS_OUT = {
     SOUND: "use `audio:` or `data:`",
     FEATURES: "add `features:` to the plan, for example `features: {bands: 80}`",
@@ -130,7 +132,7 @@ def check_input(case: Case) -> None:
         raise SubjectError(
             f"{case.subject.name} needs {' or '.join(taken)} as input, "
             f"but `{case.workload.plugin}:` provides {' or '.join(fed)}",
-            fix=_WAYS_OUT[taken[0]],
+            fix=_TEXT_TO_SPEAK if taken[0] == TEXT and case.live is not None else _WAYS_OUT[taken[0]],
         )
 
 
@@ -158,6 +160,18 @@ def split_name(text: str) -> tuple[str | None, str]:
     if not name or not load:
         raise PlanError(f"{text!r} is not NAME=MODEL", key="models", fix="for example mine=python:mine.py:make")
     return name, load
+
+
+_INTERPRETER = re.compile(r"(?s)(.+)@((?:.*/)?(?:python|pypy)[\w.-]*)")
+
+
+def split_interpreter(load: str) -> tuple[str, str | None]:
+    """(load, interpreter) of `LOAD@PYTHON`, as models are given outside of a plan file; None without one.
+
+    The name of the interpreter's file begins with `python` or `pypy`: an @ in a path or in an address is no separator.
+    """
+    found = _INTERPRETER.fullmatch(load)
+    return (load, None) if found is None else (found[1], found[2])
 
 
 def joined_name(name: str, load: str) -> str | None:

@@ -12,17 +12,23 @@ import platform
 import sys
 import sysconfig
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from speechmeter.core.device import Device
-from speechmeter.core.machine import allocator, available_cores, cpu_model, host_name, kib_field, proc_fields, read_text
+from speechmeter.core.machine import (
+    allocator,
+    available_cores,
+    cpu_model,
+    host_name,
+    kib_field,
+    other_interpreter,
+    proc_fields,
+    read_text,
+)
 from speechmeter.core.types import VARIANT, Case, Environment
+from speechmeter.engine.packages import imported_distributions
 
-_PACKAGES = (
-    "speechmeter", "torch", "transformers", "numpy", "scipy", "soundfile", "soxr", "triton", "onnxruntime",
-)  # fmt: skip
 _CUDA_ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 """Settings of torch's allocator, by their newer and older name: they decide what fits."""
 _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
@@ -31,13 +37,6 @@ _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 def capture(case: Case) -> Environment:
     """The environment of this process while it measures `case`."""
     torch, clock = sys.modules.get("torch"), proc_fields("/proc/cpuinfo").get("cpu MHz")
-    found = {}
-    for name in _PACKAGES:
-        if name in sys.modules:
-            try:
-                found[name] = version(name)
-            except PackageNotFoundError:
-                found[name] = str(getattr(sys.modules[name], "__version__", "unknown"))
     facts = {
         "host": host_name(),
         "system": platform.platform(),
@@ -53,7 +52,8 @@ def capture(case: Case) -> Environment:
             "torch": torch.get_num_threads() if torch is not None else None,
         },
         "allocator": allocator(),
-        "packages": found,
+        "packages": imported_distributions(),
+        **({"interpreter": other} if (other := other_interpreter()) is not None else {}),
         **({"code": loaded_code()} if VARIANT in case.axes else {}),
         **_cuda_facts(case.device),
     }

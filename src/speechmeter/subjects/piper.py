@@ -31,7 +31,7 @@ class PiperSubject:
             above=0,
             help="duration of the speech relative to the voice's own pace; 2 is half as fast",
         ),
-        Option(name="speaker", kind=int, minimum=0, help="number of the speaker, of a voice with several"),
+        Option(name="speaker", kind=int, minimum=0, help="number of the speaker, if the voice has several"),
     )
     runs_code = False
     takes = (TEXT,)

@@ -78,8 +78,8 @@ def _live(made: Any, case: Case) -> Prepared:
     """A system that is spoken to: a `Live`, a function that makes a conversation, or a generator of texts."""
     if isinstance(made, Live):
         return Prepared(live=made)
+    speaks = plugins.fed_by(case).kinds == (TEXT,)
     if _is_generator(made):
-        speaks = plugins.fed_by(case).kinds == (TEXT,)
         say = _speak if speaks else _hear
         live = Live(
             converse=lambda clock: Hearing(clock, lambda chunks: say(made(chunks))),
@@ -91,9 +91,10 @@ def _live(made: Any, case: Case) -> Prepared:
     if callable(made) and "clock" in _parameters(made):
         return Prepared(live=Live(converse=made))
     factory = case.subject.source.rpartition(":")[2]
+    takes, yields = ("pieces of text", "(samples, rate)") if speaks else ("chunks", "texts")
     raise TypeError(
         f"{factory}() returned {type(made).__name__}, which cannot be measured live; return a generator function that "
-        "takes an iterator of chunks and yields texts, a function converse(clock), or speechmeter.core.live.Live"
+        f"takes an iterator of {takes} and yields {yields}, a function converse(clock), or speechmeter.core.live.Live"
     )
 
 

@@ -6,6 +6,7 @@ Every workload that feeds sound from files reads it here, so that the same rules
 from __future__ import annotations
 
 import io
+import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,22 +16,22 @@ from stat import S_ISREG
 from typing import Any
 
 from speechmeter.workloads import compressed
+from speechmeter.workloads.lent import lendable
 from speechmeter.workloads.manifests.pickled import Stored
-from speechmeter.workloads.manifests.utterance import MIX, Utterance
+from speechmeter.workloads.manifests.utterance import MIX, UnusableError, Utterance
 
 RATE = 16_000
 LONGEST_S = 3600.0
 FRAME_S = 0.01
 """A frame of features covers 10 ms of sound, as in every common front-end."""
 _SLACK_SHARE, _SLACK_S = 0.01, 0.05  # how far a stated length may differ from the true one
+_CUT_WAV = re.compile(r"^ *data *: (\d+) \(should be (\d+)\)", re.M)
+_STREAMED = 0x7FFF0000
+"""A program that writes to a pipe does not know the size: it puts the largest in its place, or 0."""
 _BLOCK = 1 << 20
 # Bytes of float32 in one channel: three hours at 48 kHz. A megabyte of silence in FLAC may unpack to as much.
 _MOST_DECODED = 2 << 30
 _SAMPLE_BYTES = 4
-
-
-class UnusableError(Exception):
-    """An item cannot be used: the reason in one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +67,19 @@ def file_facts(utterance: Utterance, taste: Taste, data: Any) -> FileFacts:
     """Facts of its file; where the list holds the array, facts of the array that `read` returned."""
     if utterance.array is not None:
         return FileFacts(rate=RATE, frames=len(data))
+    rate, frames, mixed = _facts(utterance, taste)
+    return FileFacts(rate=rate, frames=frames, mixed=mixed)
+
+
+@lendable
+def _facts(utterance: Utterance, taste: Taste) -> list[int]:
+    """Rate, frames, and how many channels are averaged."""
     with _opened(utterance) as file:
         mixed = file.channels if _channel(utterance, file.channels, taste) == MIX else 1
-        return FileFacts(rate=int(file.samplerate), frames=int(file.frames), mixed=int(mixed))
+        return [int(file.samplerate), int(file.frames), int(mixed)]
 
 
+@lendable
 def header_seconds(utterance: Utterance, taste: Taste) -> float:
     """Its length by the file's header, after every check that needs no decoding. Raises UnusableError."""
     if utterance.array is not None:
@@ -104,6 +113,7 @@ def _numbers(utterance: Utterance, taste: Taste) -> Any:
     return data
 
 
+@lendable
 def _sound(utterance: Utterance, taste: Taste) -> Any:
     import numpy as np
     import soundfile
@@ -165,15 +175,29 @@ def _opened(utterance: Utterance) -> Iterator[Any]:
             yield file
             return
         # libsndfile says of some unknown files that they do not exist; this one exists, as was checked above
-        what = "its content is not recognised as sound" if "does not exist" in str(error) else str(error)
+        why = str(error).removeprefix(f"Error opening {source!r}: ") if utterance.inside is not None else str(error)
+        what = "its content is not recognised as sound" if "does not exist" in why else why
         if utterance.inside is None and path.suffix.lower() not in (
             "",
             ".wav",
         ):  # a codec that libsndfile lacks
             what += f"; convert it: {shlex.join(['ffmpeg', '-i', path.name, f'{path.stem}.wav'])}"
-        raise UnusableError(f"cannot be read: {what}") from error
+        where = "" if utterance.inside is None else f" from {path.name}"
+        raise UnusableError(f"cannot be read{where}: {what}") from error
     with file:
+        _check_whole(file)
         yield file
+
+
+def _check_whole(file: Any) -> None:
+    """Refuse a WAV file whose header promises more sound than follows: libsndfile says so in its log alone."""
+    said = _CUT_WAV.search(file.extra_info)
+    if said is None or not 0 < int(said[1]) < _STREAMED or not int(said[2]):
+        return
+    there_s = file.frames / file.samplerate
+    whole_s = there_s * int(said[1]) / int(said[2])
+    if whole_s - there_s > _SLACK_SHARE * whole_s + _SLACK_S:
+        raise UnusableError(f"is truncated: its header says {whole_s:.2f} s, but it has {there_s:.2f} s")
 
 
 def _of_other_codec(source: Path | bytes) -> compressed.Decoded | None:

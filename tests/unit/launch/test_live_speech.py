@@ -97,6 +97,63 @@ def test_a_generator_of_samples_is_a_synthesiser(tmp_path, lines):
     assert record.find(metrics.SOUND_MADE.id).values == (pytest.approx(0.05 * 4),)  # a piece for each of four tokens
 
 
+MISBEHAVING = """
+import numpy as np
+
+TONE = (0.5 * np.sin(np.arange(4000) / 10)).astype("float32")
+
+def early():
+    def speak(pieces):
+        yield TONE, 16_000
+    return speak
+
+def again():
+    def speak(pieces):
+        "".join(pieces)
+        buffer = TONE.copy()
+        for part in range(1, 5):
+            buffer[:] = TONE * part / 4
+            yield buffer, np.int64(16_000)
+    return speak
+
+def breaks():
+    def speak(pieces):
+        "".join(pieces)
+        yield TONE, 16_000
+        raise RuntimeError("broke in the middle")
+    return speak
+
+def plain():
+    return lambda pieces: [(TONE, 16_000)]
+
+def word():
+    def speak(pieces):
+        yield "".join(pieces), 16_000.0
+    return speak
+"""
+
+
+def test_generators_that_misbehave_give_figures_or_a_clear_reason(tmp_path, lines):
+    (tmp_path / "odd.py").write_text(MISBEHAVING)
+    names = ("early", "again", "breaks", "plain", "word")
+    models = [{"name": name, "load": f"python:{tmp_path / 'odd.py'}:{name}"} for name in names]
+    found = {one.case.subject.name: one for one in run(tmp_path, plan(lines, models=models)).records}
+    assert found["early"].status == "ok"  # a moment before the text was sent lost the whole record
+    assert found["early"].find(metrics.FIRST_SOUND_COLD.id).values[0] < 0.25
+    levels = [one.sound.levels_db for one in exchanges(tmp_path, found["again"])]
+    assert all(9 < one[95] - one[5] < 15 for one in levels)  # the last piece is four times as loud as the first
+    assert found["breaks"].reason.startswith("every conversation failed; the first: RuntimeError: broke in the middle")
+    assert found["breaks"].find(metrics.FIRST_SOUND.id).unavailable == "all conversations ended with an error"
+    assert [one.sound.samples for one in exchanges(tmp_path, found["breaks"])] == [4000] * 3  # nothing is lost
+    assert "an iterator of pieces of text and yields (samples, rate)" in found["plain"].reason
+    assert "rate being a whole number, not (str, float)" in found["word"].reason
+
+
+def exchanges(tmp_path, record):
+    (file,) = (tmp_path / "run" / "artifacts" / record.case.id).glob("exchanges-*.jsonl.gz")
+    return read_exchanges(file).exchanges
+
+
 def test_searches_and_slos_know_first_sound(tmp_path, lines):
     given = plan(lines, slo={"first_sound_p95_s": 0.6}, streams=[1, 2], turns=3)
     assert [record.status for record in run(tmp_path, given).records] == ["ok", "ok"]
@@ -107,6 +164,7 @@ def test_searches_and_slos_know_first_sound(tmp_path, lines):
     [
         ({"text_pace": 20}, InputError, "sends it at once"),
         ({"text": {"vocabulary": 20}}, InputError, "not token ids"),
+        ({"text": {"lines": "no.txt"}}, InputError, "^(?!.*Errno).*'no.txt' cannot be read: No such file or directory"),
         ({"heard_by": "known-voice"}, SubjectError, "does not take audio"),
         ({"heard_by": "no-such-thing"}, InputError, "no-such-thing"),
         ({"models": ["known:live"]}, SubjectError, "needs sound as input"),
@@ -116,6 +174,13 @@ def test_searches_and_slos_know_first_sound(tmp_path, lines):
 def test_what_cannot_be_is_refused(lines, more, error, message):
     with pytest.raises(error, match=message):
         run_checked(plan(lines, **more))
+
+
+def test_a_voice_without_text_is_told_to_read_lines():
+    given = {"models": [VOICE], "audio": "sample", "seconds": 1, "pace": "fast"}
+    with pytest.raises(SubjectError) as caught:
+        run_checked(given)
+    assert "{lines: sentences.txt}" in caught.value.fix
 
 
 def run_checked(given):

@@ -12,6 +12,7 @@ from speechmeter.analysis.live.reading import Reading, none
 from speechmeter.analysis.live.talk import Talk, cold, talks
 from speechmeter.analysis.live.throughput import throughput
 from speechmeter.core import metrics
+from speechmeter.core.live import TIMEOUT as ERROR_OF_TIME
 from speechmeter.core.live import Conditions, Exchange
 from speechmeter.core.metrics import Metric
 from speechmeter.core.quality import SPEAKERS, UTTERANCES
@@ -121,7 +122,7 @@ def _measured(metric: Metric, found: Sequence[Talk], read: Read) -> Measurement:
     notes = _notes(metric, found, readings)
     if values:
         return Measurement.of(metric, values, notes=notes)
-    return Measurement.absent(metric, _why_none(metric, readings, notes), notes=notes)
+    return Measurement.absent(metric, _why_none(metric, found, readings, notes), notes=notes)
 
 
 def _with_failed(readings: list[Reading], found: Sequence[Talk]) -> list[Reading]:
@@ -154,14 +155,18 @@ def _notes(metric: Metric, found: Sequence[Talk], readings: Sequence[Reading]) -
     return {**notes, WITHHELD: withheld} if reasons else notes
 
 
-def _why_none(metric: Metric, readings: Sequence[Reading], notes: dict[str, Any]) -> str:
+def _why_none(metric: Metric, found: Sequence[Talk], readings: Sequence[Reading], notes: dict[str, Any]) -> str:
     missing = sum(one.missing for one in readings)
     reasons = dict.fromkeys(one.reason for one in readings if one.reason)
     if missing:
         which = "all conversations" if missing == len(readings) else f"{missing} of {len(readings)} conversations"
         what = "the system did not end the turn" if metric in _OF_TURNS else "no text came"
         what, given = ("no sound was audible", "input") if metric in SPEECH_READERS else (what, "audio")
-        reasons = {f"in {which} {what} within {notes[TIMEOUT]:g} s after the {given}": None, **reasons}
+        why = f"in {which} {what} within {notes[TIMEOUT]:g} s after the {given}"
+        broken = [one.exchange.error_kind not in ("", ERROR_OF_TIME) for one in found]
+        if metric in SPEECH_READERS and all(broken[index] for index in notes[MISSING]):
+            why = f"{which} ended with an error"
+        reasons = {why: None, **reasons}
     return "; ".join(reasons) or "no text contains a word"
 
 

@@ -22,6 +22,7 @@ _NO_END = "the end of speech is unknown; add it with: speechmeter data anchors"
 _WAITS = "this system cannot end a turn by itself; use --turn-end oracle"
 _NO_EAR = "the plan names no recogniser; add for example `heard_by: pocketsphinx`"
 _UNINTERRUPTED = "the system was not interrupted: the plan has no `interrupt`, or the system cannot be interrupted"
+_EARLY = "all sound came before the text was sent"
 _NEW = "the text had not been sent before in this round"
 
 
@@ -209,7 +210,8 @@ def _per_work(talk: Talk, parts: Callable[[float], tuple[float, float]]) -> Read
         return none(_PACED)
     if not talk.pieces or talk.exchange.error:
         return none("the conversation failed" if talk.exchange.error else _NO_SOUND)
-    return ratio(*parts(talk.pieces[-1].moment_s))
+    last_s = talk.pieces[-1].moment_s
+    return ratio(*parts(last_s)) if last_s > 0 else none(_EARLY)
 
 
 READERS: Mapping[Metric, Callable[[Talk], Reading]] = {

@@ -249,7 +249,7 @@ class _LiveAttempt:
         sharing = (
             [f"{self.case.axes.streams} streams: {_SHARING[live.isolation]}"] if self.case.axes.streams > 1 else []
         )
-        virtual = ["in simulated time: no real time passed"] if live.virtual else []
+        virtual = ["simulated on a virtual clock: no real time passed"] if live.virtual else []
         sources = sorted({exchange.anchors.source for exchange in measured if exchange.anchors.source})
         anchors = [f"start and end of speech: {', '.join(sources)}"] if sources else []
         texts = [*prepared.notes, *batches.notes, *sharing, *virtual, *anchors]

@@ -79,7 +79,7 @@ def clock(groups: Groups) -> str:
         said.append("Delays of sound count from when the text, or its first token, was due.")
     late = [m.values[0] for group in groups for record in group if not _is_virtual(group)
             if (m := record.find(metrics.CLIENT_SLIP_P99.id)) is not None and m.values]  # fmt: skip
-    said += [f"The client sent at most {_s(max(late))} late at the 99th percentile of a round."] if late else []
+    said += [f"The client sent audio at most {_s(max(late))} late (99th percentile of a round)."] if late else []
     return " ".join(said)
 
 

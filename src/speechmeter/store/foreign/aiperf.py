@@ -74,7 +74,10 @@ def read(data: Mapping[str, Any], file: str) -> Found:
         figures.add(metric, values, key=key, factor=factor, count=said.get("count"))
     schema = name(data.get("schema_version"), "")
     if schema.partition(".")[0] not in ("", "1"):
-        figures.leave_out("schema_version", f"this reader knows version 1, not {schema}; figures may be missing")
+        figures.leave_out(
+            "schema_version",
+            f"the file has version {schema} of its format, but Speechmeter knows version 1; figures may be missing",
+        )
     return Found(
         tool=stated.AIPERF,
         version=name(data["aiperf_version"]),

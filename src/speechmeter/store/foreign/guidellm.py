@@ -65,7 +65,12 @@ def read(data: Mapping[str, Any], file: str) -> Found:
     left_out |= {f"{place}: it has no metrics": None for place in places if place not in sound}
     if (version := about.get("version")) not in _VERSIONS:
         said = name(version, "none")
-        left_out[f"metadata.version: this reader knows 1 and 2, not {said}; figures may be missing"] = None
+        left_out[
+            (
+                f"metadata.version: the file has version {said} of its format, but Speechmeter knows 1 and 2; "
+                "figures may be missing"
+            )
+        ] = None
     if data.get("conclusions"):
         left_out["conclusions of a search, which are not figures of one benchmark: conclusions"] = None
     return Found(
@@ -90,6 +95,10 @@ def _benchmark(data: Mapping[str, Any], backend: Mapping[str, Any], figures: Fig
     _summary(figures, "guidellm_audio_per_s_stated", per_second, "metrics.audio.seconds.input_per_second", 1.0)
     figures.add("guidellm_slo_share_stated", {stated.SINGLE: said.get("slo_attainment")}, key="metrics.slo_attainment",
                 factor=100, most=100, count=said.get("slo_determined_requests"))  # fmt: skip
+    for key, inner in (("request_totals", said.get("request_totals")), ("audio", said.get("audio")),
+                       ("audio.seconds", _part(said, "audio").get("seconds"))):  # fmt: skip
+        if inner is not None and not isinstance(inner, dict):
+            figures.leave_out(f"metrics.{key}", "not an object")
     totals = _part(said, "request_totals")
     for key, metric in _COUNTS.items():
         figures.add(metric, {stated.SINGLE: totals.get(key)}, key=f"metrics.request_totals.{key}")

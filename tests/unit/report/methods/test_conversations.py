@@ -74,7 +74,7 @@ def test_the_clock_and_the_lateness_of_the_client_are_stated():
     late = Measurement.of(metrics.CLIENT_SLIP_P99, [0.004])
     found = said(record(held=[late]))["moments"]
     assert found.startswith("Moments are those of one monotonic clock of the client. A position in the audio is due")
-    assert found.endswith("The client sent at most 4.00 ms late at the 99th percentile of a round.")
+    assert found.endswith("The client sent audio at most 4.00 ms late (99th percentile of a round).")
     note = Measurement.of(metrics.ITEMS, [1.0], notes={"notes": ["simulated on a virtual clock: no real time passed"]})
     virtual = said(record(held=[note, late]))["moments"]
     assert virtual.startswith("Moments are those of a virtual clock") and "late" not in virtual
