@@ -66,6 +66,15 @@ def test_what_cannot_be_tuned_is_refused_before_anything_is_written(model, tmp_p
     assert not (tmp_path / "run").exists()
 
 
+def test_a_dry_run_lists_the_configurations_and_writes_nothing(model, tmp_path, command):
+    done = command("tune", "--model", model("words"), "--set", "batch=1,2", "--set", "threads=2,1", "--dry-run",
+                   "--over", "batch,threads", "-o", str(tmp_path / "run"))  # fmt: skip
+    assert [line.split("  ")[1] for line in done.out.splitlines()[1:]] == [
+        "batch 1, threads 2", "batch 2, threads 2", "batch 1, threads 1", "batch 2, threads 1"
+    ]  # fmt: skip
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_that_was_not_tuned_has_no_answer(tmp_path, command):
     made = tmp_path / "run"
     tuned(made, Simulated(), tuning())  # its plan does not ask for a tuning
