@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from speechmeter.core.commit_files import commit_facts
 from speechmeter.core.device import Device
 from speechmeter.core.machine import allocator, available_cores, cpu_model, host_name, kib_field, proc_fields, read_text
 from speechmeter.core.types import VARIANT, Case, Environment
@@ -55,6 +56,7 @@ def capture(case: Case) -> Environment:
         "allocator": allocator(),
         "packages": found,
         **({"code": loaded_code()} if VARIANT in case.axes else {}),
+        **commit_facts(),
         **_cuda_facts(case.device),
     }
     state = {

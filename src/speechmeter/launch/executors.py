@@ -6,17 +6,18 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, perf_counter_ns
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 from speechmeter.core import plugins
 from speechmeter.core.errors import CannotGoOnError
 from speechmeter.core.outputs import Keep
 from speechmeter.core.protocols import ORDINARY, Meter, Subject, Workload
-from speechmeter.core.types import BASELINE, VARIANT, Case, Limits, Measurement
+from speechmeter.core.types import VARIANT, Case, Limits, Measurement
 from speechmeter.engine.measure import Outcome, measure
 from speechmeter.engine.phases import MAIN, PROFILED, Process, processes_of
 from speechmeter.launch.child import Job
@@ -28,6 +29,14 @@ from speechmeter.launch.share import Share
 from speechmeter.launch.templates import TemplateLostError, Templates, kind_of
 
 THIS = "this"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interpreter:
+    """What measures one side of a comparison: a Python, and variables that its processes get."""
+
+    python: str
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 Processes = Literal["auto", "fork", "exec"]
@@ -53,15 +62,20 @@ class Executor(Protocol):
 class SubprocessExecutor:
     """Fresh processes: one for the meters that share, one for each that needs its own.
 
-    `processes` says how they are started. A cold start is measured in new processes alone.
+    `processes` says how they are started. A cold start is measured in new processes alone. `interpreters` measure the
+    variants of that name; this one measures all others.
     """
 
     def __init__(
-        self, limits: Limits, keep: Keep, baseline_python: str | None = None, processes: Processes = "exec"
+        self,
+        limits: Limits,
+        keep: Keep,
+        processes: Processes = "exec",
+        interpreters: Mapping[str, Interpreter] = MappingProxyType({}),
     ) -> None:
         self._limits = limits
         self._keep = keep
-        self._baseline_python = baseline_python
+        self._interpreters = interpreters
         self._processes = processes
         self._templates = Templates()
 
@@ -149,9 +163,10 @@ class SubprocessExecutor:
             environ["SPEECHMETER_CUDA_GIB"] = str(self._limits.memory_gib)
         log = (self._keep.folder or Path()) / f"{case.id}-{process.name}-{os.getpid()}.log"
         python = sys.executable
-        if self._baseline_python is not None and case.axes.get(VARIANT) == BASELINE:
-            python = self._baseline_python
+        if (other := self._interpreters.get(case.axes.get(VARIANT, ""))) is not None:
+            python = other.python
             environ.pop("PYTHONPATH", None)  # it belongs to this environment, not to the other
+            environ.update(other.environ)
 
         def left_s() -> float | None:
             return None if deadline is None else max(0.1, deadline - monotonic())
