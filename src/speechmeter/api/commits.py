@@ -46,8 +46,8 @@ def compare_commits(
         raise InputError("a search cannot compare commits", key="commits", fix="leave out `find`")
     ready = commits(names, say)
     made = run_study(study, Options(output=output or new_run("commits"), force=force, commits=ready), watch)
-    sides = [select(f"{made.path}@{VARIANT}={variant}") for variant in (BASELINE, THIS)]
-    found = compare(*sides, thresholds(metrics or usual_metrics(*sides)), every_cell=every_cell)
+    base, new = (select(f"{made.path}@{VARIANT}={variant}") for variant in (BASELINE, THIS))
+    found = compare(base, new, thresholds(metrics or usual_metrics(base, new)), every_cell=every_cell)
     which = [
         f"{side}: commit {one.short} ({one.name}), {one.subject}"
         for side, one in zip(("BASE", "NEW"), ready.values(), strict=True)
