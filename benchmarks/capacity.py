@@ -48,7 +48,7 @@ def closed(seed: int) -> Mapping[str, Any]:
     """Requests one after another in each stream. Up to c of them take D, up to 2 c take 2 D."""
     return {
         **_known(service_s=WORK_S, slots=SLOTS), "pace": "fast", "seconds": 0.2, "chunk": "200ms", "silence": 0,
-        "duration": "4s", "seed": seed, "find": "max-streams", "rounds": 3,
+        "duration": "2s", "seed": seed, "find": "max-streams", "rounds": 3,
         "slo": {"request_latency_p95_s": 1.5 * WORK_S, "live_completeness": "95%"},
     }  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,9 @@ FAKES = Path(__file__).parent / "fakes"
 
 if not Path("/dev/nvidiactl").exists():  # Triton reads it when it is first imported, which any test may do
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script; what tests start inherits it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # workers with as many threads as cores wait for each other
     os.environ.setdefault("OMP_NUM_THREADS", "1")

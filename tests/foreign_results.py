@@ -61,7 +61,7 @@ def guidellm(**changes: Any) -> dict[str, Any]:
 
 def _distribution(mean: float, count: int, ends: tuple[float, float] | None = None) -> dict[str, Any]:
     return {
-        "mean": mean, "median": mean, "std_dev": 0.1 * mean, "min": mean, "max": mean, "count": count,
+        "mean": mean, "median": mean, "std_dev": 0.1 * mean, "min": 0.5 * mean, "max": 3 * mean, "count": count,
         "percentiles": {"p001": mean, "p50": 0.9 * mean, "p95": 2 * mean},
         "mean_ci": None if ends is None else {"lower": ends[0], "upper": ends[1]},
         "percentile_cis": None if ends is None else {"p50": {"lower": 0.8 * mean, "upper": mean}, "p95": None},

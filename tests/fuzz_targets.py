@@ -9,10 +9,13 @@ import random
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import foreign_results
 import numpy as np
 import soundfile
+import speech_sets
 import yaml
 from conftest import make_case
 from fuzzing import HOSTILE, bent, changed, damaged, json_line
@@ -20,9 +23,12 @@ from rich.console import Console
 
 from speechmeter.api.comparing import compare
 from speechmeter.api.comparing import select as select_run
+from speechmeter.api.importing import import_results
 from speechmeter.api.querying import query
 from speechmeter.core.hosts import hosts_apart
 from speechmeter.core.types import Spec
+from speechmeter.core.utterances import read_manifest
+from speechmeter.integrations.trackers.exporting import export_run
 from speechmeter.launch.preflight import preflight
 from speechmeter.plan.study import study_from_file
 from speechmeter.report.choose import tables
@@ -285,9 +291,81 @@ def shape(folder: Path, draw: random.Random) -> None:
     shapes.read(path)
 
 
+# Containers
+
+_HERE, _LISTS = b"@folder@", (".scp", ".list", ".json", ".jsonl")
+"""What stands in lists for the folder that they are in."""
+
+
+@cache
+def sound_containers() -> list[tuple[str, dict[str, bytes]]]:
+    """(path of the list in its folder, content of every file by path) of sets in tar files, tables and archives."""
+    made = []
+    for kind in ("webdataset", "webdataset in a list", "nemo-tarred", "shar", "huggingface", "huggingface in arrow",
+                 "kaldi in an archive"):  # fmt: skip
+        with TemporaryDirectory() as folder:
+            base, items = Path(folder), speech_sets.waves(3)
+            speech_sets.write_sounds(base / "sound", items)
+            path = speech_sets.KINDS[kind](base, items)
+            files = {str(one.relative_to(base)): one.read_bytes() for one in base.rglob("*") if one.is_file()}
+            moved = {one: raw.replace(folder.encode(), _HERE) if one.endswith(_LISTS) else raw
+                     for one, raw in files.items()}  # fmt: skip
+            made.append((str(path.relative_to(base)), moved))
+    return made
+
+
+def container(folder: Path, draw: random.Random) -> None:
+    name, files = draw.choice(sound_containers())
+    hurt = draw.choice([one for one in files if not one.startswith("sound")])
+    for one, raw in files.items():
+        (folder / one).parent.mkdir(parents=True, exist_ok=True)
+        front = draw.random() < 0.5  # headers and footers are small, and sound is large
+        ends = damaged(raw[:600], draw) + raw[600:] if front else raw[:-600] + damaged(raw[-600:], draw)
+        (folder / one).write_bytes((ends if one == hurt else raw).replace(_HERE, str(folder).encode()))
+    select(Choice(manifest=folder / name))
+
+
+# Results of other tools
+
+
+@cache
+def sound_results() -> list[tuple[str, bytes]]:
+    """(name of the file, content): of each tool, a line of the leaderboard's manifest, and a database."""
+    line = {"audio_filepath": "a", "duration": 2.0, "time": 0.5, "text": "x", "pred_text": "y"}
+    chunks = [{**line, "parent_id": "s", "chunk_index": index} for index in (0, 1)]
+    with TemporaryDirectory() as folder:
+        database = foreign_results.stt_benchmark(Path(folder, "s.db")).read_bytes()
+    return [
+        *[("x.json", json_line(make())) for make in (foreign_results.vllm, foreign_results.guidellm)],
+        ("x.json", json_line(foreign_results.aiperf())),
+        ("x.json", json_line([foreign_results.vllm(), foreign_results.vllm()])),
+        ("MODEL_a_DATASET_b.jsonl", json_line(line) + json_line(line)),
+        ("MODEL_a_DATASET_c.jsonl", b"".join(map(json_line, chunks))),
+        ("s.db", database),
+    ]
+
+
+def foreign(folder: Path, draw: random.Random) -> None:
+    """A result file of another tool: read as what it is; what was imported is shown and exported now and then."""
+    name, raw = draw.choice(sound_results())
+    path = folder / name
+    if name != "s.db" and draw.random() < 0.7:
+        path.write_bytes(b"".join(json_line(changed(json.loads(one), draw)) for one in raw.splitlines()))
+    else:
+        path.write_bytes(damaged(raw, draw))
+    if name.endswith("l"):
+        read_manifest(path)
+        return
+    run = import_results([path], folder / f"run{draw.randrange(10**9)}").path
+    made = tables(hosts_apart(RunDir.existing(run).records()), None)
+    if draw.random() < 0.3:
+        draw_tables(made, Console(file=io.StringIO(), width=160))
+        export_run(run, "openmetrics", str(folder / f"{run.name}.prom"))
+
+
 TARGETS: dict[str, tuple[Target, int]] = {
-    "plans": (plan, 2500), "records": (records, 3500), "audio": (sound, 1200), "arrays": (array, 1000),
-    "manifests": (manifest, 1200), "shapes": (shape, 600),
+    "plans": (plan, 2300), "records": (records, 3000), "audio": (sound, 1200), "arrays": (array, 900),
+    "manifests": (manifest, 1000), "shapes": (shape, 600), "foreign": (foreign, 600), "containers": (container, 400),
 }  # fmt: skip
 """Each kind of input, and how many of it the campaign tries: 10,000 together."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
@@ -71,6 +71,7 @@ def held(
     streams: int = 1,
     seed: str = "0",
     rate: float | None = None,
+    take: Callable[[Exchange], None] | None = None,
     **protocol: Any,
 ) -> Held:
     """A whole round, on the virtual clock where the system allows it."""
@@ -81,7 +82,7 @@ def held(
     manner = Manner(live=live, protocol=made, pace=pace, chunk_s=chunk_s)
 
     async def work(clock: Any) -> Round:
-        here = Round(script=script, manner=manner, clock=clock, take=exchanges.append)
+        here = Round(script=script, manner=manner, clock=clock, take=take or exchanges.append)
         await here.warm()
         await here.hold()
         return here

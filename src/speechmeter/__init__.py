@@ -17,6 +17,7 @@ __all__ = [
     "Run",
     "SpeechmeterError",
     "Stage",
+    "Tuned",
     "__version__",
     "compare",
     "export",
@@ -28,6 +29,7 @@ __all__ = [
     "profile_optimiser",
     "run",
     "schedule",
+    "tune",
 ]
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from speechmeter.api.profiling.decorators import export, profile, profile_analyst, profile_optimiser, schedule
     from speechmeter.api.profiling.result import Profile
     from speechmeter.api.runs import run
+    from speechmeter.api.tuning import Tuned, tune
     from speechmeter.core.errors import SpeechmeterError
     from speechmeter.core.protocols import Prepared
     from speechmeter.core.types import Stage
@@ -55,6 +58,8 @@ _HOMES = {
         "speechmeter.api.profiling.decorators",
     ),
     "Profile": "speechmeter.api.profiling.result",
+    "tune": "speechmeter.api.tuning",
+    "Tuned": "speechmeter.api.tuning",
     "SpeechmeterError": "speechmeter.core.errors",
     "Prepared": "speechmeter.core.protocols",
     "Stage": "speechmeter.core.types",

@@ -12,6 +12,7 @@ from speechmeter.report.views import CHARTS
 LOOKS = (Path(__file__).parent / "looks.js").read_text()
 DESK = "#desk--summary"
 OF_PAGE = ["machines", "environments", "definitions"]
+STUDIES = ["desk", "cluster", "accuracy", "losses", "training", "search", "live", "speech"]
 
 
 def column(page, title):
@@ -32,9 +33,7 @@ def test_nothing_is_said_on_the_console_and_no_request_leaves_the_file(opened, r
 
 def test_every_study_is_there_with_its_answer_and_its_sections(opened):
     page = opened().page
-    assert [one.get_attribute("id") for one in page.query_selector_all("article.study")] == [
-        "desk", "cluster", "accuracy", "losses", "training", "search", "live", "speech",
-    ]  # fmt: skip
+    assert [one.get_attribute("id") for one in page.query_selector_all("article.study")] == STUDIES
     for study in ("desk", "accuracy", "losses", "training", "search", "live", "speech"):
         assert page.locator(f"#{study} .headline").inner_text().endswith(".")
         assert page.locator(f"#{study} .finding .value").count() >= 1
@@ -51,9 +50,7 @@ def test_the_links_of_the_contents_and_of_the_answers_lead_somewhere(opened):
     lost = """[...document.querySelectorAll('#contents a, .evidence a')].map((one) => one.hash.slice(1))
       .filter((id) => !document.getElementById(id))"""
     assert page.evaluate(lost) == []
-    assert page.locator("#contents .name").all_inner_texts() == [
-        "desk", "cluster", "accuracy", "losses", "training", "search", "live", "speech",
-    ]  # fmt: skip
+    assert page.locator("#contents .name").all_inner_texts() == STUDIES
 
 
 def test_an_address_with_a_study_shows_that_one_and_all_studies_the_others_again(open_file, report):
@@ -69,7 +66,7 @@ def test_an_address_with_a_study_shows_that_one_and_all_studies_the_others_again
     assert page.locator("#losses .compared svg text").count() > 3
     page.click("#contents a:text-is('All studies')")
     page.wait_for_selector("body[data-ready=yes]")
-    assert page.locator("article.study:visible").count() == 7
+    assert page.locator("article.study:visible").count() == len(STUDIES)
     assert page.locator("#desk .compared svg text").count() > 3  # drawn when it is shown first
 
 

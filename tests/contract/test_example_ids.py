@@ -18,6 +18,8 @@ DIGESTS = {
     "h200-losses": (32, "7891d0cb5492d9fc"),
     "live-paces": (2, "23843b0b355141e5"),
     "live-streams": (4, "d4c819e5de4dfdb4"),
+    "speech-out": (4, "63f1f4ed74afec96"),
+    "voice-capacity": (5, "f15ff5f173ce36b8"),
 }
 """How many cases each run has, and a hash of their ids as they were when the run was made."""
 

@@ -91,10 +91,10 @@ def test_dry_run_lists_cases_skipped_cells_and_time(cli, workshop):
 
 def test_a_plans_name_cannot_leave_the_runs_folder(cli, workshop):
     args = ["run", "--model", "python:fakes.py:nothing", "--quick", "--meters", "latency"]
-    assert cli(*args, "--set", "name=a/../../escaped").returncode == 0
+    assert cli(*args, "--set", "name=a/../../outside-of-runs").returncode == 0
     (run,) = (workshop / "runs").iterdir()
-    assert run.name.endswith("-a-..-..-escaped")
-    assert not list(workshop.parent.glob("*escaped*"))
+    assert run.name.endswith("-a-..-..-outside-of-runs")
+    assert not list(workshop.parent.glob("outside-of-runs*"))
 
 
 def test_dry_run_learns_from_earlier_runs(cli, workshop):

@@ -75,7 +75,7 @@ def estimate(
 ) -> Estimate | None:
     """The figure over all rounds of one case; None when no round holds it. Raises ValueError for mixed cases."""
     if len(records) > 1 and len({record.case.id for record in records}) > 1:
-        raise ValueError("an estimate is made of the rounds of one case")
+        raise ValueError("an estimate needs rounds of one case only")
     found = _estimate(records, metric, scope, statistic)
     if found is None:
         return None

@@ -25,10 +25,10 @@ from speechmeter.core.types import Record
 MEMORY, ENERGY, QUALITY = "memory", "energy", "quality"
 _BY_RECORDS = (MEMORY, ENERGY, QUALITY)
 """Words that mean one metric of several, chosen by the records."""
-MODULES, METHODS, LIVE = "modules", "methods", "live"
+MODULES, METHODS, LIVE, SPEECH = "modules", "methods", "live", "speech"
 TABLES = (
     "summary", "stages", "cold-start", MODULES, "operators", "operators-by-module", "coverage", "utilisation",
-    "cascades", "relations", "utterances", "losses", LIVE, "lenses", "speech", "streams", "capacity", "split", "trace",
+    "cascades", "relations", "utterances", "losses", LIVE, "lenses", SPEECH, "streams", "capacity", "split", "trace",
     "timeline", "frontier", "growth", "inputs", "imported",
 )  # fmt: skip
 """Words of `speechmeter show --metric` that are tables of many metrics, and not a metric themselves."""
@@ -64,8 +64,9 @@ def metric_named(
         return found
     if name in (*TABLES, METHODS) and name not in also:
         fix = f"use {command_line('show', 'RUN', metric=name)}"
-        if name in (MODULES, LIVE):
-            fix += f", or {command_line('compare', 'BASE', 'NEW', metric=name)} to compare two runs"
+        if name in (MODULES, LIVE, SPEECH):
+            word = LIVE if name == SPEECH else name
+            fix += f", or {command_line('compare', 'BASE', 'NEW', metric=word)} to compare two runs"
         what = "text about a run" if name == METHODS else "a table of several metrics"
         raise InputError(f"{name} is {what}, not one metric", where=where, key=key, fix=fix)
     raise no_metric(name, metric_names([*records, *among]), where=where, key=key, also=also)

@@ -41,13 +41,17 @@ class ExportedFigure:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportedCase:
-    """A case with its figures: `name` is what tables call it, `settings` are its model, input and axes."""
+    """A case with its figures: `name` is what tables call it, `settings` are its model, input and axes.
+
+    `records` are those that the figures are of.
+    """
 
     id: str
     name: str
     started: str
     settings: Mapping[str, Any]
     figures: tuple[ExportedFigure, ...]
+    records: Sequence[Record] = ()
 
 
 def exported_cases(
@@ -80,5 +84,6 @@ def _case(case_id: str, label: str, group: Sequence[Record], figures: tuple[Expo
     settings = {"model": case.subject.name, "input": case.workload.name, **case.axes.to_json()}
     settings = {name: value for name, value in settings.items() if value is not None}
     return ExportedCase(
-        id=case_id, name=label, started=group[0].started, settings={**settings, "host": group[0].host}, figures=figures
-    )
+        id=case_id, name=label, started=group[0].started, settings={**settings, "host": group[0].host},
+        figures=figures, records=group,
+    )  # fmt: skip

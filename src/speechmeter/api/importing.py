@@ -61,10 +61,11 @@ def import_results(
     if not is_free(target) and not (force and is_run(target)):
         fix = "add `force` to replace the run, or choose another directory"
         raise InputError(f"{target} already exists", key="output", fix=fix)
+    source, records = _source_text(found), _records(found)
     with RunWriter(target) as writer:
         writer.clear()
-        writer.begin(_source_text(found))
-        for record in _records(found):
+        writer.begin(source)
+        for record in records:
             writer.append(record)
     return ImportedRun(path=target, files=tuple(_report(path, one) for path, one in found))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from speechmeter.core import metrics, plugins
 from speechmeter.core.axes import Axes
 from speechmeter.core.errors import InputError
-from speechmeter.core.files import check_free
+from speechmeter.core.files import check_free, written_by_user
 from speechmeter.core.normalise import normaliser as our_normaliser
 from speechmeter.core.protocol import OtherProtocol
 from speechmeter.core.quality import NORMALISERS, UTTERANCES, VERSIONS, normaliser_id
@@ -51,7 +51,7 @@ def score_manifests(paths: Sequence[Path], *, normaliser: str = "english", diffe
     if why is not None:
         raise InputError(why)
     theirs, theirs_id = open_asr.normaliser_of(os.environ[open_asr.VARIABLE])
-    found = [_scored(one, theirs, theirs_id) for path in paths for one in _read(path)]
+    found = [_scored(one) for path in paths for one in _read(path)]
     pairs = [(one.model, one.dataset) for one in found]
     repeated = next((pair for index, pair in enumerate(pairs) if pair in pairs[:index]), None)
     if repeated is not None:
@@ -81,7 +81,8 @@ def write_manifests(run: Path, output: Path, dataset: str, *, force: bool = Fals
     for path in paths:
         check_free(path, force=force, makes_folder=True)
     for path, (_, utterances, _) in zip(paths, cases, strict=True):
-        write_utterances(path, utterances)
+        with written_by_user(path):
+            write_utterances(path, utterances)
     return paths
 
 
@@ -120,20 +121,13 @@ def _read(path: Path) -> Iterator[tuple[str, str, tuple[Utterance, ...], tuple[R
     yield model, dataset, read_manifest(path), ()
 
 
-def _scored(
-    read: tuple[str, str, tuple[Utterance, ...], tuple[Record, ...]],
-    normalise: Callable[[str], str],
-    normaliser: str,
-) -> Scored:
+def _scored(read: tuple[str, str, tuple[Utterance, ...], tuple[Record, ...]]) -> Scored:
     model, dataset, utterances, records = read
-    counts = [open_asr.errors(normalise(one.reference), normalise(one.output)) for one in utterances]
-    notes = {"normaliser": normaliser}
     names = [f"{index} {one.name}" for index, one in enumerate(utterances)]  # names of a manifest may repeat
     answered = [float(bool(one.output.strip())) for one in utterances]
     measurements = [
         Measurement.of(metrics.ANSWERED, answered, notes={UTTERANCES: names}),
-        Measurement.of(metrics.WORD_ERRORS_OPEN_ASR, [float(wrong) for wrong, _ in counts], notes=notes),
-        Measurement.of(metrics.REFERENCE_WORDS_OPEN_ASR, [float(size) for _, size in counts], notes=notes),
+        *open_asr.measured([(one.reference, one.output) for one in utterances]),
         *_times(utterances),
     ]
     record = Record(case=_case(model, dataset), round=0, sequence=0, status="ok", measurements=tuple(measurements))

@@ -16,7 +16,7 @@ from speechmeter.core.hosts import as_stored, hosts_apart
 from speechmeter.core.types import FAILED, LEFT_OUT, Record
 from speechmeter.report import choose
 from speechmeter.report.lines import example_lines, failure_lines, summary
-from speechmeter.report.sources import Source, asked_slo, read_sources
+from speechmeter.report.sources import Source, asked_slo, asked_tuning, read_sources
 from speechmeter.report.tables import Table, with_notes
 from speechmeter.store.lines import Skipped
 from speechmeter.store.run_dir import RunDir, unfinished
@@ -96,8 +96,10 @@ class Run(Displayed):
     def tables(self, metric: str | None = None) -> list[Table]:
         """The tables that `speechmeter show` prints, with damaged lines that were left out named below them."""
         slo = asked_slo(RunDir(self.path)) if metric in (None, "capacity") else None
+        tuning = asked_tuning(RunDir(self.path)) if metric in (None, "tune") else None
         return with_notes(
-            choose.tables(self.records, metric, slo=slo), [f"warning: {one.note}" for one in self.skipped]
+            choose.tables(self.records, metric, slo=slo, tuning=tuning),
+            [f"warning: {one.note}" for one in self.skipped],
         )
 
 

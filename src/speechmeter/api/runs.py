@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from speechmeter.analysis.conditions import SAME_CODE_FIX, same_code
+from speechmeter.analysis.tuning_answer import answer_of
 from speechmeter.api.loaded import Run, load
 from speechmeter.api.progress import shown_progress
 from speechmeter.api.searching import search_of
@@ -27,16 +28,20 @@ from speechmeter.api.starting import (
 )
 from speechmeter.core.errors import InputError, InterruptedRun, StoppedRun, for_python
 from speechmeter.core.outputs import Keep
+from speechmeter.core.tuning import tuning_of
 from speechmeter.core.types import VARIANT
 from speechmeter.launch.cluster import Machines
 from speechmeter.launch.cluster_clients import ClusterClients
 from speechmeter.launch.cluster_run import run_on_cluster
 from speechmeter.launch.executors import Executor, InlineExecutor, Processes, SubprocessExecutor
 from speechmeter.launch.recorder import Event, Watcher, run_sweep
+from speechmeter.launch.schedule import Sweep
 from speechmeter.launch.search import run_search
+from speechmeter.launch.tuning import Candidates, run_tuning
 from speechmeter.plan.finding import fits_memory
 from speechmeter.plan.study import Study, study_from_file, study_from_python
 from speechmeter.report import choose, text
+from speechmeter.report.tuning import chosen_plan
 from speechmeter.store.merge import Merged, merge
 from speechmeter.store.run_dir import Planned, RunWriter
 from speechmeter.subjects.objects import objects_in, offered
@@ -115,7 +120,7 @@ def _run(study: Study, options: Options, machines: Machines | None, watch: Watch
         if not options.resume:
             store.clear()
         planned = None
-        if study.plan.find is None:  # how many cases a search takes is not known beforehand
+        if study.plan.find is None and study.plan.tune is None:  # how many cases a search takes is not known beforehand
             ids = tuple(case.id for cell in sweep.cells() for case in cell)
             planned = Planned(cases=ids, rounds=sweep.rounds.least)
         store.begin(study.plan_text(), planned)
@@ -124,6 +129,8 @@ def _run(study: Study, options: Options, machines: Machines | None, watch: Watch
         elif study.plan.find is not None:
             with closing(_executor(options, study, store, machines)) as executor:
                 run_search(search_of(study, sweep), executor, store, watch)
+        elif study.plan.tune is not None:
+            _tune(study, options, store, sweep, watch)
         else:
             watched = _refuse_same_code(store, options, watch)
             with closing(_executor(options, study, store, machines)) as executor:
@@ -135,6 +142,17 @@ def _run(study: Study, options: Options, machines: Machines | None, watch: Watch
             tables = choose.tables(made.records, view, beside=view == "rtf" and busy)
             written.append(store.write_table(f"{view}.md", text.markdown(tables, sci=view == "rtf")))
         return replace(made, written=tuple(written), is_tour=study.plan.name == TOUR)
+
+
+def _tune(study: Study, options: Options, store: RunWriter, sweep: Sweep, watch: Watcher) -> None:
+    """Measure until the tuning has its answer, and write the plan of the configuration to use."""
+    plan = study.plan.to_plain()
+    tuning = tuning_of(plan)
+    assert tuning is not None
+    candidates = Candidates(cases=sweep.cases, tuning=tuning, unavailable=sweep.unavailable)
+    with closing(_executor(options, study, store, None)) as executor:
+        state = run_tuning(candidates, executor, store, watch)
+    store.write_chosen(chosen_plan(plan, answer_of(state)))
 
 
 def _executor(options: Options, study: Study, store: RunWriter, machines: Machines | None) -> Executor:

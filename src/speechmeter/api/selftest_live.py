@@ -100,7 +100,7 @@ def _exact_finding() -> Finding:
     wrong = [metric.name for metric in READERS if not equal(found[metric.id].values, TRUTHS[metric])]
     return Finding(
         meter="live",
-        what="live metrics of a simulated recogniser, on a virtual clock",
+        what="live metrics of a simulated recogniser, in simulated time",
         unit="1",
         truth=float(len(READERS)),
         tolerance=0,

@@ -59,7 +59,7 @@ def speech_finding() -> Finding:
     wrong = [metric.name for metric in SPEECH_READERS if not equal(found[metric.id].values, TRUTHS[metric])]
     return Finding(
         meter="live",
-        what="metrics of a simulated voice, on a virtual clock",
+        what="metrics of a simulated voice, in simulated time",
         unit="1",
         truth=float(len(SPEECH_READERS)),
         tolerance=0,

@@ -17,7 +17,7 @@ from speechmeter.report.choose import refuse_absent, tables
 from speechmeter.report.explaining import explain
 from speechmeter.report.growth import read_at
 from speechmeter.report.methods.paragraph import WORD, methods, written
-from speechmeter.report.sources import asked_slo
+from speechmeter.report.sources import asked_slo, asked_tuning
 from speechmeter.report.tables import Table, with_notes
 from speechmeter.store.run_dir import RunDir, unfinished
 
@@ -72,6 +72,7 @@ def shown(
         sort=sort,
         limit=limit,
         slo=_slo(store, metric, slo),
+        tuning=asked_tuning(store) if metric in (None, "tune") and not filters else None,
         where="--metric",
     )
     refuse_absent(found, records, metric, run, beside=beside)

@@ -34,7 +34,7 @@ Launcher = Literal["subprocess", "inline", "ray"]
 
 TOUR = "tour"
 """The name of the built-in plan."""
-_CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within", "slo", "markdown")
+_CHANGEABLE = ("name", "rounds", "limits", "find_most", "find_within", "slo", "markdown", "tune")
 """Keys of a plan that its cases do not depend on: a resumed run may change them."""
 
 
@@ -95,7 +95,7 @@ def study_of(
     """The study of a plan file with options laid over it; without a file, of the options alone.
 
     Without a file and a model, it is that of the `resumed` run, or the built-in tour. `axes` are texts such as `1,5`,
-    `keys` other keys of a plan, `sets` texts such as `threads=2`.
+    `keys` other keys of a plan (`tune.goal` one inside another), `sets` texts such as `threads=2`.
     """
     rounds = keys.get("rounds")
     if quick and rounds is not None:
@@ -108,7 +108,9 @@ def study_of(
     given = {**keys, "rounds": 1 if quick else number}
     overrides = [from_models(models)] if models else []
     overrides += [from_flag(key, text) for key, text in axes.items() if text is not None]
-    overrides += [Override(path=(key,), value=value) for key, value in given.items() if value is not None]
+    overrides += [
+        Override(path=tuple(key.split(".")), value=value) for key, value in given.items() if value is not None
+    ]
     overrides += [from_set(text) for text in sets]
     if plan is not None:
         return study_from_file(plan, overrides, trust=trust)
@@ -153,6 +155,8 @@ def outlook(study: Study, options: Options) -> Outlook:
     sweep = check_study(study, options)
     if study.plan.find is not None:
         return Outlook(search_lines=search_lines(search_of(study, sweep)))
+    if study.plan.tune is not None:
+        return Outlook(search_lines=[f"{case.id}  {case.label}" for case in sweep.cases])
     held = options.resume and options.output is not None and is_run(options.output)
     records = RunDir(options.output).records() if held and options.output is not None else []
     left = Schedule(sweep, records).left()
@@ -304,8 +308,25 @@ def check_options(study: Study, options: Options) -> None:
             fix="use `launcher: subprocess`",
         )
     check_search(study, options.launcher, clients=have_clients(study), two_interpreters=bool(options.interpreters))
+    _check_tuning(study, options)
     if options.output is not None:
         check_output(options.output, study, options)
+
+
+def _check_tuning(study: Study, options: Options) -> None:
+    """Raise InputError for a tuning that cannot be made as asked. A study without one passes."""
+    if study.plan.tune is None:
+        return
+    if options.launcher == "ray":
+        raise InputError(
+            "`tune` compares configurations of one machine, so it cannot use `launcher: ray`",
+            key="launcher",
+            fix="use `launcher: subprocess` on the machine in question",
+        )
+    if options.baseline_python is not None:
+        raise InputError(
+            "`tune` uses one interpreter", key="baseline_python", fix="tune with each interpreter in a run of its own"
+        )
 
 
 def default_output(study: Study) -> Path:

@@ -15,7 +15,10 @@ def export(
         ...,
         "--to",
         metavar="TRACKER",
-        help="Where to: mlflow, wandb, tensorboard, openmetrics (text for Prometheus) or parquet.",
+        help=(
+            "Where to: mlflow, wandb, tensorboard, openmetrics (text for Prometheus), parquet, or vllm (for "
+            "`vllm bench sweep plot`)."
+        ),
         show_default=False,
     ),
     output: str | None = typer.Option(

@@ -35,6 +35,6 @@ def import_(
         tool = f"{one.tool} {one.version}".strip()
         say(f"{one.path}: {tool}, {counted(one.benchmarks, 'benchmark')}, {counted(one.figures, 'figure')}")
         for line in one.left_out:
-            note(f"not carried over from {one.path.name}: {line}")
+            note(f"not imported from {one.path.name}: {line}")
     say(f"written: {made.path}")
     say(f"to see it: speechmeter show {shlex.quote(str(made.path))}")

@@ -23,6 +23,7 @@ from speechmeter.cli import (
     shapes,
     show,
     trace,
+    tune,
 )
 from speechmeter.cli.errors import as_typed, stop_lines
 from speechmeter.cli.options import Command
@@ -43,7 +44,7 @@ app = typer.Typer(
 app.command(cls=Command)(run.run)
 app.command(cls=Command, epilog=help_lines())(show.show)
 for command in (
-    compare.compare, report.report, report.badge, report.plot, query.merge, query.query, rerun.rerun,
+    tune.tune, compare.compare, report.report, report.badge, report.plot, query.merge, query.query, rerun.rerun,
     recompute.recompute, shapes.shapes, doctor.models, doctor.doctor, doctor.selftest, init.init,
 ):  # fmt: skip
     app.command(cls=Command)(command)

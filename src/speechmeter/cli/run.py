@@ -51,13 +51,24 @@ def run(
         metavar="M,M",
         help="What to measure: latency, memory, parameters, flops, energy, … `speechmeter models` lists all.",
     ),
+    profile: str | None = _what(
+        None,
+        "--profile",
+        metavar="NAME",
+        help="Also score outputs as a leaderboard does: open-asr. The data must have texts.",
+        callback=one_of("open-asr"),
+    ),
     triangle: bool | None = _what(
         None, "--triangle/--no-triangle", help="Skip the combinations of long audio and large batch."
     ),
     device: str | None = _how(None, "--device", metavar="DEVICE", help="cpu, cuda or cuda:N."),
     dtype: str | None = _how(None, "--dtype", metavar="TYPE", help="float32, float16 or bfloat16."),
-    threads: str | None = _how(None, "--threads", metavar="N,N", help="Threads of the math libraries."),
-    cores: str | None = _how(None, "--cores", metavar="N,N", help="Number of CPU cores the process may use."),
+    threads: str | None = _how(
+        None, "--threads", metavar="N,N", help="Number of threads of the math libraries, such as 1,4."
+    ),
+    cores: str | None = _how(
+        None, "--cores", metavar="N,N", help="Number of CPU cores that the process may use, such as 1,4."
+    ),
     compile: str | None = _how(None, "--compile", metavar="BOOL", help="Use torch.compile: true or false."),
     deterministic: str | None = _how(
         None, "--deterministic", metavar="BOOL", help="Use deterministic algorithms: true or false."
@@ -246,7 +257,10 @@ def run(
     """
     from speechmeter.api import runs, starting
     from speechmeter.api.progress import progress
+    from speechmeter.core.quality import PROFILES
 
+    # other keys of the plan's `quality`, such as the normaliser, stay
+    scored = [f"quality.scores=[{','.join(PROFILES[profile])}]"] if profile is not None else []
     study = starting.study_of(
         plan,
         models=model or [],
@@ -261,7 +275,7 @@ def run(
             "find_within": find_within, "find_margin": find_margin, "turn_end": turn_end, "silence": silence,
             "turns": turns, "duration": duration, "arrivals": arrivals, "slo": slo,
         },
-        sets=set_ or [], quick=quick, resumed=output if resume else None, trust=trust,
+        sets=[*scored, *(set_ or [])], quick=quick, resumed=output if resume else None, trust=trust,
     )  # fmt: skip
     options = runs.Options(
         output=output, launcher=cast("Launcher", launcher), processes=cast("Processes", processes), address=address,

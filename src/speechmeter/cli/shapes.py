@@ -63,7 +63,8 @@ def shapes(
         "--max-frames",
         metavar="N",
         min=1,
-        help="Maximum number of frames in a batch by frames. The default is 10000 subsampled or 30000 raw frames.",
+        help="Maximum number of frames in a batch, for batches of varying size. The default is 10000 subsampled or "
+        "30000 raw frames.",
     ),
     first: int = _batches(
         0, "--first", metavar="N", min=0, help="Index of the first batch to examine, counted from 0."

@@ -74,11 +74,13 @@ class Axis(Option):
     """An option that a plan may sweep: one value of it is part of a case.
 
     A `late` axis was added to a subject after runs without it existed: a case has it only where it differs from its
-    default, so that the ids of those runs stay what they are.
+    default, so that the ids of those runs stay what they are. `tries` are the values that `tune` tries beside the
+    default, where they are not all choices; an axis without either is not tuned unless its values are given.
     """
 
     kind: type
     late: bool = False
+    tries: tuple[Any, ...] = ()
 
 
 _LARGEST = 2**53
@@ -111,7 +113,7 @@ CORE_AXES: tuple[Axis, ...] = (
     Axis(name="compile", kind=bool, default=False, help="torch.compile the model"),
     Axis(name="deterministic", kind=bool, default=False, help="deterministic algorithms only"),
     Axis(name="tf32", kind=bool, default=False, help="TF32 matrix units for float32 on CUDA"),
-    Axis(name="boundary", kind=str, default="+features", help="what the clock includes", choices=BOUNDARIES),
+    Axis(name="boundary", kind=str, default="+features", help="which steps of a call are timed", choices=BOUNDARIES),
 )  # fmt: skip
 
 
@@ -237,8 +239,14 @@ class Axes(Mapping[str, Any]):
         return self._values.get("batch")
 
 
+BATCH = Axis(
+    name="batch", kind=int, default=1, help="batch size: utterances (or other inputs) in a call", minimum=1,
+    tries=(1, 2, 4, 8),
+)  # fmt: skip
 NONE, INT8_DYNAMIC = "none", "int8-dynamic"
-BEAM = Axis(name="beam", kind=int, default=1, help="hypotheses that the decoder keeps; 1 is greedy", minimum=1)
+BEAM = Axis(
+    name="beam", kind=int, default=1, help="hypotheses that the decoder keeps; 1 is greedy", minimum=1, tries=(1, 2, 5)
+)
 MIN_NEW_TOKENS = Axis(
     name="min_new_tokens", kind=int, default=None, help="minimum length of a generated text, in tokens", minimum=0
 )

@@ -23,7 +23,7 @@ CLIENT_VADS = ("energy",)
 """Detectors by which a client can end a turn itself."""
 Pace = Literal["realtime", "fast"]
 TIMEOUT, REFUSED, CONNECTION, SYSTEM, ERROR = "timeout", "refused", "connection", "system", "error"
-HTTP_4XX, HTTP_5XX, GARBAGE, ENDED = "http-4xx", "http-5xx", "garbage", "ended"
+HTTP_4XX, HTTP_5XX, GARBAGE, ENDED, CUT_OFF = "http-4xx", "http-5xx", "garbage", "ended", "cut-off"
 ERROR_KINDS: Mapping[str, str] = {
     TIMEOUT: "no answer in time",
     REFUSED: "no connection",
@@ -32,6 +32,7 @@ ERROR_KINDS: Mapping[str, str] = {
     HTTP_5XX: "a server that failed",
     GARBAGE: "an answer that violates the protocol",
     ENDED: "a conversation that the system ended before the end of speech",
+    CUT_OFF: "a conversation that was due, but not held because the round broke off",
     SYSTEM: "an error that the system reported itself",
     ERROR: "any other",
 }

@@ -77,11 +77,17 @@ def read_timeline(path: Path) -> MemoryTimeline:
     try:
         data = json.loads(read_text(path, LARGEST_FILE))
         if data["format"] != FORMAT:
-            raise InputError(f"the format is {data['format']}, not {FORMAT}", where=str(path), fix="update")
+            raise InputError(
+                f"the file has format {data['format']}, but this version reads format {FORMAT}",
+                where=str(path),
+                fix="update Speechmeter",
+            )
         return MemoryTimeline.from_json(data)
     except OSError as error:
         raise InputError(
             f"cannot be read: {error.strerror}", where=str(path), fix="run with the meter `timeline`"
         ) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"this is not a memory timeline: {error}", where=str(path), fix="run it again") from error
+        raise InputError(
+            f"this is not a memory timeline: {error}", where=str(path), fix="measure again with the meter `timeline`"
+        ) from error

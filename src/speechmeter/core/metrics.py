@@ -201,6 +201,19 @@ ITEMS_REFUSED = _plain(
 TOKENS = _plain("tokens.v1", "1", "tokens", "tokens that one call generates, summed over its items", exact=True)
 AUDIO_MADE = _plain("audio_made_seconds.v1", "s", "audio made", "seconds of audio that one call generates", exact=True)
 
+OUTPUT_SKETCH = _plain(
+    "output_sketch.v1", "1", "sketch of the outputs",
+    "for each of the first items: of text, 48 bits of its SHA-256; of numbers, how many there are, and 256 sums over "
+    "them with signs and places drawn once for all models. The squared distance of two sketches estimates that of the "
+    "outputs",
+    exact=True, short="what `tune` compares outputs by",
+    notes={"items": Note.TEXTS, "kind": Note.TEXT, "width": Note.WHOLE},
+)  # fmt: skip
+OUTPUT_NOT_FINITE = _lower(
+    "output_not_finite.v1", "1", "values not finite", "values of the outputs that are infinite or not a number",
+    exact=True,
+)  # fmt: skip
+
 MEMORY_CPU_TOTAL = _lower(
     "memory_cpu_total.v1", "bytes", "peak memory",
     "highest resident memory of the process during one call. This includes the interpreter, the libraries, the "
@@ -327,6 +340,11 @@ CO2_PER_AUDIO_HOUR = _lower(
 COST_PER_1000_AUDIO_HOURS = _lower(
     "cost_per_1000_audio_hours.v1", "currency", "cost per 1,000 audio hours",
     "energy per audio hour × 1,000 × the given price per kWh",
+)  # fmt: skip
+
+MACHINE_COST = _lower(
+    "machine_cost.v1", "currency", "machine cost per 1,000 audio hours",
+    "real-time factor × 1,000 × the given price of one hour of the machine",
 )  # fmt: skip
 
 MEMORY_NEEDED = _lower(
@@ -636,7 +654,12 @@ FLOOR = _plain(
     "peak arithmetic",
     short="shortest possible time for the work, from the measured peaks of the device",
 )  # fmt: skip
-FLOOR_RATIO = _lower("floor_ratio.v1", "1", "latency / floor", "latency of a call / shortest possible time (floor)")
+FLOOR_RATIO = _lower(
+    "floor_ratio.v1",
+    "1",
+    "latency / floor",
+    "latency of a call / floor, the shortest possible time for its work on the device",
+)
 LOSS_DEVIATION = _lower(
     "loss_deviation.v1", "1", "deviation of the loss",
     "relative error of an utterance's loss against the float64 reference, largest over all utterances",
@@ -834,9 +857,9 @@ EARLY_TEXT = _talks(
 )  # fmt: skip
 FINAL_DELAY = _delay(
     "final_delay.v1", "final delay",
-    "time from the true end of speech to the last final text with a word that changed the committed text, which is the "
-    "text of all finals. The end of speech is a property of the recording and the same for all systems. A conversation "
-    "without a final text, or with an error, counts as beyond the timeout",
+    "time from the true end of speech to the last final text with a word that changed the committed text, which is "
+    "the text of all finals. The end of speech is a property of the recording and the same for all systems. A "
+    "conversation without a final text, or with an error, counts as longer than the timeout",
     "time from the true end of speech until the text is final",
 )  # fmt: skip
 FINALIZE_DELAY = _delay(
@@ -859,8 +882,8 @@ ENDPOINT_DELAY = _delay(
 REQUEST_LATENCY = _delay(
     "request_latency.v1", "request latency",
     "time from the moment at which a request was due until the last final text with a word; only with `pace: fast`. "
-    "With arrivals at a rate, waiting in any queue is part of it, the client's own included. A request without an "
-    "answer, or with an error, counts as beyond the timeout",
+    "With arrivals at a rate, it includes waiting in queues, also in the client's own. A request without an answer, "
+    "or with an error, counts as longer than the timeout",
     "time from the moment at which a request was due until its answer is complete",
 )  # fmt: skip
 FIRST_TOKEN = _delay(
@@ -871,9 +894,9 @@ FIRST_TOKEN = _delay(
 )  # fmt: skip
 OPEN_DELAY = _delay(
     "open_delay.v1", "delay of opening",
-    "time from the moment at which a conversation was due until it was open and its audio began; a connection that is "
-    "open in time has 0. No other delay of a paced conversation contains it. One that was never open counts as beyond "
-    "the timeout",
+    "time from the moment at which a conversation was due until it was open and its audio began; a connection that "
+    "is open in time has 0. No other delay of a paced conversation includes it. A conversation that was never open "
+    "counts as longer than the timeout",
     "time from when a conversation was due until it was open",
 )  # fmt: skip
 CLIENT_QUEUE = _delay(
@@ -1022,27 +1045,28 @@ TTFT_VLLM = _delay(
     "vLLM's time to first token: the first event counts, even if it is empty",
 )  # fmt: skip
 _TEXT_DUE = "the moment at which the text, or its first token, was due"
-_PLAYED = "the sound is played from the moment at which the pre-buffer of the plan has come, and goes on at once"
+_PLAYED = "playback starts when the pre-buffer of the plan has arrived, and continues as soon as sound arrives"
 FIRST_BYTE = _delay(
     "first_byte.v1", "first byte of sound",
-    f"time from {_TEXT_DUE} to the first sample of sound. The header of a file is no sound. Where the system is spoken "
-    "to, from the true end of speech",
+    f"time from {_TEXT_DUE} to the first sample of sound. A file header does not count as sound. If the system is "
+    "given speech instead of text, the time starts at the true end of speech",
     "time from when the text was due to the first sample of sound; a header does not count",
 )  # fmt: skip
 FIRST_SOUND = _delay(
     "first_sound.v1", "first sound",
-    f"time from {_TEXT_DUE} to the first audible sample, if playback starts with the first one: the later of the "
-    "moment at which the piece with the onset came, and first_byte plus the position of the onset. The onset is the "
-    "start of the first 3 stretches of 10 ms, one after another, above the larger of -60 dBFS and 40 dB below the "
-    "loudest stretch, in root mean square and without the mean of all samples. An answer without an onset counts as "
-    "beyond the timeout. Where the system is spoken to, from the true end of speech",
+    f"time from {_TEXT_DUE} to the first audible sample (the onset), if playback starts with the first sample that "
+    "arrives. It is the later of two moments: the arrival of the piece that contains the onset, and first_byte plus "
+    "the position of the onset in the sound. The onset is the start of the first 3 successive frames of 10 ms whose "
+    "root mean square, after the mean of all samples is subtracted, is above -60 dBFS and at most 40 dB below the "
+    "loudest frame. An answer without an onset counts as longer than the timeout. If the system is given speech "
+    "instead of text, the time starts at the true end of speech",
     "time from when the text was due to the first audible sample (time to first audio)",
 )  # fmt: skip
 FIRST_SOUND_COLD = _lower(
     "first_sound_cold.v1", "s", "first sound, cold",
     "first_sound of the first conversation of a round, which is a warm-up and in no other figure",
     short="first_sound of the first conversation of a round, which is a warm-up",
-    notes=_TALKS,
+    signed=True, notes=_TALKS,
 )  # fmt: skip
 FIRST_SOUND_REPEATED = _delay(
     "first_sound_repeated.v1", "first sound, repeated texts",
@@ -1057,37 +1081,39 @@ REPEATED_TEXTS = _talks(
 )  # fmt: skip
 LEADING_SILENCE = _delay(
     "leading_silence.v1", "leading silence",
-    "position of the onset in the sound: the part of first_sound that the voice causes, where no gap comes before it",
+    "position of the onset in the sound: the part of first_sound that the voice causes, if no gap comes before it",
     "seconds of sound before the onset",
 )  # fmt: skip
 TRAILING_SILENCE = _delay(
     "trailing_silence.v1", "trailing silence",
-    "seconds of sound after the last 3 stretches of 10 ms, one after another, above the threshold of the onset",
-    "seconds of sound after the end of speech in it",
+    "seconds of sound after the last 3 successive frames of 10 ms above the threshold of the onset (see first_sound)",
+    "seconds of sound after the end of its speech",
 )  # fmt: skip
 SOUND_GAP = _delay(
     "sound_gap.v1", "time between pieces of sound", "time from the arrival of one piece of sound to that of the next"
 )
 UNDERRUN_LONGEST = _delay(
     "underrun_longest.v1", "longest underrun",
-    f"longest pause of playback in an answer; {_PLAYED} after a gap. One that comes in one piece has none",
+    f"longest pause of playback in an answer; {_PLAYED} after a pause. An answer that comes in one piece has no pause",
     "longest pause of playback in an answer, after the pre-buffer of the plan",
 )  # fmt: skip
 UNDERRUN_TOTAL = _delay(
     "underrun_total.v1", "underrun, sum",
-    f"sum of all pauses of playback in an answer; {_PLAYED} after a gap. One that comes in one piece has none",
+    f"sum of all pauses of playback in an answer; {_PLAYED} after a pause. An answer that comes in one piece has no "
+    "pause",
     "sum of all pauses of playback in an answer, after the pre-buffer of the plan",
 )  # fmt: skip
 UNDERRUN_COUNT = _talks(
     _lower, "underrun_count.v1", "1", "underruns",
-    f"number of pauses of playback / number of answers in several pieces; {_PLAYED} after a gap",
+    f"number of pauses of playback / number of answers in several pieces; {_PLAYED} after a pause",
     "mean number of pauses of playback in an answer, after the pre-buffer of the plan",
 )  # fmt: skip
 PREBUFFER_NEEDED = _delay(
     "prebuffer_needed.v1", "delay that avoids underruns",
-    "by how much playback would have to start after the first sample, so that there is no pause: the largest arrival "
-    "of a piece of sound minus the first arrival minus the seconds of sound before it. It needs no parameter",
-    "by how much playback would have to start later, so that there is no pause",
+    "how long after the first sample playback would have to start, so that there is no pause: the maximum over all "
+    "pieces of (arrival of the piece - arrival of the first piece - seconds of sound before the piece). It does not "
+    "depend on the pre-buffer",
+    "how much later playback would have to start, so that there is no pause",
 )  # fmt: skip
 SPEECH_RTF = _talks(
     _lower, "speech_rtf.v1", "1", "speech RTF",
@@ -1097,12 +1123,12 @@ SPEECH_RTF = _talks(
 SPEECH_CHARACTERS = _talks(
     _higher, "speech_characters.v1", "1/s", "characters per second",
     "sum of characters of the texts / sum of the times from when they were due to the last sample of sound",
-    "characters of text that are spoken per second of work, waiting included",
+    "characters of text per second, from when the text was due to the last sample of sound",
 )  # fmt: skip
 SPEECH_WORDS = _talks(
     _higher, "speech_words.v1", "1/s", "words per second",
     "sum of words of the texts / sum of the times from when they were due to the last sample of sound",
-    "words of text that are spoken per second of work, waiting included",
+    "words of text per second, from when the text was due to the last sample of sound",
 )  # fmt: skip
 SOUND_MADE = _talks(
     _plain, "sound_made.v1", "s", "sound made", "sum of seconds of sound / number of conversations",
@@ -1115,8 +1141,9 @@ SPEAKING_RATE = _talks(
 )  # fmt: skip
 SOUND_LEVEL = _plain(
     "sound_level.v1", "dB", "level of the speech",
-    "root mean square of the stretches of 10 ms above the threshold of the onset, in dB of full scale",
-    short="root mean square of the speech in the sound, in dB of full scale",
+    "root mean square of all frames of 10 ms above the threshold of the onset (see first_sound), in dB relative to "
+    "full scale",
+    short="root mean square of the speech in the sound, in dB relative to full scale",
     combined="conversations", signed=True, notes=_TALKS,
 )  # fmt: skip
 CLIPPING = _delay(
@@ -1127,14 +1154,16 @@ CLIPPING = _delay(
 )  # fmt: skip
 ROUND_TRIP_WER = _talks(
     _lower, "round_trip_wer.v1", "%", "round-trip WER",
-    "100 × sum of word errors of what the recogniser of the plan heard / sum of words of the texts. It is the score of "
-    "the pair of voice and recogniser, never of the voice alone. Without sound all words count as deleted",
-    "word errors of the pair of voice and recogniser / words of the texts",
+    "100 × sum of word errors in the transcripts of the plan's recogniser / sum of words of the texts. It includes "
+    "the errors of the recogniser, so it is no score of the voice alone. Without sound, all words count as deleted",
+    "word errors when the plan's recogniser transcribes the sound / words of the texts; includes the recogniser's "
+    "errors",
 )  # fmt: skip
 BARGE_IN_STOP = _delay(
     "barge_in_stop.v1", "barge-in stop",
     "time from the start of the user's interruption to the end of the system's sound: to the end of playback of all "
-    "sound that came, or to the moment at which the system ended the answer early: a player then drops what it holds",
+    "sound that arrived, or to the moment at which the system ended the answer early, because a player then drops "
+    "the rest",
     "time from the user's interruption to the end of the system's sound",
 )  # fmt: skip
 VOICE_TO_VOICE = _delay(
@@ -1151,12 +1180,13 @@ VOICE_RECOGNITION = _delay(
 )  # fmt: skip
 VOICE_THINKING = _delay(
     "voice_thinking.v1", "until the answer is text",
-    "part of voice_to_voice: from that final text to the moment at which the synthesiser gets the text of the answer",
+    "part of voice_to_voice: from the last final text of the user's speech to the moment at which the synthesiser "
+    "gets the text of the answer",
     "part of voice_to_voice: from the final text to the text of the answer",
 )  # fmt: skip
 VOICE_SYNTHESIS = _delay(
     "voice_synthesis.v1", "until the first byte",
-    "part of voice_to_voice: from the text of the answer to the first sample of sound; of a system that reports no "
+    "part of voice_to_voice: from the text of the answer to the first sample of sound; if the system reports no "
     "texts, from the end of speech",
     "part of voice_to_voice: from the text of the answer to the first sample",
 )  # fmt: skip
@@ -1165,8 +1195,8 @@ VOICE_ONSET = _delay(
     "part of voice_to_voice: from the first sample of sound to the first audible one",
     "part of voice_to_voice: from the first sample to the first audible one",
 )  # fmt: skip
-_SENDS = "of how late the client sent a chunk, over all chunks of a round"
-_LATE = "Late is the moment at which the send began minus the moment at which it was due"
+_SENDS = "of the client's send delay, over all chunks of a round"
+_LATE = "The send delay of a chunk is the moment at which its send began minus the moment at which it was due"
 CLIENT_SLIP_P50 = _lower(
     "client_slip_p50.v1",
     "s",
@@ -1200,8 +1230,8 @@ CLIENT_BUSY = _lower(
 )
 MEMORY_LIVE = _lower(
     "memory_live.v1", "bytes", "memory while live",
-    "highest resident memory of the process that holds the conversations, from the first to the last of them; "
-    "where each stream has a process of its own, the sum over these",
+    "highest resident memory of the process that holds the conversations, from the first to the last of them; if "
+    "each stream has its own process, the sum over these processes",
     short="highest resident memory while conversations were held",
 )  # fmt: skip
 MEMORY_SERVER = _lower(

@@ -20,7 +20,11 @@ VERSIONS = ("none.v1", "basic.v1", "basic.v2", "english.v1", "english.v2")
 FIRST_VERSION = ".v1"
 """What a name without a version meant in a plan that a run keeps; later ones keep the id."""
 SCORES = ("wer", "cer", "bleu", "chrf")
-"""Scores that a plan may ask for."""
+"""Scores that a plan may ask for, and that a file of scores may hold."""
+OPEN_ASR = "wer-open-asr"
+"""The score of the Open ASR Leaderboard, which a plan may ask for too. It has a normaliser of its own."""
+PROFILES: Mapping[str, tuple[str, ...]] = {"open-asr": (OPEN_ASR, "wer")}
+"""The scores that a leaderboard's profile stands for."""
 QUALITY = "quality"
 """The name of the meter, of the plan's key and of its part of the protocol."""
 IMPORT = "import"

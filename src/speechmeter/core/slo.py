@@ -21,7 +21,7 @@ EXAMPLE = "for example final_delay_p95_s=0.8,live_completeness=99%,keep_up=0.01"
 ALPHA = 0.05
 """One bound in twenty may be wrong: verdicts are at 95 %, one-sided."""
 PERCENTILES = ("p50", "p90", "p95", "p99")
-_DELAYS = (
+DELAYS = (
     metrics.FINAL_DELAY, metrics.FINALIZE_DELAY, metrics.REQUEST_LATENCY, metrics.FIRST_TOKEN,
     metrics.FIRST_PARTIAL_FROM_SEND, metrics.FIRST_PARTIAL_FROM_ONSET, metrics.ENDPOINT_DELAY, metrics.BACKLOG,
     metrics.OPEN_DELAY,
@@ -31,7 +31,7 @@ _DELAYS = (
 """One value a conversation, so that a share of conversations is within a limit."""
 _MEANS = (metrics.KEEP_UP, metrics.LIVE_WER, metrics.EARLY_ENDPOINT, metrics.SPEECH_RTF, metrics.ROUND_TRIP_WER)
 _NAME = re.compile(r"(?P<metric>\w+?)(?:_(?P<percentile>p\d+))?(?:_(?P<unit>s|ms))?")
-_NAMES = (*(f"{one.name}_p95_s" for one in _DELAYS), metrics.LIVE_COMPLETENESS.name, *(one.name for one in _MEANS))
+_NAMES = (*(f"{one.name}_p95_s" for one in DELAYS), metrics.LIVE_COMPLETENESS.name, *(one.name for one in _MEANS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ def _bound(name: str, value: object) -> Bound:
     if match is None or metric is None:
         raise InputError(f"an SLO cannot bound {name!r}", key="slo", fix=nearest(name, list(_NAMES)))
     percentile, text = match["percentile"], f"{name}={value}"
-    if metric in _DELAYS:
+    if metric in DELAYS:
         if percentile not in PERCENTILES:
             raise InputError(
                 f"the percentile of {name} is missing or not supported",
@@ -134,7 +134,7 @@ def _bound(name: str, value: object) -> Bound:
 
 
 def _known() -> tuple[Metric, ...]:
-    return (*_DELAYS, metrics.LIVE_COMPLETENESS, *_MEANS)
+    return (*DELAYS, metrics.LIVE_COMPLETENESS, *_MEANS)
 
 
 def _number(name: str, value: object, *, percent: bool = False) -> float:

@@ -52,18 +52,18 @@ _VLLM = (
     Definition("vllm_ttft_stated", "s", _LOWER, TTFT, "TTFT (vLLM)",
                "time from the start of the POST request to the first event of the answer that has a list `choices`, "
                "even if its text is empty; over requests without an error",
-               "start of the POST request to the first event with `choices`, even an empty one"),
+               "time from the start of the POST request to the first event with `choices`, even if its text is empty"),
     Definition("vllm_e2el_stated", "s", _LOWER, LATENCY, "end-to-end latency (vLLM)",
                "time from the start of the POST request to the last event of the answer that has a list `choices`; "
                "over requests without an error",
-               "start of the POST request to the last event with `choices`"),
+               "time from the start of the POST request to the last event with `choices`"),
     Definition("vllm_tpot_stated", "s", _LOWER, PER_TOKEN, "TPOT (vLLM)",
                "(end-to-end latency - TTFT) / (output tokens - 1), for requests with 2 or more tokens"),
     Definition("vllm_itl_stated", "s", _LOWER, BETWEEN_TOKENS, "ITL (vLLM)",
                "time between two successive events of an answer, over all events of all requests"),
     Definition("vllm_queue_stated", "s", _LOWER, DELAY, "client queue time (vLLM)",
-               "time that a request waited in the client for a free place among those that may run at once",
-               "time that a request waited in the client for a free place"),
+               "time that a request waited in the client because the limit of concurrent requests was reached",
+               "time that a request waited in the client before it was sent"),
     Definition("vllm_e2el_queue_stated", "s", _LOWER, LATENCY, "end-to-end latency with client queue (vLLM)",
                "client queue time + end-to-end latency"),
     Definition("vllm_request_throughput_stated", "1/s", _HIGHER, THROUGHPUT, "request throughput (vLLM)",
@@ -75,13 +75,13 @@ _VLLM = (
     Definition("vllm_token_throughput_stated", "1/s", _HIGHER, TOKENS, "total token throughput (vLLM)",
                "input and output tokens of requests without an error / duration of the benchmark"),
     Definition("vllm_rtfx_stated", "1", _HIGHER, RTFX, "RTFx (vLLM)",
-               "seconds of audio of requests without an error / duration of the benchmark: it grows with the number "
-               "of requests at once",
-               "seconds of audio / duration of the benchmark; grows with requests at once"),
+               "seconds of audio of requests without an error / duration of the benchmark; it grows with the number "
+               "of concurrent requests",
+               "seconds of audio / duration of the benchmark; grows with the number of concurrent requests"),
     Definition("vllm_concurrent_stated", "1", _PLAIN, CONCURRENCY, "most concurrent requests (vLLM)",
-               "largest number of requests that were running in one whole second of the clock; it can exceed the limit "
-               "that was set",
-               "most requests in one whole second of the clock; can exceed the limit that was set"),
+               "largest number of requests that were running at some time in the same second of the clock. It can "
+               "exceed the limit that was set, because requests that follow each other within a second all count",
+               "most requests that were running in the same second of the clock; can exceed the limit that was set"),
     Definition("vllm_completed_stated", "1", _PLAIN, REQUEST_COUNT, "completed requests (vLLM)",
                "requests without an error"),
     Definition("vllm_failed_stated", "1", _LOWER, REQUEST_COUNT, "failed requests (vLLM)", "requests with an error"),
@@ -104,44 +104,46 @@ _GUIDELLM = (
                "by its tokens",
                "(last token - start of the request) / output tokens, weighted by tokens"),
     Definition("guidellm_requests_per_s_stated", "1/s", _HIGHER, THROUGHPUT, "requests per second (guidellm)",
-               "rate at which successful requests ended, over the time that was measured"),
+               "successful requests that ended per second, over the measured time"),
     Definition("guidellm_output_tokens_per_s_stated", "1/s", _HIGHER, TOKENS, "output tokens per second (guidellm)",
-               "rate of output tokens of successful requests, over the time that was measured"),
+               "output tokens of successful requests per second, over the measured time"),
     Definition("guidellm_concurrency_stated", "1", _PLAIN, CONCURRENCY, "request concurrency (guidellm)",
-               "number of successful requests that were running, averaged over the time that was measured"),
+               "number of successful requests that were running, averaged over the measured time"),
     Definition("guidellm_slo_share_stated", "%", _HIGHER, GOODPUT, "SLO attainment (guidellm)",
-               "100 × requests within the SLO / requests of which it could be determined"),
+               "100 × requests within the SLO / requests for which this could be determined"),
     Definition("guidellm_goodput_stated", "1/s", _HIGHER, GOODPUT, "goodput (guidellm)",
-               "rate at which requests within the SLO ended, over the time that was measured"),
+               "requests within the SLO that ended per second, over the measured time"),
     Definition("guidellm_audio_per_s_stated", "1", _HIGHER, RTFX, "audio seconds per second (guidellm)",
-               "rate of seconds of input audio of successful requests, over the time that was measured: it grows with "
-               "the number of requests at once",
-               "seconds of input audio per second; grows with requests at once"),
+               "seconds of input audio of successful requests per second, over the measured time; it grows with the "
+               "number of concurrent requests",
+               "seconds of input audio per second; grows with the number of concurrent requests"),
     Definition("guidellm_dispatch_delay_stated", "s", _LOWER, DELAY, "dispatch delay (guidellm)",
-               "time from the moment for which a request was planned to its start"),
+               "time from the planned start of a request to its actual start"),
     Definition("guidellm_successful_stated", "1", _PLAIN, REQUEST_COUNT, "successful requests (guidellm)",
                "requests that ended without an error"),
     Definition("guidellm_errored_stated", "1", _LOWER, REQUEST_COUNT, "failed requests (guidellm)",
                "requests that ended with an error"),
     Definition("guidellm_incomplete_stated", "1", _LOWER, REQUEST_COUNT, "incomplete requests (guidellm)",
-               "requests that had not ended when the benchmark did"),
+               "requests that were unfinished when the benchmark ended"),
     Definition("guidellm_duration_stated", "s", _PLAIN, DURATION, "duration (guidellm)",
-               "time that was measured, without warm-up and cool-down"),
+               "duration of the measured part of the benchmark, without warm-up and cool-down"),
 )  # fmt: skip
 
 AIPERF = "aiperf"
 _AIPERF = (
     Definition("aiperf_latency_stated", "s", _LOWER, LATENCY, "request latency (aiperf)",
-               "time from the start of a request to its last answer, of requests without an error"),
+               "time from the start of a request to the last message of its answer, for requests without an error"),
     Definition("aiperf_effective_latency_stated", "s", _LOWER, LATENCY, "effective latency (aiperf)",
                "request latency + credit-to-start latency"),
     Definition("aiperf_ttft_stated", "s", _LOWER, TTFT, "TTFT (aiperf)",
-               "time from the start of a request to the first answer that has content"),
+               "time from the start of a request to the first message of the answer that has content"),
     Definition("aiperf_itl_stated", "s", _LOWER, BETWEEN_TOKENS, "inter-token latency (aiperf)",
                "(request latency - TTFT) / (output tokens - 1), of each request"),
     Definition("aiperf_credit_stated", "s", _LOWER, DELAY, "credit-to-start latency (aiperf)",
-               "time from the moment at which a request was allowed to start to its start"),
+               "time from when aiperf allowed a request to start until it started"),
     Definition("aiperf_request_throughput_stated", "1/s", _HIGHER, THROUGHPUT, "request throughput (aiperf)",
+               "requests without an error / duration of the benchmark: aiperf 0.10 divides by `benchmark_duration`, "
+               "0.13 by `end_time` - `start_time`, which is longer",
                "requests without an error / duration of the benchmark"),
     Definition("aiperf_output_throughput_stated", "1/s", _HIGHER, TOKENS, "output token throughput (aiperf)",
                "output tokens / duration of the benchmark"),
@@ -157,23 +159,24 @@ _AIPERF = (
     Definition("aiperf_errors_stated", "1", _LOWER, REQUEST_COUNT, "failed requests (aiperf)",
                "requests with an error"),
     Definition("aiperf_duration_stated", "s", _PLAIN, DURATION, "duration (aiperf)",
-               "time from the start of the first request to the last answer"),
+               "time from the start of the first request to the last message of the last answer"),
 )  # fmt: skip
 
 STT_BENCHMARK = "stt-benchmark"
 _STT_BENCHMARK = (
     Definition("stt_benchmark_ttfs_stated", "s", _LOWER, "time to final segment", "TTFS (stt-benchmark)",
-               "time from the end of speech (when the client's voice activity detector says that speech stopped, minus "
-               "its delay) to the last transcription segment; samples with an error or without a segment are left out",
-               "end of speech by the client's detector to the last transcription segment"),
+               "time from the end of speech to the last transcription segment. The end of speech is when the "
+               "client's voice activity detector reported it, minus the detector's delay. Samples with an error or "
+               "without a segment are left out",
+               "time from the end of speech, as the client's detector finds it, to the last transcription segment"),
     Definition("stt_benchmark_wer_stated", "%", _LOWER, WER, "pooled semantic WER (stt-benchmark)",
-               "100 × sum of the word errors that a language model judged to change the meaning / sum of the words of "
-               "its normalised references",
+               "100 × sum of the word errors that a language model judged to change the meaning / sum of the words "
+               "of the references, which the language model normalised",
                "word errors that a language model judged to matter / words, over all samples"),
     Definition("stt_benchmark_mean_wer_stated", "%", _LOWER, WER, "mean semantic WER (stt-benchmark)",
-               "mean over samples of 100 × word errors that a language model judged to change the meaning / words of "
-               "its normalised reference",
-               "mean over samples of word errors that a language model judged to matter / words"),
+               "mean over samples of (100 × word errors that a language model judged to change the meaning / words "
+               "of the reference, which the language model normalised)",
+               "mean over samples of (word errors that a language model judged to matter / words)"),
     Definition("stt_benchmark_samples_stated", "1", _PLAIN, REQUEST_COUNT, "samples (stt-benchmark)",
                "audio samples that were sent to the service"),
     Definition("stt_benchmark_errors_stated", "1", _LOWER, REQUEST_COUNT, "samples with an error (stt-benchmark)",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -22,6 +21,9 @@ MOST_UTTERANCES = 2_000_000
 _PARENT, _CHUNK = "parent_id", "chunk_index"
 """Keys of a line that is a part of a longer recording."""
 _LONGEST_LINE = MIB
+_LONGEST_S = 1e9
+"""Seconds of an utterance, or of computing it: 30 years are no measurement."""
+_LONGEST_VALUE = 60
 _NAMED, _LONGEST_REASON = 100, 200
 """So many lines that cannot be used are named, so shortly; the others are counted."""
 
@@ -102,32 +104,40 @@ def read_manifest(path: Path) -> tuple[Utterance, ...]:
     texts by a blank, their seconds as sums. Raises InputError, with file and line, for a line that its scorer could not
     use either.
     """
-    lines: list[Mapping[str, Any]] = []
+    found: list[Utterance] = []
+    sessions: dict[str, list[tuple[int, Utterance]]] = {}
+    chunked: bool | None = None
     try:
         with opened(path, LARGEST_FILE) as file:
             for number, line in _numbered(file):
                 try:
                     data = _object(line)
-                    lines.append({**data, "time": data["time"] or None, "duration": data["duration"] or None})
-                    _of_mapping(lines[-1])
+                    one = _of_mapping({**data, "time": _or_none(data["time"]), "duration": _or_none(data["duration"])})
+                    chunked = _PARENT in data if chunked is None else chunked  # the first line decides, as there
+                    if not chunked:
+                        found.append(one)
+                    elif not isinstance(data.get(_PARENT), str | int):
+                        raise ValueError(f"{_PARENT} is missing, or no name, while the first line has one")
+                    else:
+                        sessions.setdefault(str(data[_PARENT]), []).append((_chunk_index(data), one))
                 except ValueError as error:
                     fix = f"each line needs {', '.join(FIELDS)}"
                     raise InputError(str(error), where=f"{path}:{number}", fix=fix) from error
     except OSError as error:
         raise InputError(f"this cannot be read: {error}", where=str(path), fix="use a JSON-lines file") from error
-    if not lines:
+    if chunked is None:
         raise InputError("the file has no line", where=str(path), fix=f"each line needs {', '.join(FIELDS)}")
-    if _PARENT not in lines[0]:
-        return tuple(map(_of_mapping, lines))
-    sessions: dict[str, list[Mapping[str, Any]]] = {}
-    for data in lines:
-        sessions.setdefault(str(data.get(_PARENT)), []).append(data)
-    return tuple(_joined(name, sessions[name]) for name in sorted(sessions))
+    return tuple(_joined(name, sessions[name]) for name in sorted(sessions)) if chunked else tuple(found)
 
 
-def _joined(name: str, chunks: Sequence[Mapping[str, Any]]) -> Utterance:
+def _or_none(value: Any) -> Any:
+    """Seconds that are 0 are none, and so is null."""
+    return None if value in (0, None) and value is not False else value
+
+
+def _joined(name: str, chunks: Sequence[tuple[int, Utterance]]) -> Utterance:
     """The chunks of a session as one utterance, in their order; its reference is in each of them."""
-    ordered = [_of_mapping(one) for one in sorted(chunks, key=lambda one: int(one.get(_CHUNK) or 0))]
+    ordered = [one for _, one in sorted(chunks, key=lambda chunk: chunk[0])]
     durations, times = ([getattr(one, key) for one in ordered] for key in ("duration_s", "time_s"))
     return Utterance(
         name=name,
@@ -183,7 +193,7 @@ def _of_mapping(data: Mapping[str, Any]) -> Utterance:
 
 def _text(data: Mapping[str, Any], name: str) -> str:
     if not isinstance(data[name], str):
-        raise ValueError(f"{name} takes text, not {data[name]!r}")
+        raise ValueError(f"{name} takes text, not {_short(data[name])}")
     return str(data[name])
 
 
@@ -191,6 +201,18 @@ def _seconds(data: Mapping[str, Any], name: str) -> float | None:
     value = data[name]
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise ValueError(f"{name} takes seconds above 0, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LONGEST_S:
+        raise ValueError(f"{name} takes seconds above 0, not {_short(value)}")
     return float(value)
+
+
+def _chunk_index(data: Mapping[str, Any]) -> int:
+    value = data.get(_CHUNK)
+    if type(value) is not int or not 0 <= value <= MOST_UTTERANCES:
+        raise ValueError(f"{_CHUNK} takes a whole number from 0 on, not {_short(value)}")
+    return value
+
+
+def _short(value: Any) -> str:
+    """A value for a message: a number may have thousands of digits, and a list any size."""
+    return repr(value)[:_LONGEST_VALUE]

@@ -23,7 +23,14 @@ from speechmeter.core.types import VARIANT, Case, Environment
 
 _PACKAGES = (
     "speechmeter", "torch", "transformers", "numpy", "scipy", "soundfile", "soxr", "triton", "onnxruntime",
+    "piper", "espeakng_loader", "moonshine_voice", "vosk", "pocketsphinx", "faster_whisper", "sherpa_onnx",
 )  # fmt: skip
+"""Modules whose version is recorded where they are loaded."""
+_DISTRIBUTIONS = {
+    "piper": "piper-tts", "espeakng_loader": "espeakng-loader", "moonshine_voice": "moonshine-voice",
+    "faster_whisper": "faster-whisper", "sherpa_onnx": "sherpa-onnx",
+}  # fmt: skip
+"""Names of packages that differ from those of their modules."""
 _CUDA_ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 """Settings of torch's allocator, by their newer and older name: they decide what fits."""
 _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
@@ -33,12 +40,13 @@ def capture(case: Case) -> Environment:
     """The environment of this process while it measures `case`."""
     torch, clock = sys.modules.get("torch"), proc_fields("/proc/cpuinfo").get("cpu MHz")
     found = {}
-    for name in _PACKAGES:
-        if name in sys.modules:
+    for module in _PACKAGES:
+        if module in sys.modules:
+            name = _DISTRIBUTIONS.get(module, module)
             try:
                 found[name] = version(name)
             except PackageNotFoundError:
-                found[name] = str(getattr(sys.modules[name], "__version__", "unknown"))
+                found[name] = str(getattr(sys.modules[module], "__version__", "unknown"))
     facts = {
         "host": host_name(),
         "system": platform.platform(),

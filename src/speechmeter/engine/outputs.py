@@ -19,6 +19,7 @@ from speechmeter.core.types import Batch, Measurement, Speech, by_batch
 from speechmeter.core.utterances import UTTERANCES_FILE, Utterance, write_utterances
 
 TEXT_FILE = "text.tsv"
+SOUND_SUFFIX = ".flac"
 
 
 def write_outputs(folder: Path, outputs: Iterable[tuple[Batch, Output]], *, speech: SpeechFiles | None = None) -> None:
@@ -79,7 +80,7 @@ def write_speech(folder: Path, files: SpeechFiles, name: str, sound: Speech) -> 
     samples = np.asarray(sound.samples, dtype=np.float32)
     if rate is not None and rate != sound.rate:
         samples = soxr.resample(samples, sound.rate, rate)
-    soundfile.write(folder / f"{plain}.flac", np.clip(samples, -1.0, 1.0), rate or sound.rate)
+    soundfile.write(folder / f"{plain}{SOUND_SUFFIX}", np.clip(samples, -1.0, 1.0), rate or sound.rate)
 
 
 _DEEPEST, _MOST_PARTS = 4, 100

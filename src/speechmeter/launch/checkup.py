@@ -100,7 +100,7 @@ def _peak_memory() -> Finding:
         state = "unavailable: this system does not report the memory of a process"
         return Finding(what="peak memory", state=state, level="bad")
     if isinstance(found[0], HighWaterMark):
-        return Finding(what="peak memory", state="exact: the kernel's high-water mark can be reset")
+        return Finding(what="peak memory", state="exact: the kernel can reset the peak before each call")
     state = f"read from {found[0].source}: some readings may be lower bounds"
     return Finding(what="peak memory", state=state, level="note", advice="needs a writable /proc/self/clear_refs")
 

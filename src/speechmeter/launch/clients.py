@@ -7,10 +7,10 @@ need no common clock; how far the machines disagree about that moment is measure
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter, sleep
 from typing import Protocol
@@ -22,8 +22,10 @@ from speechmeter.core.live import Exchange
 from speechmeter.core.outputs import Keep
 from speechmeter.core.types import Case, Measurement
 from speechmeter.engine.failures import finite
+from speechmeter.engine.live.hearing import repeated
 from speechmeter.engine.live.measure import ALL_FAILED, judged
 from speechmeter.engine.measure import Outcome
+from speechmeter.engine.outputs import SOUND_SUFFIX
 from speechmeter.launch.share import Share
 from speechmeter.store.exchanges import ExchangeLog, ExchangeWriter, exchange_file, read_exchanges
 
@@ -37,11 +39,22 @@ _WORST = (metrics.CLIENT_SLIP_P50, metrics.CLIENT_SLIP_P99, metrics.CLIENT_SLIP_
 
 @dataclass(frozen=True, kw_only=True)
 class ClientResult:
-    """What a client measured, and its exchanges, where it came so far. `clock` says how its clock was compared."""
+    """What a client measured, and its exchanges, where it came so far. `clock` says how its clock was compared, and
+    `sounds` has the sound files that it wrote, by name.
+    """
 
     outcome: Outcome
     log: ExchangeLog | None
     clock: str = ""
+    sounds: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, outcome: Outcome, exchanges: Path, clock: str = "") -> ClientResult:
+        """That of a client whose exchange file is at this path, with its sound beside it."""
+        sounds = {path.name: path.read_bytes() for path in sorted(exchanges.parent.glob(f"*{SOUND_SUFFIX}"))}
+        with suppress(StoreError):
+            return cls(outcome=outcome, log=read_exchanges(exchanges), clock=clock, sounds=sounds)
+        return cls(outcome=outcome, log=None, clock=clock, sounds=sounds)
 
 
 class Client(Protocol):
@@ -109,10 +122,7 @@ class LocalClient:
 
     def result(self) -> ClientResult:
         """What it measured; waits for its end."""
-        outcome = self._outcome.result()
-        with suppress(StoreError):
-            return ClientResult(outcome=outcome, log=read_exchanges(self._file))
-        return ClientResult(outcome=outcome, log=None)
+        return ClientResult.of(self._outcome.result(), self._file)
 
     def stop(self) -> None:
         """End it, if it has not ended."""
@@ -139,6 +149,8 @@ def merged(case: Case, round_: int, results: Sequence[ClientResult], keep: Keep)
     exchanges = sorted((one for log in logs for one in log.exchanges), key=_ended_s)
     if logs and keep.folder is not None:
         _store(keep.folder / case.id / exchange_file(round_), logs[0], exchanges)
+        for name, sound in {name: sound for one in results for name, sound in one.sounds.items()}.items():
+            (keep.folder / case.id / name).write_bytes(sound)
     measured = [one for one in exchanges if not one.warm_up]
     found = [finite(one) for one in measurements(exchanges, logs[0].conditions)] if logs and measured else []
     status, reason = judged(measured)
@@ -151,7 +163,7 @@ def merged(case: Case, round_: int, results: Sequence[ClientResult], keep: Keep)
         status=status,
         reason=reason,
         measurements=(*found, *_of_clients(results, measured)),
-        warnings=tuple(dict.fromkeys(text for one in results for text in one.outcome.warnings)),
+        warnings=(*dict.fromkeys(text for one in results for text in one.outcome.warnings), *repeated(exchanges)),
         environment=next((one.outcome.environment for one in results if one.outcome.environment), None),
     )
 
@@ -160,7 +172,7 @@ def _failure(one: ClientResult) -> str:
     """Why a client did not hold its share, or why that is not known; empty where it did."""
     if one.outcome.status != "ok" and not one.outcome.reason.startswith(ALL_FAILED):
         return one.outcome.reason
-    return "its exchanges are missing or damaged" if one.log is None or one.log.torn else ""
+    return "its file of conversations is missing or damaged" if one.log is None or one.log.torn else ""
 
 
 def _ended_s(exchange: Exchange) -> float:

@@ -19,7 +19,7 @@ from speechmeter.launch.cluster import Cluster, Lane, Machines
 from speechmeter.launch.cluster_run import lanes_of
 from speechmeter.launch.executors import Extent
 from speechmeter.launch.node import unpack
-from speechmeter.store.exchanges import exchange_file, read_exchanges
+from speechmeter.store.exchanges import exchange_file
 
 _COMPARISONS = 20
 """How often a clock is asked for: the shortest exchange says most."""
@@ -96,10 +96,10 @@ class _RemoteClient:
         """What it measured; waits for its end."""
         answer = self._call("client_result")
         outcome = outcome_from_json(answer["outcome"])
-        with tempfile.TemporaryDirectory(prefix="speechmeter-clients-") as folder, suppress(StoreError):
-            unpack(answer["files"], Path(folder))
-            return ClientResult(outcome=outcome, log=read_exchanges(Path(folder) / self._file), clock=self._clock)
-        return ClientResult(outcome=outcome, log=None, clock=self._clock)
+        with tempfile.TemporaryDirectory(prefix="speechmeter-clients-") as folder:
+            with suppress(StoreError):
+                unpack(answer["files"], Path(folder))
+            return ClientResult.of(outcome, Path(folder) / self._file, self._clock)
 
     def stop(self) -> None:
         """Its worker goes, and with it everything that it started."""

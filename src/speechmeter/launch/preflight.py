@@ -142,7 +142,9 @@ def _check_text_pace(case: Case, fed: Sequence[str]) -> None:
         raise InputError("`text_pace` applies to text", key="text_pace", fix="remove it, or use `text: {lines: FILE}`")
     if case.axes.pace == FAST:
         raise InputError(
-            "text that comes at a pace is not sent as fast as possible", key="text_pace", fix="use `pace: realtime`"
+            "`text_pace` feeds the text bit by bit, but `pace: fast` sends it at once",
+            key="text_pace",
+            fix="use `pace: realtime`",
         )
 
 

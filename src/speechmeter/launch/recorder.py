@@ -62,16 +62,19 @@ def run_sweep(
     store: RunWriter,
     watch: Watcher = lambda event: None,
     history: Callable[[], History] | None = None,
+    records: Sequence[Record] | None = None,
+    git: str | None = None,
 ) -> None:
     """Measure what the store does not hold yet. Raises StoppedRun where it ends early, finished records kept.
 
     With the history of this machine, events hold the time that is left. It is read when that is first needed.
+    `records` are those of the store and `git` the state of the code, for whoever knows them already.
     """
-    schedule = Schedule(sweep, store.records())
+    schedule = Schedule(sweep, store.records() if records is None else records)
     recorder = Recorder(schedule, store, watch, history)
     with recorder.stopping():
         recorder.leave_out()
-        git = git_state()
+        git = git_state() if git is None else git
         for turn in schedule.turns():
             recorder.begin(turn)
             report = partial(recorder.phase, turn)

@@ -23,7 +23,7 @@ Done = Mapping[tuple[str, int], Record]
 class Sweep:
     """The cases and rounds to measure, and the cases that get a record without being measured.
 
-    After `run_s` seconds no further adaptive round is started.
+    After `run_s` seconds no further adaptive round is started. Rounds before `first_round` are left alone.
     """
 
     cases: Sequence[Case]
@@ -32,6 +32,7 @@ class Sweep:
     unavailable: Sequence[Skip] = ()
     retry_failed: bool = False
     run_s: float | None = None
+    first_round: int = 0
 
     def finished(self, records: Iterable[Record]) -> dict[tuple[str, int], Record]:
         """The records that count as done, by (case id, round).
@@ -84,7 +85,7 @@ class Left:
 
 def pending(sweep: Sweep, finished: Done) -> Iterator[tuple[Case, int]]:
     """(case, round) pairs that will certainly be measured: adaptive rounds beyond the least number are not included."""
-    for round_ in range(sweep.rounds.least):
+    for round_ in range(sweep.first_round, sweep.rounds.least):
         for cell in _in_order(sweep.cells(), round_):
             yield from ((case, round_) for case in _left_of(cell, round_, finished))
 
@@ -145,7 +146,7 @@ class Schedule:
         """
         sequence = self.new_sequence() if sequence is None else sequence
         rounds = self.sweep.rounds
-        for round_ in range(rounds.most):
+        for round_ in range(self.sweep.first_round, rounds.most):
             adaptive = round_ >= rounds.least
             if adaptive:
                 run_s = self.sweep.run_s
@@ -154,7 +155,6 @@ class Schedule:
                 # only cells whose earlier rounds are done can be counted in the total
                 ready = [cell for cell in self.cells if all(self.has(case, round_ - 1) for case in cell)]
                 self._known |= {(case.id, round_) for cell in ready for case in self._left_in(cell, round_)}
-            extent = extent_of(round_, rounds)
             for cell in _in_order(self.cells, round_):
                 left = self._left_in(cell, round_)
                 for case in left if left and mine(cell) else ():
@@ -162,11 +162,17 @@ class Schedule:
                     yield Turn(
                         case=case,
                         round=round_,
-                        extent=extent,
+                        extent=self._extent(case, round_),
                         sequence=next(sequence),
                         lane=lane,
                         pilot=None if chosen is None else chosen.pilot,
                     )
+
+    def _extent(self, case: Case, round_: int) -> Extent:
+        """All of a case whose first round this is, where a sweep begins with a later one."""
+        if self.sweep.first_round and not any(held == case.id for held, _ in self._done):
+            return "all"
+        return extent_of(round_, self.sweep.rounds)
 
     def new_sequence(self) -> Iterator[int]:
         """Numbers for the turns of one lane, above those of all records that were in the run before."""
@@ -180,7 +186,7 @@ class Schedule:
         for cell in self.cells:
             chosen = [self._chosen.get(case.id) for case in cell]
             last = max((one.rounds for one in chosen if one is not None), default=0) if all(chosen) else 0
-            for round_ in range(rounds.most):
+            for round_ in range(self.sweep.first_round, rounds.most):
                 left = _left_of(cell, round_, self._done)
                 if round_ < max(rounds.least, last):
                     certain += [(case, extent_of(round_, rounds)) for case in left]

@@ -18,8 +18,10 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.core.files import MIB, read_text
+from speechmeter.core.types import Measurement
 
 RULES_ID = "open-asr.v1"
 """The version of the rules below: those of the leaderboard from June 2026 on."""
@@ -159,3 +161,17 @@ def errors(reference: str, output: str) -> tuple[int, int]:
 
     found = edit_distance(tuple(reference.split()), tuple(output.split()), merge_compounds=True)
     return int(found["total"]), int(found["ref_len"])
+
+
+def measured(pairs: Sequence[tuple[str, str]]) -> list[Measurement]:
+    """Word errors and reference words of each (reference, output), with the lists that the environment names.
+
+    Raises InputError where these cannot be read.
+    """
+    normalise, normaliser_id = normaliser_of(os.environ[VARIABLE])
+    counts = [errors(normalise(reference), normalise(output)) for reference, output in pairs]
+    notes = {"normaliser": normaliser_id}
+    return [
+        Measurement.of(metrics.WORD_ERRORS_OPEN_ASR, [float(wrong) for wrong, _ in counts], notes=notes),
+        Measurement.of(metrics.REFERENCE_WORDS_OPEN_ASR, [float(size) for _, size in counts], notes=notes),
+    ]

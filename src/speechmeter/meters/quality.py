@@ -18,6 +18,7 @@ from speechmeter.core.outputs import Output
 from speechmeter.core.protocols import Meter, Session
 from speechmeter.core.quality import (
     IMPORTED,
+    OPEN_ASR,
     QUALITY,
     SPEAKERS,
     UTTERANCES,
@@ -27,6 +28,7 @@ from speechmeter.core.quality import (
     score_for,
 )
 from speechmeter.core.types import Batch, Case, Measurement
+from speechmeter.meters import open_asr
 
 _IMPORTED = {"wer": metrics.WER, "cer": metrics.CER, "bleu": metrics.BLEU, "chrf": metrics.CHRF}
 _PACKAGES = {"wer": "jiwer", "cer": "jiwer", "bleu": "sacrebleu", "chrf": "sacrebleu"}
@@ -50,6 +52,8 @@ class QualityMeter(Meter):
         metrics.ANSWERED,
         metrics.WORD_ERRORS,
         metrics.REFERENCE_WORDS,
+        metrics.WORD_ERRORS_OPEN_ASR,
+        metrics.REFERENCE_WORDS_OPEN_ASR,
         metrics.CHARACTER_ERRORS,
         metrics.REFERENCE_CHARACTERS,
         metrics.BLEU_STATISTICS,
@@ -134,8 +138,11 @@ def _imported(row: ScoreRow, path: str) -> list[Measurement]:
 
 def missing(scores: Sequence[str]) -> str | None:
     """What these scores lack here and how to install it; None when all can be computed."""
-    absent = [package for package in dict.fromkeys(_PACKAGES[score] for score in scores) if find_spec(package) is None]
-    return f"{absent[0]} is not installed: pip install 'speechmeter[quality]'" if absent else None
+    packages = dict.fromkeys(_PACKAGES[score] for score in scores if score in _PACKAGES)
+    absent = [package for package in packages if find_spec(package) is None]
+    if absent:
+        return f"{absent[0]} is not installed: pip install 'speechmeter[quality]'"
+    return open_asr.lacking() if OPEN_ASR in scores else None
 
 
 def score(
@@ -159,6 +166,8 @@ def score(
     ]
     if "wer" in scores or "cer" in scores:
         found += _errors(answers, scores, normaliser_id)
+    if OPEN_ASR in scores:
+        found += open_asr.measured([(answer.reference, answer.output) for answer in answers])
     if "bleu" in scores:
         from sacrebleu.metrics import BLEU
 

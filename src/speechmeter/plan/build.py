@@ -21,6 +21,7 @@ from speechmeter.plan.live import asks_live, check_live, is_live_model, only_liv
 from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry, empty, explain
 from speechmeter.plan.shorthand import CASCADE, STAGES, spelt_out
 from speechmeter.plan.source import KeyPath, Source
+from speechmeter.plan.tuning import tuned
 
 SPECIAL_AUDIO = ("noise", "sample")
 """Values of `audio:` that are not files: generated noise, and the speech that ships with the package."""
@@ -50,7 +51,7 @@ def build_plan(source: Source, *, trust: bool = False) -> Plan:
             _check_model(stage, source, ("models", index, STAGES, number), trust=trust, is_stage=True)
     if body.heard_by is not None:
         _check_plugin(body.heard_by.load, source, (HEARD_BY,))
-        _check_model(body.heard_by, source, (HEARD_BY,), trust=trust)
+        _check_model(body.heard_by, source, (HEARD_BY,), trust=trust, is_stage=True)
     for name in body.meters:
         _named(lambda name=name: plugins.meter(name), source, ("meters",))
     _check_schedule(body, source)
@@ -65,7 +66,7 @@ def build_plan(source: Source, *, trust: bool = False) -> Plan:
     implied = {QUALITY: body.quality is not None, TRACE: body.trace is not False}
     meters = (*body.meters, *(name for name, wanted in implied.items() if wanted and name not in body.meters))
     plan = body.model_copy(update={"axes": axes, **_rebased(body, source), "meters": meters})
-    plan = searching(plan, declared, source)
+    plan = tuned(searching(plan, declared, source), declared, source)
     _check_scores(plan, source)
     asked = plan.quality or QualityEntry()
     if QUALITY not in plan.meters or asked.import_ is not None:
@@ -130,19 +131,22 @@ def _check_once(values: list[str], source: Source, key: str) -> None:
             )
 
 
+_PARTS: Mapping[str | int, str] = {"models": "a stage of a cascade", HEARD_BY: "the recogniser of `heard_by`"}
+
+
 def _check_model(entry: ModelEntry, source: Source, path: KeyPath, *, trust: bool, is_stage: bool = False) -> None:
-    """A stage of a cascade is a model, and may also set axes of its own."""
+    """A stage of a cascade is a model that also sets its axes among its options, and so does `heard_by`."""
     subject = _named(lambda: plugins.subject(plugin_of(entry.load)), source, path)
     if is_stage and entry.axes:
         raise PlanError(
-            f"{entry.name!r} is a stage, and has no `axes`",
+            f"{entry.name!r} is {_PARTS[path[0]]}, which has no key `axes`",
             where=source.origin(path),
-            fix="set axes of the stage directly",
+            fix="write its axes beside `load`, for example `beam: 5`",
         )
     options = (*subject.options, *subject.axes) if is_stage else subject.options
     _check_options(entry.model_extra, options, source, path, plugin_of(entry.load))
     runs_code = plugins.runs_code(plugin_of(entry.load), entry.model_extra or {})
-    if runs_code and source.base is not None and not source.is_override("models") and not trust:
+    if runs_code and source.base is not None and not source.is_override(str(path[0])) and not trust:
         raise SubjectError(
             f"{entry.load!r} runs code that the plan names",
             where=source.origin(path),
@@ -281,9 +285,11 @@ def _rebased(plan: Plan, source: Source) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     if not source.is_override("models"):
         changes["models"] = tuple(_rebase_model(entry, base) for entry in plan.models)
+    if plan.heard_by is not None and not source.is_override(HEARD_BY):
+        changes[HEARD_BY] = _rebase_model(plan.heard_by, base)
     if plan.audio is not None and not source.is_override("audio"):
         changes["audio"] = tuple(one if one in SPECIAL_AUDIO else _rebase(one, base) for one in plan.audio)
-    kind, _, trace = (plan.arrivals or "").partition(":")
+    kind, _, trace = plan.arrivals.partition(":") if isinstance(plan.arrivals, str) else ("", "", "")
     if kind == RECORDED and not source.is_override("arrivals"):
         changes["arrivals"] = f"{kind}:{_rebase(trace, base)}"
     if plan.power_log is not None and not source.is_override("power_log"):

@@ -22,7 +22,7 @@ from speechmeter.plan.finding import fits_memory, search_protocol
 from speechmeter.plan.live import live_levels, live_meters, live_protocol
 from speechmeter.plan.schema import ModelEntry, Plan, QualityEntry
 
-_CONTENTS = ("manifest", "file", "ids")
+_CONTENTS = ("manifest", "file", "ids", "lines")
 """Options of workloads that name what is fed: a hash of it is part of the case."""
 
 

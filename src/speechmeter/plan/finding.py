@@ -5,7 +5,8 @@ from __future__ import annotations
 from speechmeter.core.axes import OFFLINE, Axis
 from speechmeter.core.errors import PlanError
 from speechmeter.core.finding import TARGETS, TRIAL_METERS, Target
-from speechmeter.core.protocol import RECORDED, SearchProtocol
+from speechmeter.core.protocol import SearchProtocol
+from speechmeter.plan.arrivals import is_trace
 from speechmeter.plan.live import asks_live
 from speechmeter.plan.schema import Plan
 from speechmeter.plan.source import Source
@@ -73,7 +74,7 @@ def _searching_levels(plan: Plan, target: Target, declared: dict[str, Axis], sou
             f"{plan.find} needs an SLO", where=where,
             fix="for example `slo: {final_delay_p95_s: 0.8, live_completeness: 99%}`",
         )  # fmt: skip
-    if (plan.arrivals or "").partition(":")[0] == RECORDED:
+    if is_trace(plan):
         raise PlanError("a trace sets the load, so `find` cannot change it", where=where, fix="remove `arrivals`")
     _check_alone(plan, target, source)
     (given,) = plan.axes[target.axis]

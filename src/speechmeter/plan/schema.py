@@ -122,7 +122,11 @@ class QualityEntry(_Part):
         Literal["english", "basic", "none", "english.v1", "english.v2", "basic.v1", "basic.v2", "none.v1"] | None
     ) = None
     scores: (
-        Annotated[tuple[Literal["wer", "cer", "bleu", "chrf"], ...], BeforeValidator(_as_list), Field(min_length=1)]
+        Annotated[
+            tuple[Literal["wer", "cer", "bleu", "chrf", "wer-open-asr"], ...],
+            BeforeValidator(_as_list),
+            Field(min_length=1),
+        ]
         | None
     ) = None
     import_: Word | None = Field(default=None, alias="import")
@@ -134,6 +138,20 @@ class TraceEntry(_Part):
     steps: Annotated[int, Field(strict=True, ge=1, le=20)] = 1
     python_stacks: Flag = False
     most_events: Annotated[int, Field(strict=True, ge=1000)] = 200_000
+
+
+class TuneEntry(_Part):
+    """`tune:`: what is tuned for, what must be kept, which axes are tried, and how long it may take.
+
+    The first value of an axis is the default that all others are compared with.
+    """
+
+    goal: Literal["rtfx", "latency", "memory", "energy", "cost"]
+    keep: Annotated[tuple[Word, ...], BeforeValidator(_as_list)] = ()
+    over: Annotated[tuple[Word, ...], BeforeValidator(_as_list)] | None = None
+    min_effect: Annotated[float, BeforeValidator(_share), Field(gt=0, lt=1)] = 0.05
+    within: Seconds | None = None
+    price: Positive | None = None
 
 
 class SpeechEntry(_Part):
@@ -178,6 +196,7 @@ class Plan(_Part):
     find: Literal["max-batch", "max-seconds", "max-frames", "max-streams", "max-rate"] | None = None
     find_most: Positive | None = None
     find_within: Annotated[float, BeforeValidator(_share), Field(ge=0, lt=1)] | None = None
+    tune: TuneEntry | None = None
     find_margin: Annotated[float, BeforeValidator(_share), Field(ge=0, lt=1)] = USUAL_MARGIN
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**32)] = 0
     turn_end: Word = "system"
@@ -189,7 +208,8 @@ class Plan(_Part):
     duration: Seconds | None = None
     warmup_turns: CountOrZero = 1
     clients: Count = 1
-    arrivals: Word | None = None
+    arrivals: Any = None
+    """A word or a list of start times; `plan.arrivals` checks it."""
     ramp: SecondsOrZero = 0.0
     prebuffer: SecondsOrZero = 0.0
     heard_by: ModelEntry | None = None
@@ -216,7 +236,8 @@ class Plan(_Part):
     def to_plain(self) -> dict[str, Any]:
         """The plan as YAML would hold it, every default written out; reading it back gives this plan."""
         unused = () if self.is_live else LIVE_KEYS
-        data = self.model_dump(exclude={"axes", *unused}, mode="json", by_alias=True)
+        untuned = () if self.tune is not None else ("tune",)
+        data = self.model_dump(exclude={"axes", *unused, *untuned}, mode="json", by_alias=True)
         for entry in data["models"]:
             if not entry["axes"]:
                 del entry["axes"]
@@ -247,6 +268,7 @@ _EXAMPLES = {
     "trace": "for example `trace: true` or `trace: {steps: 3}`",
     "save_speech": "for example `save_speech: true` or `save_speech: {prefix: dev, rate: 16000}`",
     "quality": "for example `quality: {normaliser: english, scores: [wer, cer]}` or `quality: {import: scores.csv}`",
+    "tune": "for example `tune: {goal: rtfx, keep: 'wer<=+0.3', over: [threads, batch], within: 20min}`",
     "filter": "for example `filter: [encoder.*]`",
     "markdown": "for example `markdown: [rtf, memory]`",
 }
@@ -256,6 +278,7 @@ _PARTS: dict[str | int, type[BaseModel]] = {
     "limits": LimitsEntry,
     "schedule": ScheduleEntry,
     "quality": QualityEntry,
+    "tune": TuneEntry,
     **_SWITCHES,
 }
 _SHARES: dict[str | int, str] = {

@@ -114,7 +114,11 @@ def _walk(node: yaml.Node, path: KeyPath, name: str, origins: dict[KeyPath, Orig
     for key, child in node.value if isinstance(node, yaml.MappingNode) else ():
         where = f"{name}:{key.start_mark.line + 1}"
         if not isinstance(key, yaml.ScalarNode):
-            raise PlanError("a key must be a plain word", where=where, fix="check the brackets before the colon")
+            raise PlanError(
+                "a key must be a plain word or number, not a list or mapping",
+                where=where,
+                fix="check the brackets before the colon",
+            )
         if key.value in seen:
             raise PlanError(f"the key {key.value!r} appears twice", where=where, fix="keep one of the two")
         seen.add(key.value)

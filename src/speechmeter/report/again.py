@@ -12,7 +12,15 @@ from speechmeter.core.axes import CORE_AXES, SHARED_AXES
 from speechmeter.core.finding import target_of
 from speechmeter.core.plugins import default_name, joined_name
 from speechmeter.core.printable import one_line
-from speechmeter.core.protocol import LiveProtocol, RepeatsProtocol, ScheduleProtocol, SearchProtocol, SteadyProtocol
+from speechmeter.core.protocol import (
+    POISSON,
+    RECORDED,
+    LiveProtocol,
+    RepeatsProtocol,
+    ScheduleProtocol,
+    SearchProtocol,
+    SteadyProtocol,
+)
 from speechmeter.core.quality import IMPORT, NORMALISERS, QUALITY, Quality
 from speechmeter.core.stated import MODE
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Spec
@@ -24,6 +32,7 @@ _STEADY = {"warmup": 30, "samples": 10, "min_samples": 2, "budget_s": 20.0}
 _LIVE = {
     "turn_end": "system", "silence": 2.0, "quiet": 3.0, "answer_timeout": 30.0, "phase": "random", "turns": None,
     "duration": None, "warmup_turns": 1, "clients": 1, "prebuffer": 0.0, "heard_by": None, "interrupt": None,
+    "arrivals": None, "ramp": 0.0,
 }  # fmt: skip
 """The same of a live case."""
 _WORD = re.compile(r"\+?[a-z]{2,}[a-z0-9:-]*[a-z0-9](?<!null)(?<!true)(?<!false)(?<!yes)(?<!no)(?<!on)(?<!off)")
@@ -98,14 +107,17 @@ def _protocol(case: Case) -> Iterator[str]:
 
 def _conversations(protocol: LiveProtocol) -> dict[str, Any]:
     """How conversations are held, in the keys of a plan."""
-    delay = {"oracle": f":{protocol.turn_delay_s:g}s", "client-vad": f":{protocol.turn_vad}:{protocol.turn_delay_s:g}s"}
+    after = f"{_plain(protocol.turn_delay_s)}s"
+    delay = {"oracle": f":{after}", "client-vad": f":{protocol.turn_vad}:{after}"}
+    named = None if protocol.arrivals in ("", POISSON) else protocol.arrivals
     given = {
         "turn_end": protocol.turn_end + delay.get(protocol.turn_end, ""), "silence": protocol.silence_s,
         "quiet": protocol.quiet_s, "answer_timeout": protocol.timeout_s, "phase": protocol.phase,
         "turns": protocol.turns, "duration": protocol.duration_s, "warmup_turns": protocol.warmup_turns,
         "prebuffer": protocol.prebuffer_s, "heard_by": dict(protocol.heard_by) or None,
         "interrupt": protocol.interrupt_s,
-        "clients": protocol.clients,
+        "clients": protocol.clients, "ramp": protocol.ramp_s,
+        "arrivals": list(protocol.offsets_s) if named == RECORDED else named,
     }  # fmt: skip
     return {key: value for key, value in given.items() if value != _LIVE[key]}
 

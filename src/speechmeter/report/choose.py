@@ -17,6 +17,7 @@ from speechmeter.core import metrics, plugins
 from speechmeter.core.errors import InputError, command_line
 from speechmeter.core.metrics import Metric
 from speechmeter.core.slo import Slo
+from speechmeter.core.tuning import Tuning
 from speechmeter.core.types import Record
 from speechmeter.report.caveats import with_caveats
 from speechmeter.report.frontier import searched
@@ -55,6 +56,7 @@ def tables(
     sort: str | None = None,
     limit: int | None = None,
     slo: Slo | None = None,
+    tuning: Tuning | None = None,
     where: str | None = None,
 ) -> list[Table]:
     """The tables of one metric; without one the headline of the study, then each meter's first figure, plug-ins last.
@@ -62,11 +64,12 @@ def tables(
     `assumed` are rates that the reader states for figures of energy (see `analysis.assumed`), `wanted` is a pattern
     for the modules that are listed, and `beside` puts busy time of CPU and GPU beside the wall time of a real-time
     factor. `at` are sizes for the table of growth; `sort` and `limit` are for the table of operators, `slo` is for that
-    of capacity, which comes first where nothing is asked for. Raises InputError for an option that the view does not
+    of capacity, which comes first where nothing is asked for. `tuning` is what the run was tuned for: without a metric
+    its answer is shown alone. Raises InputError for an option that the view does not
     take. `where` is what gave the metric, for messages.
     """
     given = {"statistic": statistic, "assumed": assumed, "wanted": wanted, "at": at, "sort": sort, "limit": limit,
-             "slo": slo}  # fmt: skip
+             "slo": slo, "tuning": tuning}  # fmt: skip
     _check_options(metric, given)
     asked = dict.fromkeys(name for record in records for name in record.case.meters)
     plugged = [metric.name for metric in _first_of_plugins(list(asked))]
@@ -74,6 +77,8 @@ def tables(
         if metric not in (None, "rtf"):
             raise InputError(f"{metric} cannot be split", key="split", fix="use `metric: rtf`, or only `metric: split`")
         return _with_needs(split_rtf(records, statistic), BESIDE, records)
+    if metric is None and tuning is not None:
+        return tables(records, "tune", tuning=tuning)
     if metric is None:
         opening = tables(records, "capacity", slo=slo) if slo is not None else []
         return [*opening, *_first_figures(records, [*asked], plugged, statistic, assumed)]
@@ -239,7 +244,7 @@ def _no_import(records: Sequence[Record], word: str) -> InputError:
         fix = "`metric: imported` shows its figures"
         return InputError(f"no figures of {word}: this run was measured with other tools", key="metric", fix=fix)
     fix = f"read their files with: {command_line('import', 'FILE', output='RUN')}"
-    return InputError(f"no figures of {word}: this run has none of another tool", key="metric", fix=fix)
+    return InputError(f"no figures of {word}: this run has no imported figures of another tool", key="metric", fix=fix)
 
 
 def _missing(records: Sequence[Record], word: str, view: View | None, asked: Sequence[str]) -> list[str]:

@@ -38,14 +38,14 @@ def markdown_text(text: str) -> str:
     return re.sub(r"&(?=#?\w+;)", "&amp;", escaped).replace("<", "&lt;")
 
 
-_EXPONENT = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([+-]\d+)(?![\w.])")
+_EXPONENT = re.compile(r"(?:\$(-)\$)?(?<![\w.])(\d(?:\.\d+)?)e([+-]\d+)(?![\w.])")
 
 
 def latex_text(text: str) -> str:
     """Text as LaTeX prints it, a minus before a number as one, and `9.5e-05` as a power of ten."""
     minus = re.sub(r"(?<!\w)-(?=\d)", "−", one_line(text))
     escaped = "".join(_LATEX.get(char, char) for char in minus)
-    return _EXPONENT.sub(lambda found: rf"${found[1]}\times10^{{{int(found[2])}}}$", escaped)
+    return _EXPONENT.sub(lambda found: rf"${found[1] or ''}{found[2]}\times10^{{{int(found[3])}}}$", escaped)
 
 
 def csv_text(text: str) -> str:

@@ -17,7 +17,9 @@ from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table
 Systems = Mapping[tuple[str, str], tuple[Record, Sequence[Record]]]
 """By model and dataset: the scored record, and those of the run that measured it."""
 _AVERAGE = "average WER"
-_NO_RUN = "only a run has it: the time in a manifest is that of a batch / its size, and it has no memory"
+_NO_RUN = (
+    "only runs have it: a manifest has no memory, and its times are those of whole batches divided by the batch size"
+)
 
 
 class Disagreement(NamedTuple):
@@ -39,7 +41,7 @@ def leaderboard_table(systems: Systems, normaliser: str) -> Table:
     notes = (
         definition_line(metrics.WER_OPEN_ASR),
         f"normaliser: {normaliser}. [95 % interval over utterances].",
-        f"{_AVERAGE}: plain mean over datasets, as on the leaderboard; its interval takes them as independent.",
+        f"{_AVERAGE}: plain mean over datasets, as on the leaderboard; its interval assumes that they are independent.",
         "RTFx: sum of seconds of audio / sum of seconds of computing, over all utterances of all datasets.",
         *(definition_line(metric) for metric in _memories(rows)),
         f"latency at batch 1: median over utterances. {_NO_RUN[0].upper()}{_NO_RUN[1:]}.",

@@ -37,6 +37,8 @@ _TEXTS: tuple[Column, ...] = (
     ("live WER", metrics.LIVE_WER, "geomean"),
     ("− offline WER", metrics.LIVE_WER_DELTA, "geomean"),
 )
+SHOWN: tuple[Metric, ...] = tuple(dict.fromkeys(metric for _, metric, _ in (*_DELAYS, *_TEXTS)))
+"""What these tables show."""
 _PERCENTILES = ("p50", "p90", "p95", "p99")
 _BESIDE = {metrics.ENDPOINT_DELAY: metrics.EARLY_ENDPOINT, metrics.WORD_LAG: metrics.WORD_COVERAGE}
 """A metric that says how much of another one can be believed: the two are always shown together."""

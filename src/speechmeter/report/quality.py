@@ -38,6 +38,8 @@ from speechmeter.report.tables import (
 )
 
 _SCORES = (metrics.WER, metrics.CER, metrics.BLEU, metrics.CHRF)
+_SHOWN = (*_SCORES, metrics.WER_OPEN_ASR)
+"""Scores that are shown; systems are compared by pairs in the others alone."""
 _COSTS = (
     metrics.RTF,
     metrics.RTFX,
@@ -103,7 +105,7 @@ def _heading(metric: Metric) -> str:
 
 def scores_in(groups: Sequence[Sequence[Record]]) -> list[Metric]:
     """The scores that some system has, and completeness; that alone says why where none has any."""
-    found = [metric for metric in _SCORES if any(estimate(group, metric) for group in groups)]
+    found = [metric for metric in _SHOWN if any(estimate(group, metric) for group in groups)]
     return [*(found or [metrics.WER]), metrics.COMPLETENESS]
 
 
@@ -221,7 +223,7 @@ def _interval_notes(groups: Iterable[Sequence[Record]]) -> list[str]:
     """How the intervals of scores were made, with the scores that each way is for."""
     found: dict[str, dict[str, None]] = {}
     for group in groups:
-        for metric in (*_SCORES, metrics.COMPLETENESS):
+        for metric in (*_SHOWN, metrics.COMPLETENESS):
             figure = estimate(group, metric)
             if figure is not None and figure.low is not None and figure.statistic in KINDS:
                 rows, speakers = score_rows(group, metric), speakers_of(group)
@@ -233,7 +235,7 @@ def _interval_notes(groups: Iterable[Sequence[Record]]) -> list[str]:
 def _how_scored(group: Sequence[Record]) -> list[str]:
     """The normaliser, the signature of sacrebleu, or the file that scores came from."""
     lines: list[str] = []
-    for metric in _SCORES:
+    for metric in _SHOWN:
         outside = imported(group, metric)
         if outside is not None:
             lines.append(

@@ -14,6 +14,7 @@ from speechmeter.core.finding import COARSE_ROUNDS, TARGETS
 from speechmeter.core.hosts import at_home
 from speechmeter.core.printable import one_line
 from speechmeter.core.slo import Slo, slo_of
+from speechmeter.core.tuning import Tuning, tuning_of
 from speechmeter.core.types import Record
 from speechmeter.report.labels import case_labels
 from speechmeter.store.run_dir import RunDir, unfinished
@@ -35,6 +36,7 @@ class Source:
     artifacts: Path | None = None
     notes: tuple[str, ...] = ()
     slo: Slo | None = None
+    tuning: Tuning | None = None
     unfinished: str = ""
 
     @cached_property
@@ -98,6 +100,7 @@ def _read(text: str) -> list[Source]:
             artifacts=run.artifacts_path,
             notes=run.notes,
             slo=asked_slo(run),
+            tuning=asked_tuning(run),
             unfinished=left,
         )
         for host, those in (hosts or {"": []}).items()
@@ -106,16 +109,33 @@ def _read(text: str) -> list[Source]:
 
 def asked_slo(run: RunDir) -> Slo | None:
     """The SLO of the plan that a run keeps; None where it has none, or keeps no plan."""
-    if not run.plan_path.is_file():
+    plan = _kept_plan(run)
+    given, find = plan.get("slo"), plan.get("find")
+    try:
+        return slo_of(given, first_round=COARSE_ROUNDS if find in TARGETS else 0) if given else None
+    except (ValueError, TypeError, InputError):
         return None
+
+
+def asked_tuning(run: RunDir) -> Tuning | None:
+    """What the plan that a run keeps is tuned for; None where it is not, or where no plan is kept."""
+    try:
+        return tuning_of(_kept_plan(run))
+    except (ValueError, TypeError, InputError):
+        return None
+
+
+def _kept_plan(run: RunDir) -> Mapping[str, Any]:
+    """The plan that a run keeps, as plain data; empty where there is none that can be read."""
+    if not run.plan_path.is_file():
+        return {}
     import yaml
 
     try:
         plan = yaml.safe_load(run.plan_path.read_text(encoding="utf-8"))
-        given, find = (plan.get("slo"), plan.get("find")) if isinstance(plan, Mapping) else (None, None)
-        return slo_of(given, first_round=COARSE_ROUNDS if find in TARGETS else 0) if given else None
-    except (yaml.YAMLError, OSError, ValueError, InputError):
-        return None
+    except (yaml.YAMLError, OSError, ValueError):
+        return {}
+    return plan if isinstance(plan, Mapping) else {}
 
 
 def by_machine(sources: Sequence[Source]) -> dict[str, list[list[Record]]]:

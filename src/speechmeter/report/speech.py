@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from speechmeter.analysis.live.measure import HEARD_BY, PREBUFFER
 from speechmeter.core import metrics
+from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case, Record
 from speechmeter.report.grids import warning_notes
 from speechmeter.report.live import TEXT, Column, Groups, live_groups, live_labels, live_names, live_table, with_more
@@ -43,6 +44,9 @@ _ANSWERS: tuple[Column, ...] = (
     ("synthesis p50", metrics.VOICE_SYNTHESIS, "p50"),
     ("silence p50", metrics.VOICE_ONSET, "p50"),
 )
+SHOWN: tuple[Metric, ...] = tuple(dict.fromkeys(metric for _, metric, _ in (*_STARTS, *_PLAYS, *_SOUND)))
+ANSWERS: tuple[Metric, ...] = tuple(dict.fromkeys(metric for _, metric, _ in _ANSWERS))
+"""What the tables show of voices, and of answers to speech."""
 
 
 def speech(records: Sequence[Record]) -> list[Table]:
@@ -59,7 +63,9 @@ def speech(records: Sequence[Record]) -> list[Table]:
     answering = {key: group for key, group in groups.items() if group[0].case.workload.plugin != TEXT}
     if answering:
         table = live_table("speech: answers to speech", answering, labels, _ANSWERS, records, headings=_LABELS)
-        made.append(with_more(table, ["the four parts of each conversation add up; their medians need not."]))
+        made.append(
+            with_more(table, ["in each conversation, the four parts add up to voice to voice; their medians need not."])
+        )
     notes = warning_notes(list(groups.values()), metrics.FIRST_SOUND, live_names(groups))
     return [*made[:-1], with_more(made[-1], notes)]
 
@@ -95,12 +101,18 @@ def _with_prebuffer(table: Table, groups: Groups) -> Table:
     if not found:
         return table
     said = " or ".join(number(float(one), "s") for one in found)
-    return with_more(table, [f"playback starts when {said} of sound have come, and goes on at once after a pause."])
+    return with_more(
+        table,
+        [
+            f"playback starts when {said} of sound have arrived, and continues as soon as more "
+            "sound arrives after a pause."
+        ],
+    )
 
 
 def _with_ear(table: Table, groups: Groups) -> Table:
     found = sorted(filter(None, _noted(groups, metrics.ROUND_TRIP_WER.id, HEARD_BY)))
-    line = f"round-trip WER: of the pair with {', '.join(found)}, not of the voice alone."
+    line = f"round-trip WER: includes the errors of the recogniser ({', '.join(found)}), not only those of the voice."
     return with_more(table, [line]) if found else table
 
 

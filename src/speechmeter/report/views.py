@@ -351,8 +351,9 @@ VIEWS = (
     ),
     View(
         name="speech",
-        summary="One row per live system that speaks: first byte and first sound, cold and warm; underruns; the sound "
-        "itself and what a recogniser heard in it; for systems that are spoken to, the parts of voice to voice.",
+        summary="One row per live system that speaks: first byte and first sound, cold and warm; underruns; the "
+        "sound itself and what a recogniser heard in it; for systems that answer speech, the parts of voice "
+        "to voice.",
         details="See [speech out](../howto/speech-out.md).",
         tables="speech:speech",
         cases=Cases(
@@ -440,6 +441,23 @@ VIEWS = (
         tables="profiles:traces",
         meters=("trace",),
         shown_for="trace",
+    ),
+    View(
+        name="tune",
+        summary="The answer of `tune`: the chosen configuration and its gain, what each change adds, and what became "
+        "of each candidate.",
+        details="See [tune](../howto/tune.md).",
+        tables="tuning:tuning_tables",
+        takes=("tuning",),
+        cases=Cases(lack="was not made by `speechmeter tune`", options={"set": "tune.goal=rtfx"}),
+        chart=Chart(
+            name="tune",
+            draws="charts.tuning:figures",
+            needs="a run of `speechmeter tune` that chose another configuration than the default",
+            title="Tuning",
+            text="What the chosen configuration gains over the default, and what each of its changes adds alone and "
+            "takes away when it is removed.",
+        ),
     ),
     View(
         name="relations",

@@ -78,7 +78,7 @@ RECORDS = (
         "coalesce(lane, '')",
     ),
     _read("status", "VARCHAR", "ok, skipped, oom, timeout, crashed, error or unavailable"),
-    _read("reason", "VARCHAR", "what happened, where the status is not ok"),
+    _read("reason", "VARCHAR", "what happened, if the status is not ok"),
     _read("environment", "VARCHAR", "id of the environment, a row of `environments`"),
     _read("started", "TIMESTAMP", "when the round started, in UTC", "TRY_CAST(started AS TIMESTAMP)"),
     _read("wall_s", "DOUBLE", "seconds for all processes of the round"),

@@ -141,5 +141,5 @@ def _exchanges(lines: Sequence[Mapping[str, Any]]) -> tuple[Exchange, ...]:
         heard, lines = lines[-1][_HEARD], lines[:-1]
     found = tuple(map(Exchange.from_json, lines))
     if heard and len(heard) != len(found):
-        raise ValueError(f"{len(heard)} of {len(found)} conversations were heard")
+        raise ValueError(f"it has {len(found)} conversations, but {len(heard)} transcripts")
     return tuple(replace(one, heard=text) for one, text in zip(found, heard, strict=True)) if heard else found

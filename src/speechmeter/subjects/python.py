@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from numbers import Integral
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -78,8 +79,8 @@ def _live(made: Any, case: Case) -> Prepared:
     """A system that is spoken to: a `Live`, a function that makes a conversation, or a generator of texts."""
     if isinstance(made, Live):
         return Prepared(live=made)
+    speaks = plugins.fed_by(case).kinds == (TEXT,)
     if _is_generator(made):
-        speaks = plugins.fed_by(case).kinds == (TEXT,)
         say = _speak if speaks else _hear
         live = Live(
             converse=lambda clock: Hearing(clock, lambda chunks: say(made(chunks))),
@@ -91,9 +92,10 @@ def _live(made: Any, case: Case) -> Prepared:
     if callable(made) and "clock" in _parameters(made):
         return Prepared(live=Live(converse=made))
     factory = case.subject.source.rpartition(":")[2]
+    takes, yields = ("pieces of text", "(samples, rate)") if speaks else ("chunks", "texts")
     raise TypeError(
         f"{factory}() returned {type(made).__name__}, which cannot be measured live; return a generator function that "
-        "takes an iterator of chunks and yields texts, a function converse(clock), or speechmeter.core.live.Live"
+        f"takes an iterator of {takes} and yields {yields}, a function converse(clock), or speechmeter.core.live.Live"
     )
 
 
@@ -138,14 +140,23 @@ def _hear(said: Iterator[Any]) -> Iterator[Heard]:
 
 
 def _speak(said: Iterator[Any]) -> Iterator[Heard]:
-    """Pieces of sound, each `Speech` or (samples, rate)."""
+    """Pieces of sound, each `Speech` or (samples, rate). Copied: read later, while a buffer may be used again."""
+    import numpy as np
+
     for found in said:
         sound = found if isinstance(found, Speech) else None
-        if isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], int):
-            sound = Speech(samples=found[0], rate=found[1])
+        if isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], Integral):
+            sound = Speech(samples=found[0], rate=int(found[1]))
         if sound is None:
-            raise TypeError(f"a live synthesiser yields Speech or (samples, rate), not {type(found).__name__}")
-        yield Heard(kind="audio", sound=sound)
+            kind = (
+                f"({', '.join(type(one).__name__ for one in found)})"
+                if isinstance(found, tuple)
+                else type(found).__name__
+            )
+            raise TypeError(
+                f"a live synthesiser yields Speech or (samples, rate), rate being a whole number, not {kind}"
+            )
+        yield Heard(kind="audio", sound=Speech(samples=np.array(sound.samples), rate=sound.rate))
 
 
 def check_source(source: str) -> None:

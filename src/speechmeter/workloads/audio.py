@@ -11,7 +11,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.axes import Axis, Option
+from speechmeter.core.axes import BATCH, Axis, Option
 from speechmeter.core.batches import Batches, MadeBatches
 from speechmeter.core.errors import InputError
 from speechmeter.core.finding import check_enough
@@ -45,7 +45,7 @@ class AudioWorkload:
 
     axes = (
         Axis(name="seconds", kind=float, default=5.0, help="seconds of audio in each item", above=0),
-        Axis(name="batch", kind=int, default=1, help="batch size: utterances (or other inputs) in a call", minimum=1),
+        BATCH,
     )
     options = (
         Option(

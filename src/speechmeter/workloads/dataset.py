@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.axes import NONE, Axis, Option
+from speechmeter.core.axes import BATCH, NONE, Axis, Option
 from speechmeter.core.batches import Batches
 from speechmeter.core.errors import InputError
 from speechmeter.core.finding import check_enough
@@ -32,7 +32,7 @@ class DatasetWorkload:
         Axis(name="batch_seconds", kind=float, default=None, above=0,
              help="maximum seconds of audio in a batch, padding included; use it instead of batch"),
         Axis(name="sort", kind=str, default=NONE, help="order of the items by length, before batching", choices=SORTS),
-        Axis(name="batch", kind=int, default=1, help="batch size: utterances (or other inputs) in a call", minimum=1),
+        BATCH,
     )  # fmt: skip
     options = (
         Option(name="manifest", kind=Path, help="a list of utterances, or a folder of sound files"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from speechmeter.core.axes import Axis, Option
+from speechmeter.core.axes import BATCH, Option
 from speechmeter.core.errors import InputError
 from speechmeter.core.finding import check_enough
 from speechmeter.core.protocols import FEATURES, Fed
@@ -19,9 +19,7 @@ _FRAMES = (100, 1000)
 class FeatureWorkload:
     """`count` items of `frames: [least, most]` frames × `bands`, `batch` of them at a time, padded with zeros."""
 
-    axes = (
-        Axis(name="batch", kind=int, default=1, help=("batch size: utterances (or other inputs) in a call"), minimum=1),
-    )
+    axes = (BATCH,)
     options = (
         Option(
             name="frames",

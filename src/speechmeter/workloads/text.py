@@ -8,7 +8,7 @@ from itertools import cycle, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
-from speechmeter.core.axes import Axis, Option
+from speechmeter.core.axes import BATCH, Axis, Option
 from speechmeter.core.errors import InputError
 from speechmeter.core.files import MIB, read_text
 from speechmeter.core.finding import check_enough
@@ -35,7 +35,7 @@ class TextWorkload:
             help="length of each item in words or ids (default: unchanged)",
             minimum=1,
         ),
-        Axis(name="batch", kind=int, default=1, help="batch size: utterances (or other inputs) in a call", minimum=1),
+        BATCH,
     )
     options = (
         Option(name="lines", kind=Path, help="a text file with one item per line"),

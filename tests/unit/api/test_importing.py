@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import os
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import pytest
 import speechmeter
 from speechmeter.analysis.estimate import Estimate, estimate
 from speechmeter.analysis.stated import stated_metrics
+from speechmeter.api import importing
 from speechmeter.api.comparing import compare, select, usual_metrics
 from speechmeter.api.importing import import_results
 from speechmeter.api.pages import write_report
@@ -55,7 +59,7 @@ def test_vllm_summaries_are_carried_in_seconds(tmp_path: Path) -> None:
 def test_vllm_zeros_in_place_of_values_are_unavailable(tmp_path: Path) -> None:
     records = _records(tmp_path, results.write(tmp_path / "a.json", results.vllm()))
     held = records[0].find(metrics.STATED["vllm_tpot_stated"].id)
-    assert held is not None and not held.values and "writes where it has no value" in str(held.unavailable)
+    assert held is not None and not held.values and "writes if it has no value" in str(held.unavailable)
 
 
 def test_several_results_of_one_case_are_its_rounds(tmp_path: Path) -> None:
@@ -104,6 +108,17 @@ def test_aiperf_units_are_read_and_unknown_ones_refused(tmp_path: Path) -> None:
     assert records[0].warnings == ("aiperf says that the benchmark is not complete",)
 
 
+def test_a_warm_up_of_aiperf_is_not_the_phase_that_was_measured(tmp_path: Path) -> None:
+    """Schema 1.3 names phases and has no kinds."""
+    data = results.aiperf(schema_version="1.3")
+    data["input_config"]["phases"] = [
+        {"name": "warmup", "type": "concurrency", "exclude_from_results": True, "requests": 16, "concurrency": 1},
+        {"name": "profiling", "type": "concurrency", "requests": 96, "concurrency": 2},
+    ]
+    (found,) = read(results.write(tmp_path / "a.json", data)).benchmarks
+    assert found.input.startswith("96 requests") and found.axes == {"concurrency": 2}
+
+
 def test_stt_benchmark_is_summarised_as_its_report_does(tmp_path: Path) -> None:
     records = _records(tmp_path, results.stt_benchmark(tmp_path / "results.db"))
     own = [record for record in records if record.case.subject.name == "deepgram nova"]
@@ -150,7 +165,7 @@ def test_a_figure_that_is_no_number_is_left_out_and_named(tmp_path: Path, value:
 def test_any_value_in_any_place_is_read_or_refused(tmp_path: Path, make: Callable[[], dict[str, Any]]) -> None:
     file = tmp_path / "x.json"
     for path in _places(make()):
-        for odd in (None, -1, "x" * 300, [[]], {"a": [1]}, True):
+        for odd in (None, -1, 10**400, "x" * 300, "\ud800\x1b[31m", [[]], {"a": [1]}, True):
             data = make()
             _put(data, path, odd)
             with suppress(InputError):
@@ -176,12 +191,18 @@ def _put(data: Any, path: tuple[Any, ...], value: Any) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "not JSON"),
-        (b"[" * 100_000, "not JSON"),
+        (b"", "x.json: the file is empty"),
+        (b"[" * 100_000, "x.json: this is not JSON: it is nested too deeply"),
+        (b'{\n "a": 1,\n "b": ', "line 3, column 7; the file may be truncated"),
+        (b'{"a": 1}\n{"a": 1}\n{"a": ', "x.json: line 3: this is not JSON: Expecting value"),
+        (b'{"rtfx": 1, "rtfx": 2}', "the key 'rtfx' appears twice in one object"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "this is not JSON: Exceeds the limit"),
+        (gzip.compress(b" " * 20_000_000), "unpacks to more than 200 times its size"),
+        (gzip.compress(b"{}")[:-9], "truncated or damaged"),
         (b'{"some": "object"}', "format is unknown"),
         (b'{"metadata": {"credit_issued_ns": 1}, "metrics": {}}', "profile_export_aiperf.json"),
         (b"SQLite format 3\x00" + b"\x00" * 100, "not a database of stt-benchmark"),
-        (b"\xff\xfe", "not JSON"),
+        (b"{\xff}", "x.json: not UTF-8 text at byte 1"),
     ],
 )
 def test_other_files_are_refused_in_words(tmp_path: Path, content: bytes, said: str) -> None:
@@ -190,6 +211,116 @@ def test_other_files_are_refused_in_words(tmp_path: Path, content: bytes, said: 
     with pytest.raises(InputError, match=said):
         import_results([file], tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_directories_and_pipes_are_refused_in_words(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, said in ((tmp_path, "this is a directory"), (tmp_path / "pipe", "a pipe or a device"),
+                       (tmp_path / ("x" * 300), "too long"), (tmp_path / "none", "No such file")):  # fmt: skip
+        with pytest.raises(InputError, match=said):
+            import_results([path], tmp_path / "run")
+
+
+def _left_out(path: Path) -> list[str]:
+    return [line for line in read(path).left_out if not line.startswith(("texts", "prompts", "command"))]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"mean_ttft_ms": -5.0}, "line 2: ttft_ms: mean is a value below 0"),
+        ({"rtfx": -1.0}, "line 2: rtfx: a value below 0"),
+        ({"rtfx": 10**400}, "line 2: rtfx: a value above 1e+15"),
+        ({"rtfx": [1]}, "line 2: rtfx: a list is not a number"),
+        ({"duration": 1e12}, "line 2: duration: a value above 1e+09"),
+        ({"median_ttft_ms": 250.0}, "line 2: ttft_ms: p50 (250) is above p99 (200)"),
+        ({"mean_ttft_ms": None}, "line 2: ttft_ms: it has no mean"),
+        ({"completed": 2.5}, "line 2: ttft_ms, number of requests: 2.5 is not a whole number"),
+        ({"ttfts": [0.1, 0.2]}, "line 2: ttfts: it has 2 values for 3 requests"),
+        ({"ttfts": [0.1, None, 0.2]}, "line 2: ttfts[1]: it has no value"),
+        ({"ttfts": [0.1, 0.2, -1]}, "line 2: ttfts[2]: a value below 0"),
+        ({"ttfts": {"a": 1}}, "line 2: ttfts: not a list of at most 100,000 numbers"),
+    ],
+)
+def test_what_cannot_be_a_figure_is_named_with_its_place(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    file = results.write(tmp_path / "v.json", results.vllm(), results.vllm(**change))
+    assert said in _left_out(file)
+
+
+def _changed(data: dict[str, Any], *path: Any, to: Any) -> dict[str, Any]:
+    _put(data, path, to)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ((), 5, "metrics.time_to_first_token_ms: not an object with figures"),
+        (("successful", "percentiles"), [1], "metrics.time_to_first_token_ms: not an object with figures"),
+        (("successful", "mean_ci"), {"lower": 90.0, "upper": 80.0},
+         "metrics.time_to_first_token_ms, interval of mean: it does not contain the value"),
+        (("successful", "mean_ci"), {"lower": None, "upper": 80.0},
+         "metrics.time_to_first_token_ms, interval of mean: it does not contain the value"),
+        (("successful", "count"), -1, "metrics.time_to_first_token_ms, number of requests: a value below 0"),
+    ],
+)  # fmt: skip
+def test_a_bad_distribution_of_guidellm_is_named_with_its_place(
+    tmp_path: Path, path: tuple[str, ...], value: Any, said: str
+) -> None:
+    data = _changed(results.guidellm(), "benchmarks", 0, "metrics", "time_to_first_token_ms", *path, to=value)
+    assert f"benchmarks[0].{said}" in _left_out(results.write(tmp_path / "g.json", data))
+
+
+def test_a_damaged_benchmark_and_a_newer_version_are_named(tmp_path: Path) -> None:
+    data = _changed(results.guidellm(), "metadata", "version", to=3)
+    data["benchmarks"].append({"metrics": 1})
+    said = _left_out(results.write(tmp_path / "g.json", data))
+    assert "benchmarks[1]: it has no metrics" in said
+    assert (
+        "metadata.version: the file has version 3 of its format, but Speechmeter knows 1 and 2; figures may be missing"
+        in said
+    )
+    newer = results.aiperf(schema_version="2.0", rtfx=7, request_latency={"avg": 5.0, "p50": 5.0})
+    said = _left_out(results.write(tmp_path / "a.json", newer))
+    assert any(line.startswith("schema_version: the file has version 2.0 of its format, but") for line in said)
+    assert {"rtfx: not an object with a unit and a value", "request_latency: it has no unit"} <= set(said)
+
+
+def test_a_result_of_another_tool_among_lines_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="this is not a result of vllm bench serve") as refused:
+        read(results.write(tmp_path / "v.json", results.vllm(), {"a": 1}))
+    assert str(refused.value).startswith(f"{tmp_path / 'v.json'}: line 2")
+
+
+def test_a_list_of_results_is_read_as_lines_are(tmp_path: Path) -> None:
+    """`summary.json` of `vllm bench sweep`."""
+    found = read(results.write(tmp_path / "summary.json", [results.vllm(), results.vllm(rtfx=-1)]))
+    assert len(found.benchmarks) == 2 and "item 2: rtfx: a value below 0" in found.left_out
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("UPDATE wer_metrics SET wer = NULL WHERE sample_id = 'b'", "wer_metrics, row 2: it has an empty cell"),
+        ("UPDATE wer_metrics SET insertions = 'x'", "wer_metrics, row 1: 'x' is not a number"),
+        ("UPDATE results SET ttfb_seconds = -1 WHERE sample_id = 'b'", "ttfb_seconds, row 2: a value below 0"),
+    ],
+)
+def test_a_bad_row_of_stt_benchmark_is_named_with_its_service(tmp_path: Path, sql: str, said: str) -> None:
+    path = results.stt_benchmark(tmp_path / "s.db")
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(sql)
+        database.commit()
+    assert f"deepgram nova: {said}" in _left_out(path)
+
+
+def test_a_failed_import_leaves_an_older_run_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = results.write(tmp_path / "v.json", results.vllm())
+    before = _written(import_results([file], tmp_path / "run").path)
+    monkeypatch.setattr(importing, "_case", lambda found, benchmark: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        import_results([file], tmp_path / "run", force=True)
+    assert _written(tmp_path / "run") == before
 
 
 def test_a_file_without_a_figure_is_refused(tmp_path: Path) -> None:
@@ -212,7 +343,9 @@ def test_tools_stand_side_by_side_with_their_definitions(tmp_path: Path) -> None
     table = next(one for one in shown(run).tables if one.title == "time to first token")
     assert [row.labels[0] for row in table.rows] == ["TTFT (vLLM)", "TTFT (guidellm)"]
     assert table.rows[1].cells[0].text() == "70.0 ms [60.0 ms, 80.0 ms]"
-    assert any(note.startswith("vllm_ttft_stated.v1 [s]: start of the POST request") for note in table.notes)
+    assert any(
+        note.startswith("vllm_ttft_stated.v1 [s]: time from the start of the POST request") for note in table.notes
+    )
     assert any("different definitions" in note for note in table.notes)
 
 

@@ -10,14 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import make_case, make_record
+from typer.testing import CliRunner
 
 from speechmeter.analysis.estimate import Estimate, estimate
+from speechmeter.api import starting
 from speechmeter.api.leaderboard import score_manifests, write_manifests
+from speechmeter.cli.main import app
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
+from speechmeter.core.quality import PROFILES
 from speechmeter.core.utterances import read_manifest
 from speechmeter.meters import open_asr
+from speechmeter.meters.quality import Answer, missing, score
+from speechmeter.plan.study import Study
 from speechmeter.report.leaderboard import mean_of
+from speechmeter.report.quality import quality
 from speechmeter.report.tables import Table
 
 pytest.importorskip("kaldialign", reason="the leaderboard's scorer is not installed: pip install kaldialign")
@@ -131,10 +139,28 @@ def test_without_every_time_there_is_no_rtfx(tmp_path: Path, field: str, value: 
     assert table.rows[0].cells[0].estimate is None and "no time" in table.rows[0].cells[0].reason
 
 
-def test_a_bad_line_is_refused_with_its_number(tmp_path: Path) -> None:
-    path = _manifest(tmp_path / "r", {}, {"text": 5})
-    with pytest.raises(InputError, match=r"takes text"):
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"text": 5}, "text takes text, not 5"),
+        ({"text": [1] * 100}, r"text takes text, not \[1, 1, [1 ,]*;"),
+        ({"time": 10**400}, "time takes seconds above 0"),
+        ({"duration": float("nan")}, "duration takes seconds above 0, not nan"),
+        ({"duration": 1e300}, "duration takes seconds above 0"),
+        ({"time": [0]}, r"time takes seconds above 0, not \[0\]"),
+        ({"parent_id": None, "chunk_index": 0}, "parent_id is missing, or no name"),
+        ({"chunk_index": 1}, "parent_id is missing, or no name"),
+        ({"parent_id": "s", "chunk_index": "last"}, "chunk_index takes a whole number from 0 on, not 'last'"),
+        ({"parent_id": "s", "chunk_index": {"a": 1}}, "chunk_index takes a whole number"),
+        ({"parent_id": "s"}, "chunk_index takes a whole number from 0 on, not None"),
+    ],
+)
+def test_a_bad_line_is_refused_with_its_number(tmp_path: Path, row: dict[str, Any], said: str) -> None:
+    first = {"parent_id": "s", "chunk_index": 0} if "_i" in "".join(row) else {}
+    path = _manifest(tmp_path / "r", first, row)
+    with pytest.raises(InputError, match=said) as refused:
         read_manifest(path)
+    assert refused.value.where == f"{path}:2"
 
 
 def test_the_average_is_the_plain_mean_of_datasets_with_an_interval(tmp_path: Path) -> None:
@@ -180,6 +206,40 @@ def test_utterances_that_two_normalisers_score_differently_are_listed(tmp_path: 
     path = _manifest(tmp_path / "r", {"text": "ah yes", "pred_text": "yes"}, {"text": "no", "pred_text": "yes"})
     _, table = score_manifests([path], normaliser="basic", differences=5)
     assert [[cell.word for cell in row.cells][:2] for row in table.rows] == [["1", "0"]]
+
+
+ANSWERS = [
+    Answer(name="a", reference="a whitepaper", output="A white paper."),
+    Answer(name="b", reference="the colour of Jon", output="the color of John"),
+    Answer(name="c", reference="one more word", output="no more word"),
+]
+
+
+def test_a_run_is_scored_in_both_ways_at_once() -> None:
+    record = make_record(make_case(), *score(ANSWERS, PROFILES["open-asr"], "basic.v2"))
+    wer, open_wer = (estimate([record], one) for one in (metrics.WER, metrics.WER_OPEN_ASR))
+    assert wer is not None and wer.value == pytest.approx(100 * (2 + 2 + 1) / 9)
+    # "one" is 1 in digits, and "no" is no number: 1 error in 2 + 4 + 3 words
+    assert open_wer is not None and open_wer.value == pytest.approx(100 * 1 / 9)
+    (table, *_) = quality([record])
+    assert {"WER", "WER (Open ASR)"} <= set(table.columns)
+    assert any(note.startswith("WER (Open ASR): text normalised by open-asr.v1+") for note in table.notes)
+
+
+def test_a_plan_that_asks_for_the_leaderboards_score_needs_its_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert missing(PROFILES["open-asr"]) is None
+    monkeypatch.delenv(open_asr.VARIABLE)
+    assert "word lists are missing" in (missing(PROFILES["open-asr"]) or "")
+
+
+def test_the_profile_of_a_run_is_the_quality_of_its_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    studies: list[Study] = []
+    monkeypatch.setattr(starting, "outlook", lambda study, options: studies.append(study) or 1 / 0)
+    (tmp_path / "p.yaml").write_text("models: [log-mel]\nquality: {normaliser: english}\n")
+    CliRunner().invoke(app, ["run", str(tmp_path / "p.yaml"), "--profile", "open-asr", "--dry-run"])
+    found = studies[0].cells.cases[0].protocol.quality
+    assert found is not None
+    assert (found.normaliser, found.scores) == ("english.v2", PROFILES["open-asr"])
 
 
 REAL = os.environ.get(open_asr.VARIABLE, "")

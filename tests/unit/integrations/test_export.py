@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import foreign_results
 import pytest
 
 from speechmeter.api.figures import ExportedCase, ExportedFigure, exported_cases
+from speechmeter.api.importing import import_results
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
 from speechmeter.integrations.trackers import openmetrics
@@ -79,6 +83,35 @@ def test_parquet_has_the_rows_of_the_query(tmp_path: Path, cases: list[ExportedC
     assert (row["value"], row["low"], row["high"]) == (wanted.value, wanted.low, wanted.high)
 
 
+def test_the_summary_of_a_sweep_has_a_flat_point_a_case(tmp_path: Path, cases: list[ExportedCase]) -> None:
+    said = export_run(RUN, "vllm", str(tmp_path / "sweep"))
+    assert said.startswith(f"written: {tmp_path / 'sweep/summary.json'}, 4 points")
+    points = json.loads((tmp_path / "sweep/summary.json").read_text())
+    (point,) = [one for one in points if one["model_id"] == "sphinx"]
+    wanted = _latency(cases, "sphinx")
+    assert [point[name] for name in ("latency", "latency_low", "latency_high")] == [
+        wanted.value, wanted.low, wanted.high
+    ]  # fmt: skip
+    assert point["latency_p50"] <= point["latency_p95"]
+    assert len({frozenset(one.keys() & {"run_number", "model", "batch", "host", "case"}) for one in points}) == 1
+    assert not any(isinstance(value, dict | list) for one in points for value in one.values())
+    assert not any(name.endswith("_ms") or name == "request_throughput" for one in points for name in one)
+    with pytest.raises(InputError, match="already exists"):
+        export_run(RUN, "vllm", str(tmp_path / "sweep/summary.json"))
+
+
+def test_imported_results_of_vllm_have_its_keys_again(tmp_path: Path) -> None:
+    given = [foreign_results.vllm(), foreign_results.vllm(rtfx=8.0)]
+    run = import_results([foreign_results.write(tmp_path / "v.json", *given)], tmp_path / "run").path
+    export_run(run, "vllm", str(tmp_path / "sweep"))
+    points = json.loads((tmp_path / "sweep/summary.json").read_text())
+    assert [one["run_number"] for one in points] == [0, 1]
+    same = ("mean_ttft_ms", "median_ttft_ms", "p99_e2el_ms", "std_e2el_ms", "request_throughput", "output_throughput",
+            "rtfx", "completed", "max_concurrency", "request_rate", "model_id")  # fmt: skip
+    for point, data in zip(points, given, strict=True):
+        assert [point[name] for name in same] == [pytest.approx(data[name]) for name in same]
+
+
 def test_mlflow_holds_figures_settings_and_units(tmp_path: Path, cases: list[ExportedCase]) -> None:
     mlflow = pytest.importorskip("mlflow", reason="pip install mlflow")
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
@@ -135,6 +168,25 @@ def test_a_tracker_that_is_not_installed_says_how(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("speechmeter.integrations.trackers.exporting.find_spec", lambda name: None)
     with pytest.raises(InputError, match="mlflow is not installed; pip install mlflow"):
         export_run(RUN, "mlflow")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (RuntimeError("no such\nstore"), r"`output`: mlflow: no such store; check the target"),
+        (PermissionError(13, "Permission denied"), r"runs cannot be written: Permission denied"),
+    ],
+)
+def test_a_target_that_a_tracker_cannot_write_to_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    def write(*given: Any) -> str:
+        raise error
+
+    monkeypatch.setattr("speechmeter.integrations.trackers.exporting.find_spec", lambda name: name)
+    monkeypatch.setattr("speechmeter.integrations.trackers.exporting.import_module", lambda name: Mock(write=write))
+    with pytest.raises(InputError, match=said):
+        export_run(RUN, "mlflow", "runs")
 
 
 def test_an_existing_file_is_kept(tmp_path: Path) -> None:

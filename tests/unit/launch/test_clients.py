@@ -23,7 +23,7 @@ from speechmeter.launch.cluster import Machine, Machines, Node, Requirements
 from speechmeter.launch.cluster_clients import ClusterClients, check_clients
 from speechmeter.launch.share import Share
 from speechmeter.plan.study import study_from_python
-from speechmeter.store.exchanges import ExchangeLog, read_exchanges
+from speechmeter.store.exchanges import ExchangeLog, ExchangeWriter, read_exchanges
 
 FOUR = [utterance(f"u{n}") for n in range(4)]
 CONDITIONS = Conditions(pace="realtime", chunk_s=0.1, turn_end="system", quiet_s=3.0)
@@ -121,6 +121,29 @@ def test_the_outcome_is_that_of_all_conversations_and_of_the_latest_client(tmp_p
     assert sorted(one.stream for one in stored) == [0] * 4 + [1] * 4
 
 
+def test_sound_and_what_was_heard_come_from_every_client(tmp_path):
+    spoken = [replace(one, text="Hello there.", heard=f"hello {one.utterance}") for one in held_by(1, streams=2)]
+    case = make_case(pace="realtime", chunk=0.1, streams=2, protocol=replace(PROTOCOL, clients=2))
+    both = []
+    for stream in (0, 1):
+        folder = tmp_path / str(stream) / case.id
+        writer = ExchangeWriter(folder / "exchanges-0.jsonl.gz")
+        writer.begin(CONDITIONS)
+        own = [one for one in spoken if one.stream == stream]
+        for one in own:
+            writer.take(one)
+        writer.hear([one.heard for one in own])
+        writer.close()
+        (folder / f"u{stream}.flac").write_bytes(bytes([stream]))
+        both.append(ClientResult.of(Outcome(status="ok"), folder / "exchanges-0.jsonl.gz"))
+    found = merged(case, 0, both, Keep(folder=tmp_path / "run"))
+    kept = tmp_path / "run" / case.id
+    assert {path.name: path.read_bytes() for path in kept.glob("*.flac")} == {"u0.flac": b"\0", "u1.flac": b"\1"}
+    stored = read_exchanges(kept / "exchanges-0.jsonl.gz").exchanges
+    assert len(stored) == 8 and all(one.heard == f"hello {one.utterance}" for one in stored)
+    assert [text for text in found.warnings if "7 of 8 texts had been sent before" in text]
+
+
 def test_a_client_that_fails_makes_the_round_fail():
     exchanges = held_by(1, streams=2)
     case = make_case(pace="realtime", chunk=0.1, streams=2, protocol=replace(PROTOCOL, clients=2))
@@ -134,7 +157,7 @@ def test_exchanges_that_did_not_arrive_are_no_smaller_load():
     case = make_case(pace="realtime", chunk=0.1, streams=2, protocol=replace(PROTOCOL, clients=2))
     lost = ClientResult(outcome=Outcome(status="ok"), log=None)
     found = merged(case, 0, [measured_by(exchanges), lost], Keep())
-    assert (found.status, found.reason) == ("error", "client 2 of 2: its exchanges are missing or damaged")
+    assert (found.status, found.reason) == ("error", "client 2 of 2: its file of conversations is missing or damaged")
     assert not any(one.metric == metrics.LIVE_ANSWERED.id for one in found.measurements)  # no verdict counts it
 
 

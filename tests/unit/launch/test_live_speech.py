@@ -1,5 +1,7 @@
 """Rounds of systems that speak, as a run makes them: files, warnings, what a recogniser hears, and recomputing."""
 
+from pathlib import Path
+
 import pytest
 import soundfile
 
@@ -75,7 +77,7 @@ def test_a_recogniser_that_fails_costs_no_other_figure(tmp_path, lines):
     (record,) = run(tmp_path, plan(lines, heard_by=f"python:{ear}:make")).records
     assert record.status == "ok" and record.find(metrics.FIRST_SOUND.id).values == (0.5, 0.5)
     assert any("no ears" in warning for warning in record.warnings)
-    assert "could not hear" in record.find(metrics.ROUND_TRIP_WER.id).unavailable
+    assert "could not transcribe" in record.find(metrics.ROUND_TRIP_WER.id).unavailable
 
 
 def test_speech_is_saved_where_it_is_asked_for(tmp_path, lines):
@@ -95,6 +97,63 @@ def test_a_generator_of_samples_is_a_synthesiser(tmp_path, lines):
     assert record.find(metrics.SOUND_MADE.id).values == (pytest.approx(0.05 * 4),)  # a piece for each of four tokens
 
 
+MISBEHAVING = """
+import numpy as np
+
+TONE = (0.5 * np.sin(np.arange(4000) / 10)).astype("float32")
+
+def early():
+    def speak(pieces):
+        yield TONE, 16_000
+    return speak
+
+def again():
+    def speak(pieces):
+        "".join(pieces)
+        buffer = TONE.copy()
+        for part in range(1, 5):
+            buffer[:] = TONE * part / 4
+            yield buffer, np.int64(16_000)
+    return speak
+
+def breaks():
+    def speak(pieces):
+        "".join(pieces)
+        yield TONE, 16_000
+        raise RuntimeError("broke in the middle")
+    return speak
+
+def plain():
+    return lambda pieces: [(TONE, 16_000)]
+
+def word():
+    def speak(pieces):
+        yield "".join(pieces), 16_000.0
+    return speak
+"""
+
+
+def test_generators_that_misbehave_give_figures_or_a_clear_reason(tmp_path, lines):
+    (tmp_path / "odd.py").write_text(MISBEHAVING)
+    names = ("early", "again", "breaks", "plain", "word")
+    models = [{"name": name, "load": f"python:{tmp_path / 'odd.py'}:{name}"} for name in names]
+    found = {one.case.subject.name: one for one in run(tmp_path, plan(lines, models=models)).records}
+    assert found["early"].status == "ok"  # a moment before the text was sent lost the whole record
+    assert found["early"].find(metrics.FIRST_SOUND_COLD.id).values[0] < 0.25
+    levels = [one.sound.levels_db for one in exchanges(tmp_path, found["again"])]
+    assert all(9 < one[95] - one[5] < 15 for one in levels)  # the last piece is four times as loud as the first
+    assert found["breaks"].reason.startswith("every conversation failed; the first: RuntimeError: broke in the middle")
+    assert found["breaks"].find(metrics.FIRST_SOUND.id).unavailable == "all conversations ended with an error"
+    assert [one.sound.samples for one in exchanges(tmp_path, found["breaks"])] == [4000] * 3  # nothing is lost
+    assert "an iterator of pieces of text and yields (samples, rate)" in found["plain"].reason
+    assert "rate being a whole number, not (str, float)" in found["word"].reason
+
+
+def exchanges(tmp_path, record):
+    (file,) = (tmp_path / "run" / "artifacts" / record.case.id).glob("exchanges-*.jsonl.gz")
+    return read_exchanges(file).exchanges
+
+
 def test_searches_and_slos_know_first_sound(tmp_path, lines):
     given = plan(lines, slo={"first_sound_p95_s": 0.6}, streams=[1, 2], turns=3)
     assert [record.status for record in run(tmp_path, given).records] == ["ok", "ok"]
@@ -103,7 +162,7 @@ def test_searches_and_slos_know_first_sound(tmp_path, lines):
 @pytest.mark.parametrize(
     ("more", "error", "message"),
     [
-        ({"text_pace": 20}, InputError, "not sent as fast as possible"),
+        ({"text_pace": 20}, InputError, "sends it at once"),
         ({"text": {"vocabulary": 20}}, InputError, "not token ids"),
         ({"heard_by": "known-voice"}, SubjectError, "does not take audio"),
         ({"heard_by": "no-such-thing"}, InputError, "no-such-thing"),
@@ -118,6 +177,14 @@ def test_what_cannot_be_is_refused(lines, more, error, message):
 
 def run_checked(given):
     check_study(study_from_python(given), Options())
+
+
+def test_other_texts_under_the_same_name_are_another_case(lines):
+    before = study_from_python(plan(lines)).cells.cases[0]
+    with Path(lines).open("a") as file:
+        file.write("A new line.\n")
+    after = study_from_python(plan(lines)).cells.cases[0]
+    assert before.id != after.id and before.workload.name == "lines.txt"
 
 
 def test_text_pace_needs_text(lines):

@@ -66,6 +66,23 @@ def test_traces_that_cannot_be_used(text, says, tmp_path):
         cases(arrivals=f"trace:{trace}")
 
 
+def test_start_times_may_be_listed_in_the_plan():
+    (case,) = cases(arrivals=[5, 5.5, 5.5], ramp="1s")
+    assert (case.live.arrivals, case.live.offsets_s, case.live.ramp_s) == ("trace", (0.0, 0.5, 0.5), 1.0)
+
+
+@pytest.mark.parametrize("listed", [[], [1, 0], ["soon"], [0, True], [float("nan")], [[0, 1]]])
+def test_listed_start_times_that_cannot_be_used(listed):
+    with pytest.raises(PlanError, match="start times"):
+        cases(arrivals=listed)
+
+
+@pytest.mark.parametrize("arrivals", [3, True, {"rate": 1}])
+def test_arrivals_that_are_neither_a_word_nor_a_list(arrivals):
+    with pytest.raises(PlanError, match="unknown kind of arrivals"):
+        cases(rate=2, arrivals=arrivals)
+
+
 def test_a_trace_of_a_plan_file_starts_from_its_folder(tmp_path, monkeypatch):
     (tmp_path / "trace.txt").write_text("0\n2\n")
     plan = tmp_path / "plan.yaml"

@@ -1,9 +1,11 @@
 """Live cases of a plan: levels as axes, how conversations are held as the protocol, and what is refused."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
-from speechmeter.core.errors import PlanError
+from speechmeter.core.errors import PlanError, SubjectError
 from speechmeter.core.protocol import LiveProtocol, SteadyProtocol
 from speechmeter.plan.study import study_from_file, study_from_python
 
@@ -121,3 +123,29 @@ def test_the_stored_plan_gives_the_same_cases(tmp_path):
 def test_what_makes_no_sense_is_refused(keys, reason):
     with pytest.raises(PlanError, match=reason):
         study_from_python({**PLAN, **keys})
+
+
+def test_the_recogniser_that_hears_has_axes_of_its_own():
+    plan = {"models": ["known-voice"], "pace": "fast", "heard_by": {"load": "faster-whisper:tiny.en", "beam": 5}}
+    assert study_from_python(plan).cells.cases[0].live.heard_by["beam"] == 5
+
+
+def test_axes_of_the_recogniser_that_hears_are_not_dropped_unseen():
+    plan = {
+        "models": ["known-voice"],
+        "pace": "fast",
+        "heard_by": {"load": "faster-whisper:tiny.en", "axes": {"beam": 5}},
+    }
+    with pytest.raises(PlanError, match="has no key `axes`"):
+        study_from_python(plan)
+
+
+def test_a_recogniser_in_python_is_looked_for_beside_the_plan_and_needs_trust(tmp_path, monkeypatch):
+    (tmp_path / "ear.py").write_text("def make(): ...\n")
+    (tmp_path / "plan.yaml").write_text("models: [known-voice]\npace: fast\nheard_by: python:ear.py:make\n")
+    monkeypatch.chdir("/")
+    with pytest.raises(SubjectError, match="runs code that the plan names"):
+        study_from_file(tmp_path / "plan.yaml")
+    (case,) = study_from_file(tmp_path / "plan.yaml", trust=True).cells.cases
+    load = case.live.heard_by["load"].removeprefix("python:").removesuffix(":make")
+    assert (Path("/") / load).resolve() == (tmp_path / "ear.py").resolve()

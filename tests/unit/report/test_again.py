@@ -8,7 +8,7 @@ import pytest
 from speechmeter.core.axes import Axes
 from speechmeter.core.protocol import OtherProtocol
 from speechmeter.core.types import Case, Spec
-from speechmeter.plan.schema import Plan
+from speechmeter.plan.schema import LIVE_KEYS, Plan
 from speechmeter.plan.source import Override, from_flag, from_models, from_set
 from speechmeter.plan.study import study_from_file, study_from_flags, study_from_python, tour
 from speechmeter.report.again import _LIVE, _STEADY, command
@@ -80,6 +80,48 @@ def test_every_cell_of_a_shipped_plan_is_made_again(name):
 )
 def test_protocols_axes_and_hostile_names_are_kept(keys):
     assert_same_again(study_from_python({"models": ["log-mel"], **keys}).cells.cases)
+
+
+EVERY_LIVE_KEY = {
+    "turn_end": "client-vad:energy:0.1234567s", "silence": "1.5s", "quiet": 2, "answer_timeout": "20s",
+    "phase": "aligned", "turns": 3, "duration": "60s", "warmup_turns": 0, "clients": 2, "arrivals": "gamma:0.3",
+    "ramp": "2.5s", "prebuffer": "80ms", "interrupt": "0.75s",
+    "heard_by": {"name": "ear, left", "load": "known:words", "swap_word": 4, "delay_s": 0.25},
+}  # fmt: skip
+
+
+def live_cases(**keys):
+    return study_from_python({"models": ["known:live"], "pace": "fast", **keys}).cells.cases
+
+
+@pytest.mark.parametrize("key", sorted(EVERY_LIVE_KEY))
+def test_each_live_option_is_made_again(key):
+    rate = {"rate": 0.5} if key in ("arrivals", "ramp") else {}
+    (case,), (usual,) = live_cases(**rate, **{key: EVERY_LIVE_KEY[key]}), live_cases(**rate)
+    assert case.id != usual.id
+    assert_same_again([case])
+
+
+def test_all_live_options_are_made_again_together():
+    assert {*EVERY_LIVE_KEY, "slo"} == {*LIVE_KEYS}  # bounds are no part of a case
+    assert_same_again(live_cases(rate=[0.5, 2.25], chunk=["20ms", 0.25], **EVERY_LIVE_KEY))
+
+
+@pytest.mark.parametrize("text_pace", [None, 20, 12.5])
+def test_a_spoken_text_is_made_again(text_pace, tmp_path):
+    lines = tmp_path / "a, b.txt"
+    lines.write_text("one\ntwo\n")
+    keys = {"models": ["known-voice"], "text": {"lines": str(lines)}, "text_pace": [text_pace], "streams": [1, 3]}
+    assert_same_again(live_cases(**keys))
+
+
+def test_start_times_of_a_trace_are_made_again_without_its_file(tmp_path):
+    trace = tmp_path / "trace.txt"
+    trace.write_text("3\n3.1234567\n17\n")
+    cases = live_cases(arrivals=f"trace:{trace}", ramp="1s")
+    trace.unlink()
+    assert cases[0].protocol.offsets_s == (0.0, 0.123457, 14.0)
+    assert_same_again(cases)
 
 
 def test_a_plain_case_reads_like_what_a_user_types():

@@ -1,15 +1,19 @@
 """`--find max-streams` from the command to its table, on the virtual clock with a known edge."""
 
 import pytest
+from conftest import make_case, make_record
 
 from speechmeter.api.runs import run_study
 from speechmeter.api.searching import needs
 from speechmeter.api.showing import shown
 from speechmeter.api.starting import Options
+from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
+from speechmeter.core.types import Measurement
 from speechmeter.plan.study import study_from_python
+from speechmeter.report.page.lenses import lenses_data
 from speechmeter.report.plot import figures_of
-from speechmeter.report.sources import read_sources
+from speechmeter.report.sources import Source, read_sources
 
 SLOTS, WORK_S = 3, 0.025
 PLAN = {
@@ -118,3 +122,26 @@ def test_a_system_is_seen_offline_live_and_under_load_in_one_row(made):
     assert cells["offline RTFx"].reason == "not measured"
     (table,) = shown(made.path, "lenses", slo="request_latency_p95_s=1000").tables
     assert "no higher level is known to fail" in table.rows[0].cells[-2].word
+
+
+def offline(name, beside):
+    """A case of 10 s of audio in 0.1 s, in a run of its own on the same machine."""
+    times = Measurement.of(metrics.LATENCY, [0.1] * 3), Measurement.of(metrics.AUDIO_SECONDS, [10.0])
+    record = make_record(make_case(name), *times, environment=beside.records[0].environment)
+    return Source(name=name, host="", records=(record,), environments=beside.environments)
+
+
+def test_the_page_has_a_section_for_systems_that_were_measured_in_several_ways(made):
+    (searched,) = read_sources([str(made.path)])
+    defined = {}
+    alone = [offline(name, searched) for name in ("known", "other")]
+    section = lenses_data([*alone, searched], defined)
+    (row,) = section["rows"]  # the other one was measured in one way alone
+    cells = dict(zip(section["columns"], (text for text, _ in row), strict=True))
+    assert cells == {
+        "system": "known · cpu", "offline RTFx": "100", "request latency p50": "25.0 ms",
+        "live WER": "unavailable", "capacity": "carries 3 streams, fails at 4 streams",
+    }  # fmt: skip
+    assert section["notes"][1] == f"SLO: request_latency_p95_s={1.5 * WORK_S},live_completeness=95%."
+    assert {metrics.RTFX.id, metrics.REQUEST_LATENCY.id} <= set(defined)
+    assert lenses_data(alone, {}) is None

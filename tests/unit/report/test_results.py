@@ -54,7 +54,7 @@ def test_in_latex_no_row_begins_with_a_bracket_and_no_character_is_special():
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert [row[:8] for row in rows if "first" in row] == ["{}[first"]
     assert r"a\_b \textbar{} \textless{}c\textgreater{} [d]" in text
-    assert "$-$2e" in text
+    assert r"$-2\times10^{-9}$" in text
 
 
 def test_numbers_that_json_does_not_have_are_null():

@@ -32,13 +32,13 @@ def test_a_run_of_voices_opens_with_their_tables(tmp_path):
 def test_pauses_are_shown_with_the_prebuffer_that_they_depend_on(tmp_path):
     table = tables(run(tmp_path).records, "speech")[1]
     assert [cell.estimate.value for cell in cells(table, "underruns")] == [0.0, 1.0]
-    assert any("playback starts when 100 ms of sound have come" in note for note in table.notes)
+    assert any("playback starts when 100 ms of sound have arrived" in note for note in table.notes)
 
 
 def test_the_round_trip_is_that_of_the_pair(tmp_path):
     table = tables(run(tmp_path).records, "speech")[2]
     assert all(30 < cell.estimate.value < 40 for cell in cells(table, "round-trip WER"))
-    assert "round-trip WER: of the pair with ear, not of the voice alone." in table.notes
+    assert "round-trip WER: includes the errors of the recogniser (ear), not only those of the voice." in table.notes
 
 
 def test_samples_are_in_the_page_only_where_asked_for(tmp_path):

@@ -57,7 +57,7 @@ def test_what_a_recogniser_heard_comes_last_and_may_be_missing(tmp_path, exchang
     path.write_bytes(gzip.compress(b"".join(lines[:-1])))  # killed while it heard
     assert list(read_exchanges(path).exchanges) == exchanges
     path.write_bytes(gzip.compress(b"".join([lines[0], *lines[2:]])))
-    with pytest.raises(StoreError, match="5 of 4 conversations"):
+    with pytest.raises(StoreError, match="it has 4 conversations, but 5 transcripts"):
         read_exchanges(path)
 
 

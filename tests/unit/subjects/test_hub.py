@@ -56,7 +56,7 @@ def test_a_model_in_the_local_cache_is_used_without_a_network(home, monkeypatch)
 
 def test_what_the_cache_holds_is_checked_as_a_folder_is(home):
     cache(home, hyperparams=b"type: EncoderASR\nmodules: {other: 1}\n")
-    with pytest.raises(SubjectError, match="in its modules section, which EncoderASR needs"):
+    with pytest.raises(SubjectError, match="in its section `modules`, which EncoderASR needs"):
         SpeechBrainSubject().check(case())
 
 

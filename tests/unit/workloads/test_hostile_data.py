@@ -138,7 +138,7 @@ def test_sound_of_kinds_that_cannot_be_decoded_is_counted_by_kind_with_the_way_o
         ([], "holds no sound file; it holds nothing; use a folder with sound in it"),
         (
             ["a.pdf", "b.pdf", "c.txt", "d"],
-            "holds no sound file; it holds 2 .pdf, 1 .txt, 1 file without an ending; use",
+            "holds no sound file; it holds 2 .pdf, 1 .txt, 1 file without a suffix; use",
         ),
         (["a.m4a", "b.m4a"], "has no item that can be used: 2 .m4a (cannot be decoded; convert them, for example: ff"),
     ],

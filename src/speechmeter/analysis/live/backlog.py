@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Literal
 
-from speechmeter.analysis.live.reading import Reading, none, value
+from speechmeter.analysis.live.reading import MISSING, Reading, none, value
 from speechmeter.analysis.live.talk import Talk
 
 STREAM_S = 60.0
 """Shorter streams have no slope."""
 SETTLED_S = 10.0
 """The slope is that of positions after this, when the system has warmed up."""
-_NO_COVER = "it is unknown which audio a text belongs to; add times of words with: speechmeter data anchors"
+_NO_COVER = (
+    "the words have no times, so it is unknown which audio a text covers; add them with: speechmeter data anchors"
+)
 _NOT_PACED = "the audio was not fed in real time; use --pace realtime"
 Source = Literal["finals", "words", ""]
 Point = tuple[float, float]
@@ -65,6 +67,8 @@ def backlog(talk: Talk) -> Reading:
     """The most speech that was due and that text did not cover."""
     if talk.conditions.pace != "realtime":
         return none(_NOT_PACED)
+    if talk.exchange.error and not talk.shown:
+        return MISSING  # all speech would be a small backlog of a short utterance
     curve = over_time(talk)
     return value(max(behind for _, behind in curve)) if curve else none(_NO_COVER)
 

@@ -101,7 +101,7 @@ def _of_pairs(sides: Pair, weights: Drawn | None, metric: Metric, *, together: b
     item, pair = np.nonzero(~np.isnan(apart))
     values, unit = apart[item, pair], items[item] // places
     if not len(values):
-        return no_difference("in no round do both systems have a value for the same utterance or word")
+        return no_difference("there is no round in which both systems have a value for the same utterance or word")
     found = None
     if weights is not None:
         drawn_rounds = (weights[0].rounds,) if joint else (weights[0].rounds, weights[1].rounds)

@@ -11,10 +11,10 @@ _NO_ONSET = "the start of speech is unknown; add it with: speechmeter data ancho
 _NO_END = "the end of speech is unknown; add it with: speechmeter data anchors"
 _NO_SPEECH = "the reference text is empty"
 _CADENCE = (
-    "the system sends text at fixed intervals, also without speech, so its first text is not a reaction to speech"
+    "the system sends text at fixed intervals, even without speech, so its first text is not a reaction to speech"
 )
 _NOT_PACED = "the audio was not fed in real time; use --pace realtime"
-_PACED = "the audio was fed in real time; requests are measured with --pace fast"
+_PACED = "this metric is for audio that is sent as fast as possible, but it was fed in real time; use --pace fast"
 _NO_AUDIO = "no audio was sent"
 _NO_FINISH = "the end of the input was not signalled to the system"
 _PIPECAT_S = 2.2
@@ -25,14 +25,14 @@ def first_partial_from_send(talk: Talk) -> Reading:
     """From the moment at which the first chunk was due."""
     if talk.conditions.fixed_cadence:
         return none(_CADENCE)
-    return _first_text(talk, talk.exchange.sends[0].due_s) if talk.exchange.sends else none(_NO_AUDIO)
+    return _first_text(talk, talk.exchange.sends[0].due_s) if talk.exchange.sends else _never(talk, _NO_AUDIO)
 
 
 def first_partial_service(talk: Talk) -> Reading:
     """From the actual send of the first chunk."""
     if talk.conditions.fixed_cadence:
         return none(_CADENCE)
-    return _first_text(talk, talk.exchange.sends[0].sent_s) if talk.exchange.sends else none(_NO_AUDIO)
+    return _first_text(talk, talk.exchange.sends[0].sent_s) if talk.exchange.sends else _never(talk, _NO_AUDIO)
 
 
 def first_partial_from_onset(talk: Talk) -> Reading:
@@ -65,14 +65,12 @@ def final_delay(talk: Talk) -> Reading:
 
 def finalize_delay(talk: Talk) -> Reading:
     """From the moment at which the end of the input was due to be signalled."""
-    due = talk.exchange.finish_s if talk.conditions.finishes else None
-    return none(_NO_FINISH) if due is None else _final(talk, due)
+    return _since_finish(talk, talk.exchange.finish_s)
 
 
 def finalize_service(talk: Talk) -> Reading:
     """From the actual signal that there is no more input."""
-    called = talk.exchange.finished_s if talk.conditions.finishes else None
-    return none(_NO_FINISH) if called is None else _final(talk, called)
+    return _since_finish(talk, talk.exchange.finished_s)
 
 
 def request_latency(talk: Talk) -> Reading:
@@ -93,7 +91,7 @@ def open_delay(talk: Talk) -> Reading:
     """How long a speaker waited for the connection: no other delay contains it."""
     exchange = talk.exchange
     if talk.conditions.arrivals and talk.conditions.pace != "realtime":
-        return none("opening the connection is part of the latency of a request")
+        return none("the latency of a request includes the time to open its connection")
     if exchange.error and not exchange.sends:
         return MISSING
     return value(exchange.started_s - exchange.due_s)
@@ -105,9 +103,9 @@ def client_queue(talk: Talk) -> Reading:
     if not talk.conditions.arrivals:
         return none("each conversation starts when the previous one ends, so none can start late")
     if talk.conditions.pace == "realtime":
-        return none("the audio was fed in real time: client_slip is how late it was sent")
+        return none("the audio was fed in real time; client_slip says how late it was sent")
     if exchange.began_s is None:
-        return none("the exchange file does not contain when the client began")
+        return none("the exchange file does not say when the client began the request")
     return value(exchange.began_s - exchange.due_s)
 
 
@@ -187,8 +185,24 @@ def live_rtf(talk: Talk) -> Reading:
 
 
 def _unknown(talk: Talk, reason: str) -> Reading:
-    """Why there is no start or end of speech: without words there is none to be found."""
-    return none(_NO_SPEECH if talk.reference_words == () else reason)
+    """Why there is no start or end of speech: without words there is none to be found, and what failed never got so
+    far.
+    """
+    position = talk.exchange.anchors.speech_start_s if reason == _NO_ONSET else talk.exchange.anchors.speech_end_s
+    if talk.reference_words == () or position is None:
+        return none(_NO_SPEECH if talk.reference_words == () else reason)
+    return _never(talk, "the conversation stopped before the speech was sent")
+
+
+def _never(talk: Talk, reason: str) -> Reading:
+    """The reading where something was never sent: an answer was awaited in vain if the conversation failed."""
+    return MISSING if talk.exchange.error else none(reason)
+
+
+def _since_finish(talk: Talk, moment_s: float | None) -> Reading:
+    if not talk.conditions.finishes:
+        return none(_NO_FINISH)
+    return _never(talk, _NO_FINISH) if moment_s is None else _final(talk, moment_s)
 
 
 def _endpoints(talk: Talk) -> list[float]:

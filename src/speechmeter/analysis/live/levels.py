@@ -8,6 +8,7 @@ from statistics import fmean, stdev
 from typing import Literal
 
 from speechmeter.analysis.intervals import Quantity, t_quantile
+from speechmeter.analysis.live.measure import OF
 from speechmeter.analysis.selecting import by_case
 from speechmeter.core import metrics
 from speechmeter.core.axes import Axes
@@ -16,6 +17,8 @@ from speechmeter.core.types import Record
 
 BOUND = 0.01
 """Seconds per second: by more than this a delay grows."""
+_FAILED = 1.0
+"""The growth of a stream that failed without text: every second it is a second further behind."""
 _DIGITS = 9
 """What is smaller is rounding."""
 Verdict = Literal["keeps up", "falls behind", "undecided", ""]
@@ -68,9 +71,19 @@ def edge(levels: Sequence[Level]) -> tuple[int | None, int | None]:
     return kept, behind
 
 
+def slopes(record: Record) -> list[float]:
+    """The growth of the delay of each stream of a round, also of those that failed; empty where none has a slope."""
+    found, answers = record.find(metrics.KEEP_UP.id), record.find(metrics.LIVE_ANSWERED.id)
+    if found is None or not found.values:
+        return []
+    of = set(found.notes.get(OF, range(len(found.values))))
+    errors = () if answers is None else answers.notes.get("errors", ())
+    return [*found.values, *(_FAILED for place, error in enumerate(errors) if error and place not in of)]
+
+
 def _level(group: Sequence[Record]) -> Level:
-    rounds = [found.values for record in group if (found := record.find(metrics.KEEP_UP.id)) is not None]
-    means = [fmean(values) for values in rounds if values]
+    rounds = [values for record in group if (values := slopes(record))]
+    means = [fmean(values) for values in rounds]
     made = Level(streams=group[0].case.axes.streams, records=tuple(group), slope=None, verdict="")
     if not means:
         return replace(made, verdict="falls behind") if made.timed_out else made

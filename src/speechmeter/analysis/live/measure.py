@@ -7,13 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from speechmeter.analysis.live import backlog, delays, speech, voice, words
+from speechmeter.analysis.live.reading import MISSING as LOST
 from speechmeter.analysis.live.reading import Reading, none
 from speechmeter.analysis.live.talk import Talk, cold, talks
 from speechmeter.analysis.live.throughput import throughput
 from speechmeter.core import metrics
+from speechmeter.core.live import TIMEOUT as ERROR_OF_TIME
 from speechmeter.core.live import Conditions, Exchange
 from speechmeter.core.metrics import Metric
 from speechmeter.core.quality import SPEAKERS, UTTERANCES
+from speechmeter.core.slo import DELAYS
 from speechmeter.core.types import Measurement
 
 Read = Callable[[Talk], Reading]
@@ -113,11 +116,23 @@ def _answers(found: Sequence[Talk]) -> Measurement:
 def _measured(metric: Metric, found: Sequence[Talk], read: Read) -> Measurement:
     silent = not found[0].conditions.texts and metric not in _WITHOUT_TEXT and metric not in SPEECH_READERS
     readings = [none(_NO_TEXTS) if silent else read(talk) for talk in found]
+    if metric in DELAYS:
+        readings = _with_failed(readings, found)
     values = [value for one in readings for value in one.values]
     notes = _notes(metric, found, readings)
     if values:
         return Measurement.of(metric, values, notes=notes)
-    return Measurement.absent(metric, _why_none(metric, readings, notes), notes=notes)
+    return Measurement.absent(metric, _why_none(metric, found, readings, notes), notes=notes)
+
+
+def _with_failed(readings: list[Reading], found: Sequence[Talk]) -> list[Reading]:
+    """A conversation that failed is missing where others have a value: those that survive must not look better."""
+    if not any(one.values for one in readings):
+        return readings
+    return [
+        LOST if talk.exchange.error and talk.reference_words != () and not one.values else one
+        for one, talk in zip(readings, found, strict=True)
+    ]
 
 
 def _notes(metric: Metric, found: Sequence[Talk], readings: Sequence[Reading]) -> dict[str, Any]:
@@ -140,14 +155,18 @@ def _notes(metric: Metric, found: Sequence[Talk], readings: Sequence[Reading]) -
     return {**notes, WITHHELD: withheld} if reasons else notes
 
 
-def _why_none(metric: Metric, readings: Sequence[Reading], notes: dict[str, Any]) -> str:
+def _why_none(metric: Metric, found: Sequence[Talk], readings: Sequence[Reading], notes: dict[str, Any]) -> str:
     missing = sum(one.missing for one in readings)
     reasons = dict.fromkeys(one.reason for one in readings if one.reason)
     if missing:
         which = "all conversations" if missing == len(readings) else f"{missing} of {len(readings)} conversations"
         what = "the system did not end the turn" if metric in _OF_TURNS else "no text came"
         what, given = ("no sound was audible", "input") if metric in SPEECH_READERS else (what, "audio")
-        reasons = {f"in {which} {what} within {notes[TIMEOUT]:g} s after the {given}": None, **reasons}
+        why = f"in {which} {what} within {notes[TIMEOUT]:g} s after the {given}"
+        broken = [one.exchange.error_kind not in ("", ERROR_OF_TIME) for one in found]
+        if metric in SPEECH_READERS and all(broken[index] for index in notes[MISSING]):
+            why = f"{which} ended with an error"
+        reasons = {why: None, **reasons}
     return "; ".join(reasons) or "no text contains a word"
 
 

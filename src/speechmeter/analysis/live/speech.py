@@ -16,12 +16,13 @@ from speechmeter.core.metrics import Metric
 _NO_SOUND = "the system made no sound"
 _SILENT = "nothing in the sound is audible"
 _WHOLE = "not streamed: the sound came in one piece"
-_PACED = "the text was not given at once, so the system waited for it"
-_SPOKEN_TO = "the system was spoken to; it was given no text"
+_PACED = "the text was fed bit by bit, so the time includes waiting for it; remove `text_pace`"
+_SPOKEN_TO = "the system was given speech, not text"
 _NO_END = "the end of speech is unknown; add it with: speechmeter data anchors"
 _WAITS = "this system cannot end a turn by itself; use --turn-end oracle"
 _NO_EAR = "the plan names no recogniser; add for example `heard_by: pocketsphinx`"
-_UNINTERRUPTED = "the system was not interrupted: it cannot be, or the plan has no `interrupt`"
+_UNINTERRUPTED = "the system was not interrupted: the plan has no `interrupt`, or the system cannot be interrupted"
+_EARLY = "all sound came before the text was sent"
 _NEW = "the text had not been sent before in this round"
 
 
@@ -141,7 +142,7 @@ def round_trip_wer(talk: Talk) -> Reading:
     if talk.exchange.text is None:
         return none(_SPOKEN_TO)
     if talk.exchange.heard is None and talk.exchange.sound is not None and not talk.exchange.error:
-        return none(f"{talk.conditions.heard_by} could not hear the sound")
+        return none(f"{talk.conditions.heard_by} could not transcribe the sound")
     wanted = talk.split(talk.exchange.text)
     heard = () if talk.exchange.error else talk.split(talk.exchange.heard or "")
     return ratio(align(wanted, heard).errors, len(wanted), scale=100)
@@ -209,7 +210,8 @@ def _per_work(talk: Talk, parts: Callable[[float], tuple[float, float]]) -> Read
         return none(_PACED)
     if not talk.pieces or talk.exchange.error:
         return none("the conversation failed" if talk.exchange.error else _NO_SOUND)
-    return ratio(*parts(talk.pieces[-1].moment_s))
+    last_s = talk.pieces[-1].moment_s
+    return ratio(*parts(last_s)) if last_s > 0 else none(_EARLY)
 
 
 READERS: Mapping[Metric, Callable[[Talk], Reading]] = {

@@ -15,6 +15,7 @@ from statistics import fmean, stdev
 from typing import Literal
 
 from speechmeter.analysis.intervals import t_quantile
+from speechmeter.analysis.live.levels import slopes
 from speechmeter.analysis.live.measure import MISSING, OF, TIMEOUT
 from speechmeter.analysis.live.samples import POOLED
 from speechmeter.core import metrics
@@ -150,6 +151,8 @@ def _mean(record: Record, bound: Bound) -> float | None:
     found = record.find(bound.metric.id)
     if found is None or not found.values:
         return math.inf if bound.metric == metrics.KEEP_UP and _timed_out(record) else None
+    if bound.metric == metrics.KEEP_UP:
+        return fmean(slopes(record))
     if bound.metric.combined != POOLED:
         return fmean(found.values)
     scale = 100.0 if bound.metric.unit == "%" else 1.0
@@ -219,7 +222,7 @@ def _opened_late(rounds: Sequence[Record], slo: Slo) -> str:
         return ""
     return (
         f"{len(late)} of {len(delays)} conversations were opened more than {slo.delay.limit:g} s late, up to "
-        f"{late[-1]:.3g} s, which {slo.delay.metric.name} does not contain; add open_delay_p95_s to the SLO"
+        f"{late[-1]:.3g} s, which {slo.delay.metric.name} does not include; add open_delay_p95_s to the SLO"
     )
 
 

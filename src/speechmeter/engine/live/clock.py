@@ -161,5 +161,5 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
                 due()
                 return
         raise RuntimeError(
-            "the virtual clock cannot go on: every task waits for another task or for a thread, none for a time"
+            "the simulated time stopped: all tasks wait for each other or for a thread, and none for a moment in time"
         )

@@ -11,6 +11,7 @@ from speechmeter.core.axes import FAST
 from speechmeter.core.errors import ConversationError
 from speechmeter.core.live import (
     CONNECTION,
+    CUT_OFF,
     ENDED,
     ERROR,
     REFUSED,
@@ -126,6 +127,16 @@ async def hold(
         if conversation is not None:
             progress.notes |= await _close(conversation)
     return _exchange(utterance, turn, manner, slot, progress, ended_s)
+
+
+def cut_off(utterance: Utterance, manner: Manner, slot: Slot) -> Exchange:
+    """The exchange of a conversation that was due, but that the round broke off before, or in the middle of it."""
+    progress = _Progress(
+        start_s=slot.due_s, began_s=slot.due_s, error="the round broke off before this conversation was complete",
+        error_kind=CUT_OFF,
+    )  # fmt: skip
+    made = _exchange(utterance, Turn(fed_s=utterance.audio_s), manner, slot, progress, slot.due_s)
+    return replace(made, began_s=None)
 
 
 async def _close(conversation: Conversation) -> dict[str, str]:
@@ -281,8 +292,10 @@ class _Talk:
                 if left_s <= 0:
                     return
             elif left_s <= 0:
+                how = "did not finish" if self._progress.events else "did not answer at all"
                 raise TimeoutError(
-                    "the system did not finish in time; raise `answer_timeout`, or measure fewer streams"
+                    f"the system {how} within {self._manner.protocol.timeout_s:g} s after the end of the "
+                    f"{self._input}; raise `answer_timeout`, or measure fewer streams"
                 )
             await self._news(listening, left_s)
         _raise_of(listening)

@@ -40,7 +40,7 @@ class Ear:
                 if one.speech is not None and not one.warm_up:
                     found[place] = replace(one, heard=_heard(prepared, one.speech))
         except Exception as error:
-            warned.append(f"{self.case.subject.name} could not hear the speech: {classify(error)[1]}")
+            warned.append(f"{self.case.subject.name} could not transcribe the sound: {classify(error)[1]}")
         finally:
             if prepared is not None:
                 prepared.close()

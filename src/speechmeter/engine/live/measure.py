@@ -136,7 +136,7 @@ class _LiveAttempt:
         case, protocol = self.case, self.case.live
         if prepared.live is None or protocol is None:
             raise SubjectError(
-                f"{case.subject.name} cannot be measured live: what it prepares has no `live`",
+                f"{case.subject.name} cannot be measured live: its `prepare` returned no `live`",
                 fix="return a `Prepared` with `live`, or remove `pace`",
             )
         live = prepared.live
@@ -168,7 +168,7 @@ class _LiveAttempt:
             self.found += busy
             self.warnings += disturbed
         self.found += self._facts(prepared, batches, live)
-        self.warnings += repeated(self.exchanges)
+        self.warnings += repeated(self.exchanges) if self.around.part is None else ()
 
     def _listen(self) -> None:
         """What a recogniser hears of the sound, and its files: after all conversations, so that none waits for it."""
@@ -331,7 +331,7 @@ def _begun(here: Round, part: Part) -> float:
     late_s = here.clock.now() - here.zero_s
     if late_s > 0:
         raise SubjectError(
-            f"client {part.index + 1} of {part.of} was {late_s:.3g} s late for the start of all",
+            f"client {part.index + 1} of {part.of} was not ready when the round started: it was {late_s:.3g} s late",
             fix="close other programs on its machine",
         )
     return here.zero_s

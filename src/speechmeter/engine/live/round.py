@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -14,7 +15,7 @@ from speechmeter.core.live import Clock, Event, Exchange
 from speechmeter.core.protocol import LiveProtocol
 from speechmeter.engine.live.arrivals import arrivals_of
 from speechmeter.engine.live.client import LATE, ClientWatch
-from speechmeter.engine.live.conversation import Manner, Slot, hold
+from speechmeter.engine.live.conversation import Manner, Slot, cut_off, hold
 from speechmeter.engine.live.utterance import Utterance
 
 AGAIN_S = 0.1
@@ -161,6 +162,8 @@ class Round:
     tally: Tally = field(init=False)
     watch: ClientWatch = field(init=False)
     zero_s: float = 0.0
+    _due: dict[tuple[int, int], tuple[Utterance, Slot]] = field(default_factory=dict)
+    """Conversations that are due and not yet held, by stream and turn."""
 
     def __post_init__(self) -> None:
         self._turns = turns = turns_of(self.script, self.manner.protocol)
@@ -174,17 +177,25 @@ class Round:
         await _all(self._warm(stream) for stream in self.script.streams)
 
     async def hold(self, begin_s: float | None = None) -> None:
-        """Hold the measured conversations; the streams start from `begin_s` on the clock on (default: now)."""
+        """Hold the measured conversations; the streams start from `begin_s` on the clock on (default: now).
+
+        Where one of them raises, those that were due and are not complete count as failed.
+        """
         begin_s = self.clock.now() if begin_s is None else begin_s
         self.watch.start()
         try:
             if self.script.arrivals is None:
+                self._plan_streams(begin_s)
                 await _all(self._stream(stream, begin_s) for stream in self.script.streams)
             else:
                 begin_s += 0.0 if self.manner.pace == FAST else LEAD_S
-                await _all(self._arrival(number, begin_s + moment, begin_s) for number, moment in self.script.held)
+                for number, moment in self.script.held:
+                    self._plan_arrival(number, begin_s + moment, moment)
+                await _all(self._arrival(number) for number, _ in self.script.held)
         finally:
             await self.watch.stop()
+            for utterance, slot in self._due.values():
+                self.take(cut_off(utterance, self.manner, slot))
 
     async def _warm(self, stream: int) -> None:
         for turn, utterance in enumerate(self.script.warm_up):
@@ -196,30 +207,49 @@ class Round:
         protocol = self.manner.protocol
         first = self.script.utterance(stream, 0)
         aligned = protocol.phase == "aligned" or self.manner.pace == FAST
-        due_s = begin_s + self.script.starts_s(stream, first.fed_s(protocol.silence_s), aligned=aligned)
+        # no stream starts after the end of the round: the load would be smaller than its level says
+        spread_s = min(first.fed_s(protocol.silence_s), protocol.duration_s or math.inf)
+        due_s = begin_s + self.script.starts_s(stream, spread_s, aligned=aligned)
         turn = 0
         while self._goes_on(turn, due_s - begin_s):
-            slot = Slot(stream=stream, turn=turn, due_s=due_s, zero_s=self.zero_s)
-            utterance = self.script.utterance(stream, turn)
-            exchange = await hold(utterance, self.manner, slot, self.clock, sent=self._sent, heard=self._heard)
-            self._count(exchange)
-            self.take(exchange)
+            exchange = await self._hold(self._plan(stream, turn, due_s), self._sent)
             due_s = max(self.clock.now(), self._again_s(exchange, due_s))
             turn += 1
 
-    async def _arrival(self, number: int, due_s: float, begin_s: float) -> None:
+    async def _arrival(self, number: int) -> None:
         """One conversation that begins when it is due. Its connection is opened before; that of a request is not."""
-        begun_s = due_s if self.manner.pace == FAST else due_s - LEAD_S
+        _, slot = self._due[0, number]
+        begun_s = slot.due_s if self.manner.pace == FAST else slot.due_s - LEAD_S
         await self.clock.sleep_until(begun_s)
-        ramp = due_s - begin_s < self.manner.protocol.ramp_s
-        if not ramp:
+        if not slot.warm_up:
             self.watch.begun_late_s.append(self.clock.now() - begun_s)
-        slot = Slot(turn=number, due_s=due_s, zero_s=self.zero_s, warm_up=ramp, arrives=True)
-        sent = _nothing if ramp else self._sent
-        utterance = self.script.utterance(0, number)
+        await self._hold(slot, _nothing if slot.warm_up else self._sent)
+
+    async def _hold(self, slot: Slot, sent: Callable[[float], None]) -> Exchange:
+        """A conversation that is due, which is then done."""
+        utterance, _ = self._due[slot.stream, slot.turn]
         exchange = await hold(utterance, self.manner, slot, self.clock, sent=sent, heard=self._heard)
+        del self._due[slot.stream, slot.turn]
         self._count(exchange)
         self.take(exchange)
+        return exchange
+
+    def _plan_streams(self, begin_s: float) -> None:
+        """What every stream is to hold in any case; how many turns there is time for shows on the way."""
+        turns = 1 if self._turns is None or self.manner.protocol.duration_s is not None else self._turns
+        for stream in self.script.streams:
+            for turn in range(turns):
+                self._plan(stream, turn, begin_s)
+
+    def _plan(self, stream: int, turn: int, due_s: float) -> Slot:
+        slot = Slot(stream=stream, turn=turn, due_s=due_s, zero_s=self.zero_s)
+        self._due[stream, turn] = self.script.utterance(stream, turn), slot
+        return slot
+
+    def _plan_arrival(self, number: int, due_s: float, moment_s: float) -> None:
+        ramp = moment_s < self.manner.protocol.ramp_s
+        slot = Slot(turn=number, due_s=due_s, zero_s=self.zero_s, warm_up=ramp, arrives=True)
+        self._due[0, number] = self.script.utterance(0, number), slot
 
     def _again_s(self, exchange: Exchange, due_s: float) -> float:
         """The earliest moment of the next conversation. After a failure a speaker has still said the utterance: a

@@ -12,6 +12,8 @@ from speechmeter.core.types import Speech
 MOST_S = 3600.0
 """Of sound in one answer: a system that says more is broken."""
 _FULL = 0.999
+_LOUDEST = 16.0
+"""Synthesisers exceed full scale (1) a little; beyond this, floats hold integer samples."""
 _LEAST_RATE, _MOST_RATE = 1_000, 384_000
 
 
@@ -43,17 +45,42 @@ class SoundTaken:
         return round(self.samples / self.rate, 9) if self.rate else 0.0
 
     def _checked(self, sound: Speech) -> Any:
-        import numpy as np
-
-        samples = np.asarray(sound.samples, dtype=np.float32)
-        self.rate = self.rate or sound.rate
-        if samples.ndim != 1 or not np.isfinite(samples).all():
-            raise ConversationError("the sound is not one row of finite samples", kind=GARBAGE)
-        if sound.rate != self.rate or not _LEAST_RATE <= sound.rate <= _MOST_RATE:
-            raise ConversationError(f"the sampling rate of the sound is {sound.rate}, not {self.rate}", kind=GARBAGE)
+        samples = samples_of(sound.samples)
+        if not _LEAST_RATE <= sound.rate <= _MOST_RATE:
+            raise _garbage(f"the sampling rate of the sound is {sound.rate} Hz; {_LEAST_RATE} to {_MOST_RATE} are read")
+        if self.rate and sound.rate != self.rate:
+            raise _garbage(f"the sampling rate of the sound changes from {self.rate} to {sound.rate} Hz")
+        self.rate = sound.rate
         if self.samples + len(samples) > MOST_S * self.rate:
-            raise ConversationError(f"the system sent more than {MOST_S:g} s of sound", kind=GARBAGE)
+            raise _garbage(f"the system sent more than {MOST_S:g} s of sound")
         return samples
+
+
+def samples_of(given: Any) -> Any:
+    """A copy as float32 with 1 as full scale: a system may use its buffer again. Integers are scaled by their type.
+
+    Raises ConversationError for what is no row of samples.
+    """
+    import numpy as np
+
+    samples = np.asarray(given)
+    is_integer = samples.dtype in (np.int16, np.int32)
+    if samples.dtype.kind != "f" and not is_integer:
+        raise _garbage(f"the sound has samples of type {samples.dtype}; give float32 from -1 to 1, or int16")
+    if samples.ndim != 1:
+        raise _garbage(f"the sound has the shape {samples.shape}; give one row of samples (mono)")
+    if is_integer:
+        return (samples / (np.iinfo(samples.dtype).max + 1.0)).astype(np.float32)
+    found = samples.astype(np.float32)
+    if not np.isfinite(found).all():
+        raise _garbage("the sound has samples that are not finite (NaN or infinity)")
+    if len(found) and (largest := float(np.abs(found).max())) > _LOUDEST:
+        raise _garbage(f"the sound has a sample of {largest:.6g}; full scale is 1: divide 16-bit samples by 32768")
+    return found
+
+
+def _garbage(reason: str) -> ConversationError:
+    return ConversationError(reason, kind=GARBAGE)
 
 
 def sound_of(speech: Speech) -> Sound:

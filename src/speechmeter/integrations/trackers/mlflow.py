@@ -9,6 +9,8 @@ from speechmeter.api.figures import ExportedCase
 
 _MOST = 500
 """Figures in one call. MLflow takes up to a thousand."""
+_MOST_NAMES = 100
+"""Parameters or tags in one call."""
 _LONGEST = 500
 """Characters of a parameter. Older servers take no more."""
 
@@ -31,7 +33,9 @@ def write(cases: Sequence[ExportedCase], run: str, target: str | None) -> str:
         params = [Param(name, str(value)[:_LONGEST]) for name, value in case.settings.items()]
         units = [RunTag(f"unit.{one.key}", one.metric.unit) for one in case.figures]
         values = [Metric(key, value, began, 0) for one in case.figures for key, value in one.values.items()]
-        client.log_batch(made.info.run_id, params=params[:100], tags=units[:100])
+        client.log_batch(made.info.run_id, params=params[:_MOST_NAMES])
+        for start in range(0, len(units), _MOST_NAMES):
+            client.log_batch(made.info.run_id, tags=units[start : start + _MOST_NAMES])
         for start in range(0, len(values), _MOST):
             client.log_batch(made.info.run_id, metrics=values[start : start + _MOST])
         client.set_terminated(made.info.run_id)

@@ -102,7 +102,7 @@ class SensorTrack:
             raise SensorError(f"{self.name}: {what} in {end_s - start_s:.1f} s")
         (first_s, first_j), (last_s, last_j) = inside[0], inside[-1]
         if last_j < first_j:
-            raise SensorError(f"{self.name}: the energy counter decreased")
+            raise SensorError(f"{self.name}: the energy counter decreased, so there is no energy for this window")
         return Span(start_s=first_s, end_s=last_s, energy_j=last_j - first_j)
 
 

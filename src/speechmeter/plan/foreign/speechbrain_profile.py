@@ -86,7 +86,9 @@ class _Recipe:
             )
         if not isinstance(source, str) or not source:
             raise PlanError(
-                f"source takes a directory, not {source!r}", where=self._draft.foreign.origin(origin), fix="give one"
+                f"source takes a directory, not {source!r}",
+                where=self._draft.foreign.origin(origin),
+                fix="use the path of a directory",
             )
         # a folder, the recipe's own download, or else a model of the hub, which the plug-in looks for
         load, saved = f"speechbrain:{source}", f"{_SAVED}/{source}"

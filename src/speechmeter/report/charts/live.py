@@ -162,7 +162,7 @@ def distribution(source: Source, groups: Groups, metric: Metric, what: str) -> I
         return  # one conversation each: a share says nothing more than the delay
     bands = over(figures)
     yield fig.Figure(
-        title=headline("", f"share of conversations by {metric.title}"),
+        title=headline("", f"share of conversations with at most this {metric.title}"),
         caption=fig.sentence(
             f"bands are {bands}" if bands else "",
             "a line that ends below 100 %: the system did not answer in every conversation" if lost else "",

@@ -98,10 +98,10 @@ def _answer(source: Source, groups: Groups) -> Iterator[fig.Figure]:
     text = answers[0].talk.exchange.text
     buffered = answers[0].talk.conditions.prebuffer_s
     yield fig.Figure(
-        title=headline("", f"one answer as it came and was played: {answers[0].talk.exchange.utterance}"),
+        title=headline("", f"one answer as it arrived and was played: {answers[0].talk.exchange.utterance}"),
         caption=fig.sentence(
             f"the text is: {one_line(text).rstrip('.')}" if text else "",
-            "strokes are pieces of sound as they came, blocks how they were played"
+            "lines: pieces of sound when they arrived; blocks: when they were played"
             + (f" after a pre-buffer of {number(buffered, 's')}" if buffered else ""),
             "first round",
         ),
@@ -194,7 +194,8 @@ def _underrun(source: Source, groups: Groups) -> Iterator[fig.Figure]:
     yield fig.Figure(
         title=headline("" if without else "No answer has a pause", "pauses of playback against the pre-buffer"),
         caption=fig.sentence(
-            "mean over the answers of the first round: the sum of all pauses, if playback waits for so much sound",
+            "sum of all pauses of an answer, if playback starts when this much sound has arrived; mean over the "
+            "answers of the first round",
             "answers in one piece are left out",
         ),
         spec=_curves(rows, models_of(source.records)),

@@ -43,7 +43,7 @@ def figures(source: Source) -> list[fig.Figure]:
                 f"time of a call by stage{', as shares' if shares else ''}",
             ),
             caption=fig.sentence(
-                "stages inside the clock, in the order of the chain",
+                "the timed stages, in the order in which they run",
                 "the time of each stage is in the table" if shares else "",
                 fig.interval_words(rows, "their intervals are in the table"),
             )

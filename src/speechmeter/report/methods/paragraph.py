@@ -20,7 +20,7 @@ from speechmeter.core.printable import one_line
 from speechmeter.core.types import LEFT_OUT, Record
 from speechmeter.report.escaping import json_of, latex_text, markdown_text
 from speechmeter.report.labels import case_labels
-from speechmeter.report.methods import study, taking
+from speechmeter.report.methods import conversations, study, taking
 from speechmeter.report.methods.words import Environments, facts_of, listed, packages
 
 WORD = METHODS
@@ -58,12 +58,15 @@ def methods(records: Sequence[Record], environments: Environments, statistic: st
     sentences_about = {
         "subjects": study.subjects(tried, versions),
         "input": study.fed(tried),
+        "conversations": conversations.held(tried),
         "clock": study.clock(tried),
+        "moments": conversations.clock(tried),
         "settings": study.settings(tried),
         "samples": taking.samples(tried),
         "rounds": taking.rounds(tried, facts, statistic),
         "random": study.randomness(tried),
         "notes": study.notes(tried),
+        "live figures": conversations.figures(tried),
         "other figures": study.other_figures(tried),
         "machines": taking.machines(tried, facts),
         "software": taking.software(facts),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from speechmeter.core import metrics
-from speechmeter.core.axes import CORE_AXES, LATE_DEFAULTS, NONE, SHARED_AXES
+from speechmeter.core.axes import CORE_AXES, LATE_DEFAULTS, LIVE_AXES, NONE, SHARED_AXES, axis_names
 from speechmeter.core.hosts import HOST
 from speechmeter.core.metrics import Metric
 from speechmeter.core.scope import STAGE, Scope
 from speechmeter.core.types import Record, Spec
 from speechmeter.report.caveats import record_notes, study_notes
 from speechmeter.report.labels import batching
+from speechmeter.report.methods import conversations
 from speechmeter.report.methods.words import Groups, capital, cut, has_values, listed
 
 TOOL = "Speechmeter"
@@ -44,6 +45,7 @@ _CLOCKED = {
 }
 _IN_OTHER_SENTENCES = (
     "device", "dtype", "threads", "cores", "boundary", "seconds", "batch", "batch_seconds", "max_frames", HOST,
+    *axis_names(LIVE_AXES),
 )  # fmt: skip
 _FED = {"data": "recordings of", "text": "text of", "features": "features", "shapes": "utterance shapes of"}
 _RANDOM = "random"
@@ -64,6 +66,7 @@ def subjects(groups: Groups, versions: Sequence[str]) -> str:
         words, needed = _MEASURED.get(name, (name, ()))
         if not needed or any(has_values(groups, metric) for metric in needed):
             had.append(words)
+    had += conversations.measured(groups)
     return f"We measured {listed(had) or 'no figure'} of {listed(of)} with {f'{TOOL} {listed(versions)}'.rstrip()}."
 
 
@@ -74,13 +77,15 @@ def fed(groups: Groups) -> str:
     specs = {case.workload.name: case.workload for case in cases}
     what = listed((_source(spec, groups, seed) for spec in specs.values()), "or")
     seconds = sorted({case.axes.seconds for case in cases if case.axes.seconds is not None})
-    rules = dict.fromkeys(batching(case) for case in cases)
-    sizes = sorted({size for case in cases if (size := case.axes.batch) and batching(case) == f"batch {size}"})
+    called = [case for case in cases if case.live is None]  # a live system is fed one item at a time, bit by bit
+    rules = dict.fromkeys(batching(case) for case in called)
+    sizes = sorted({size for case in called if (size := case.axes.batch) and batching(case) == f"batch {size}"})
     others = [rule.replace("_", " ") for rule in rules if rule and not rule.startswith("batch ")]
-    length = f"Items lasted {listed(f'{value:g}' for value in seconds)} s and" if seconds else "Items"
+    length = f"Items lasted {listed(f'{value:g}' for value in seconds)} s" if seconds else ""
     batch = [f"fed in batches of {listed(map(str, sizes))}"] if sizes else []
     batch += [f"batched by {listed(others)}"] if others else []
-    return f"The input was {what}.{f' {length} were {listed(batch)}.' if batch else ''}"
+    fed_in = f"{' and' if length else 'Items'} were {listed(batch)}" if batch else ""
+    return f"The input was {what}.{f' {length}{fed_in}.' if length or fed_in else ''}"
 
 
 def _source(spec: Spec, groups: Groups, seed: str) -> str:
@@ -93,6 +98,7 @@ def _source(spec: Spec, groups: Groups, seed: str) -> str:
             f"the recording {spec.name}, shortened or repeated to this length"
         )  # fmt: skip
     own = [record for group in groups for record in group if record.case.workload == spec and record.status == "ok"]
+    own = [record for record in own if record.case.live is None]  # of conversations, there is a sentence of its own
     items, audio_s = (_total(own, metric) for metric in (metrics.ITEMS, metrics.AUDIO_SECONDS))
     size = [f"{items:,.0f} items" if items else "", f"{audio_s:,.0f} s of audio" if audio_s else ""]
     held = ", ".join(filter(None, size))
@@ -136,11 +142,15 @@ def clock(groups: Groups) -> str:
 
 def settings(groups: Groups) -> str:
     """Device, number format, threads, and every other axis that is not as usual or that varies."""
-    axes = [{**LATE_DEFAULTS, **group[0].case.axes} for group in groups]
-    device = listed("GPU" if group[0].case.device.is_cuda else "CPU" for group in groups)
+    here = [group for group in groups if not conversations.is_server(group[0].case)]
+    if not here:
+        return ""
+    axes = [{**LATE_DEFAULTS, **group[0].case.axes} for group in here]
+    device = listed("GPU" if group[0].case.device.is_cuda else "CPU" for group in here)
     dtype = listed(str(one["dtype"]) for one in axes if "dtype" in one)
     threads = sorted({int(one["threads"]) for one in axes if one.get("threads")})
-    text = f"Calls ran on the {device}{f' in {dtype}' if dtype else ''}"
+    what = "Models" if any(group[0].case.live is not None for group in here) else "Calls"
+    text = f"{what} ran on the {device}{f' in {dtype}' if dtype else ''}"
     text += f" with {listed(map(str, threads))} thread{'' if threads == [1] else 's'}" if threads else ""
     usual = {axis.name: axis.default for axis in (*CORE_AXES, *SHARED_AXES)}
     others = []

@@ -15,6 +15,7 @@ from speechmeter.core.metrics import Metric
 from speechmeter.report.charts.figure import samples_strip
 from speechmeter.report.charts.style import PAGE
 from speechmeter.report.page.cases import Shared
+from speechmeter.report.page.lenses import lenses_data
 from speechmeter.report.page.study import drawn_sections, keys_of, section_data, study_data
 from speechmeter.report.sources import Source
 
@@ -93,6 +94,7 @@ def page_data(
         "version": version,
         "studies": studies,
         "together": together,
+        "lenses": lenses_data(sources, defined) if len(sources) > 1 else None,
         "definitions": [
             [m.id, m.unit, m.title, m.direction, m.definition, m.formula] for _, m in sorted(defined.items())
         ],

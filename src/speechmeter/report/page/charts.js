@@ -80,7 +80,7 @@ function bandWords(item) {
   if (low === high) return `The dashed line is the figure, ${mean}. It has no interval.`;
   const values = stripRows(item).map((row) => row.value).filter((value) => value !== undefined);
   const wider = item.steady[1] < Math.min(...values) || item.steady[2] > Math.max(...values);
-  const cut = wider ? " It is wider than the samples, and drawn only as far as they reach." : "";
+  const cut = wider ? " The interval is wider than the range of the samples, so the band is cut off." : "";
   return `The dashed line is the figure, ${mean}. The band is its 95 % interval, ${low} to ${high}.${cut}`;
 }
 

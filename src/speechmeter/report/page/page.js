@@ -53,6 +53,7 @@ function printing() {
 themes();
 if (several) main.append(overview());
 for (const one of data.together) chartSection(main, "main", "", one)?.classList.add("together");
+lensesSection(main, "lenses", data.lenses)?.classList.add("together");
 for (const study of data.studies) main.append(studyOf(study));
 environmentsSection(main);
 definitionsSection(main);

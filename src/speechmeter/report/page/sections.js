@@ -20,8 +20,16 @@ function samplesSection(parent, study) {
   };
   select.addEventListener("change", redraw);
   later(study.id, redraw);
-  section(parent, sectionId(study, "samples"), "Raw samples", make("p", { class: "quiet" }, "Every latency sample in the order it was taken. A slope is drift, a lone point an outlier. Rounds are fresh processes, drawn as circles and squares in turn."),
+  section(parent, sectionId(study, "samples"), "Raw samples", make("p", { class: "quiet" }, "Every latency sample in the order it was taken. A slope is drift, a lone point an outlier. Each round is a new process; circles and squares alternate by round."),
     make("div", { class: "tools" }, select), make("figure", null, holder, words));
+}
+
+// Each system in one row, however it was measured; below a word the reason why it is no figure.
+function lensesSection(parent, id, lenses) {
+  if (!lenses) return null;
+  const cell = ([text, more]) => make("span", null, text, more ? make("div", { class: "quiet" }, more) : null);
+  return section(parent, id, lenses.title, make("p", { class: "quiet" }, lenses.text), simpleTable(lenses.columns, lenses.rows.map((row) => row.map(cell))),
+    ...lenses.notes.map((note) => make("p", { class: "quiet" }, note)));
 }
 
 // Samples of speech, embedded in the page: nothing is fetched.
@@ -46,6 +54,7 @@ function studyOf(study) {
   if (study.cases.length) {
     summary(article, study);
     for (const one of study.sections) chartSection(article, study.id, `${study.id}--`, one);
+    lensesSection(article, sectionId(study, "lenses"), study.lenses);
     playersSection(article, study);
     samplesSection(article, study);
     warningsSection(article, study);
@@ -63,7 +72,7 @@ function environmentsSection(parent) {
     const { fingerprint, ...rest } = shared(place);
     return make("details", null, make("summary", null, `${fingerprint} · ${rest.gpu || rest.cpu || ""} · ${[...runs].join(", ")}`), facts(rest));
   });
-  section(parent, "environments", "Environments", make("p", { class: "quiet" }, "Where the figures were taken, each environment once."), ...blocks);
+  section(parent, "environments", "Environments", make("p", { class: "quiet" }, "The machines and software with which the figures were measured."), ...blocks);
 }
 
 function definitionsSection(parent) {

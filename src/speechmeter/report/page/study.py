@@ -16,6 +16,7 @@ from speechmeter.report.large_figures import Finding
 from speechmeter.report.lines import summary
 from speechmeter.report.numbers import counted
 from speechmeter.report.page.cases import Shared, case_data
+from speechmeter.report.page.lenses import lenses_data
 from speechmeter.report.page.players import players
 from speechmeter.report.page.table import raw_metrics, shown_metrics, table_data
 from speechmeter.report.plot import chart_figures
@@ -75,6 +76,7 @@ def study_data(
         "cases": cases,
         "warnings": _warnings(source),
         "sections": [section_data(one, defined, compared) for one in sections],
+        "lenses": lenses_data([source], defined),
         "players": players(source, samples),
     }
 

@@ -33,7 +33,10 @@ _ABOUT = (
     "schema_version", "aiperf_version", "benchmark_id", "was_cancelled", "is_complete", "error_summary", "start_time",
     "end_time", "input_config", "run_info", "telemetry_data",
 )  # fmt: skip
-_ON_PURPOSE = "command line, addresses and headers, on purpose: run_info, input_config.endpoint"
+_PROFILING = "profiling"
+_ON_PURPOSE = (
+    "command line, addresses and headers (left out because they may hold secrets): run_info, input_config.endpoint"
+)
 
 
 def is_ours(data: Any) -> bool:
@@ -56,15 +59,25 @@ def read(data: Mapping[str, Any], file: str) -> Found:
     figures = Figures(file)
     for key, metric in _METRICS.items():
         said = data.get(key)
+        if said is None:
+            continue
         if not isinstance(said, dict):
+            figures.leave_out(key, "not an object with a unit and a value")
             continue
         factor = _FACTORS[_UNITS[metric]].get(str(said.get("unit")))
         if factor is None:
-            figures.left_out.append(f"{key}: its unit {name(said.get('unit'), 'nothing')!r} is unknown here")
+            unit = name(said.get("unit"), "")
+            figures.leave_out(key, f"its unit {unit!r} is unknown here" if unit else "it has no unit")
             continue
         values = {stated.SINGLE if "p50" not in said else "mean": said.get("avg")}
         values |= {one: said[one] for one in _PERCENTILES if one in said}
         figures.add(metric, values, key=key, factor=factor, count=said.get("count"))
+    schema = name(data.get("schema_version"), "")
+    if schema.partition(".")[0] not in ("", "1"):
+        figures.leave_out(
+            "schema_version",
+            f"the file has version {schema} of its format, but Speechmeter knows version 1; figures may be missing",
+        )
     return Found(
         tool=stated.AIPERF,
         version=name(data["aiperf_version"]),
@@ -84,7 +97,7 @@ def _not_carried(data: Mapping[str, Any]) -> list[str]:
 def _described(data: Mapping[str, Any], figures: Figures) -> Benchmark:
     config = data["input_config"] if isinstance(data["input_config"], dict) else {}
     endpoint = config.get("endpoint") if isinstance(config.get("endpoint"), dict) else {}
-    phase = _first(config.get("phases"), "kind", "profiling")
+    phase = _measured_phase(config.get("phases"))
     axes = {key: phase[key] for key in ("concurrency", "request_rate") if phase.get(key) is not None}
     axes = axes or {"strategy": phase.get("type")}
     extra = scalars(endpoint.get("extra"), _EXTRA) if endpoint else {}
@@ -99,9 +112,11 @@ def _described(data: Mapping[str, Any], figures: Figures) -> Benchmark:
     )
 
 
-def _first(items: Any, key: str, value: str) -> Mapping[str, Any]:
-    those = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
-    return next((one for one in those if one.get(key) == value), those[0] if those else {})
+def _measured_phase(items: Any) -> Mapping[str, Any]:
+    """The phase that was measured: schema 1.4 has its kind, 1.3 its name alone. A warm-up may stand before it."""
+    phases = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
+    measured = [one for one in phases if _PROFILING in (one.get("kind"), one.get("name"))]
+    return next(iter(measured or [one for one in phases if one.get("exclude_from_results") is not True]), {})
 
 
 def _model(config: Mapping[str, Any]) -> Any:

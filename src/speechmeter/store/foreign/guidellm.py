@@ -29,10 +29,13 @@ _COUNTS = {"successful": "guidellm_successful_stated", "errored": "guidellm_erro
            "incomplete": "guidellm_incomplete_stated"}  # fmt: skip
 _PERCENTILES = {"p01": "p1", "p05": "p5", "p10": "p10", "p25": "p25", "p50": "p50", "p75": "p75", "p90": "p90",
                 "p95": "p95", "p99": "p99"}  # fmt: skip
+_PARTS = ("percentiles", "percentile_cis", "mean_ci")
+_VERSIONS = (1, 2)
 _STRATEGY = {"streams": "concurrency", "max_concurrency": "concurrency", "rate": "request_rate"}
 _SLO = ("ttft_ms", "tpot_ms", "e2el_ms")
 _ON_PURPOSE = (
-    "prompts, answers, request headers, keys and addresses, on purpose: requests, config.spec.backend, config.spec.data"
+    "prompts, answers, request headers, keys and addresses (left out because they may hold secrets): requests, "
+    "config.spec.backend, config.spec.data"
 )
 
 
@@ -51,12 +54,23 @@ def read(data: Mapping[str, Any], file: str) -> Found:
     """The benchmarks of a report, one a strategy that was tried."""
     about = _part(data, "metadata")
     backend = _part(_part(data, "config", "spec"), "backend") or _part(data, "args")
-    found = [
-        _benchmark(one, backend, file)
-        for one in data["benchmarks"]
+    places = [f"benchmarks[{index}]" for index in range(len(data["benchmarks"]))]
+    sound = {
+        place: one
+        for place, one in zip(places, data["benchmarks"], strict=True)
         if isinstance(one, dict) and isinstance(one.get("metrics"), dict)
-    ]
+    }
+    found = [_benchmark(one, backend, Figures(file, f"{place}.")) for place, one in sound.items()]
     left_out = dict.fromkeys([_ON_PURPOSE, *(line for _, lines in found for line in lines)])
+    left_out |= {f"{place}: it has no metrics": None for place in places if place not in sound}
+    if (version := about.get("version")) not in _VERSIONS:
+        said = name(version, "none")
+        left_out[
+            (
+                f"metadata.version: the file has version {said} of its format, but Speechmeter knows 1 and 2; "
+                "figures may be missing"
+            )
+        ] = None
     if data.get("conclusions"):
         left_out["conclusions of a search, which are not figures of one benchmark: conclusions"] = None
     return Found(
@@ -73,16 +87,17 @@ def _part(data: Any, *keys: str) -> Mapping[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _benchmark(data: Mapping[str, Any], backend: Mapping[str, Any], file: str) -> tuple[Benchmark, list[str]]:
-    figures, said = Figures(file), data["metrics"]
+def _benchmark(data: Mapping[str, Any], backend: Mapping[str, Any], figures: Figures) -> tuple[Benchmark, list[str]]:
+    said = data["metrics"]
     for key, (metric, factor) in _METRICS.items():
-        _summary(figures, metric, said.get(key), key, factor)
+        _summary(figures, metric, said.get(key), f"metrics.{key}", factor)
     per_second = _part(said, "audio", "seconds").get("input_per_second")
-    _summary(figures, "guidellm_audio_per_s_stated", per_second, "audio.seconds.input_per_second", 1.0)
-    figures.add("guidellm_slo_share_stated", {stated.SINGLE: said.get("slo_attainment")}, key="slo_attainment",
-                factor=100, count=said.get("slo_determined_requests"))  # fmt: skip
+    _summary(figures, "guidellm_audio_per_s_stated", per_second, "metrics.audio.seconds.input_per_second", 1.0)
+    figures.add("guidellm_slo_share_stated", {stated.SINGLE: said.get("slo_attainment")}, key="metrics.slo_attainment",
+                factor=100, most=100, count=said.get("slo_determined_requests"))  # fmt: skip
+    totals = _part(said, "request_totals")
     for key, metric in _COUNTS.items():
-        figures.add(metric, {stated.SINGLE: _part(said, "request_totals").get(key)}, key=f"request_totals.{key}")
+        figures.add(metric, {stated.SINGLE: totals.get(key)}, key=f"metrics.request_totals.{key}")
     figures.add("guidellm_duration_stated", {stated.SINGLE: data.get("duration")}, key="duration")
     unknown = others(said, (*_METRICS, "request_totals", "audio", "slo_attainment", "slo_determined_requests"))
     missing = [f"other metrics: {', '.join(unknown)}"] if unknown else []
@@ -91,18 +106,19 @@ def _benchmark(data: Mapping[str, Any], backend: Mapping[str, Any], file: str) -
 
 def _summary(figures: Figures, metric: str, said: Any, key: str, factor: float) -> None:
     """One metric, of the successful requests where it tells these apart."""
-    if not isinstance(said, dict):
+    if said is None:
         return
-    own = said["successful"] if isinstance(said.get("successful"), dict) else said
-    if "mean" not in own:
+    own = said["successful"] if isinstance(said, dict) and said.get("successful") is not None else said
+    if not isinstance(own, dict) or not all(isinstance(own.get(one) or {}, dict) for one in _PARTS):
+        figures.leave_out(key, "not an object with figures")
         return
     if own.get("count") == 0:
-        figures.absent(metric, "guidellm has no value of a successful request")
+        figures.absent(metric, "the file has no value of a successful request")
         return
     shares = {_PERCENTILES[one]: value for one, value in _part(own, "percentiles").items() if one in _PERCENTILES}
     ends = {_PERCENTILES[one]: _ends(pair) for one, pair in _part(own, "percentile_cis").items() if one in _PERCENTILES}
-    values = {"mean": own["mean"], **shares, "std": own.get("std_dev"), "min": own.get("min"), "max": own.get("max")}
-    figures.add(metric, values, key=key, factor=factor, bounds={**ends, "mean": _ends(own.get("mean_ci"))},
+    named = {one: own.get(key) for one, key in (("mean", "mean"), ("std", "std_dev"), ("min", "min"), ("max", "max"))}
+    figures.add(metric, {**named, **shares}, key=key, factor=factor, bounds={**ends, "mean": _ends(own.get("mean_ci"))},
                 count=own.get("count"))  # fmt: skip
 
 
@@ -114,7 +130,7 @@ def _described(data: Mapping[str, Any], backend: Mapping[str, Any], figures: Fig
     strategy = _part(data, "config", "strategy")
     own = _part(data, "config", "backend") or backend
     axes = {axis: strategy[key] for key, axis in _STRATEGY.items() if strategy.get(key) is not None}
-    axes = axes or {"strategy": strategy.get("type_")}
+    axes = axes or {"strategy": strategy.get("type_") or strategy.get("kind")}
     limits = {key: value for key, value in _part(data, "config", "slo").items() if key in _SLO and value is not None}
     return Benchmark(
         model=name(own.get("model")),

@@ -45,7 +45,7 @@ def read(path: Path) -> Found:
     services = dict.fromkeys((row[0], row[1]) for row in results)
     benchmarks, left_out = [], list(_LEFT_OUT)
     for key in services:
-        figures = Figures(path.name)
+        figures = Figures(path.name, f"{name(key[0])} {name(key[1], '')}".strip() + ": ")
         own = [row[2:] for row in results if row[:2] == key]
         _times(figures, own)
         _word_errors(figures, [row[2:] for row in errors if row[:2] == key])
@@ -61,18 +61,15 @@ def _not_ours(path: Path, why: str) -> InputError:
 
 
 def _times(figures: Figures, rows: _Rows) -> None:
-    try:
-        times = sorted(found for row in rows if row[1] is None and (found := number(row[0])) is not None)
-    except NotSaid as error:
-        figures.left_out.append(f"ttfb_seconds: {error} is not a value that it can have")
-        return
+    times = _numbers(figures, "ttfb_seconds", [row[:1] for row in rows if row[1] is None and row[0] is not None])
     if times:
-        shares = {f"p{percent}": linear_percentile(times, percent) for percent in (50, 90, 95, 99)}
-        spread = stdev(times) if len(times) > 1 else 0.0
-        values = {"mean": fmean(times), **shares, "std": spread, "min": times[0], "max": times[-1]}
-        figures.add("stt_benchmark_ttfs_stated", values, key="ttfb_seconds", count=len(times))
-        figures.add_requests("stt_benchmark_ttfs_stated", times, key="ttfb_seconds")
-    else:
+        sorted_s = sorted(value for (value,) in times)
+        shares = {f"p{percent}": linear_percentile(sorted_s, percent) for percent in (50, 90, 95, 99)}
+        spread = stdev(sorted_s) if len(sorted_s) > 1 else 0.0
+        values = {"mean": fmean(sorted_s), **shares, "std": spread, "min": sorted_s[0], "max": sorted_s[-1]}
+        figures.add("stt_benchmark_ttfs_stated", values, key="ttfb_seconds", count=len(sorted_s))
+        figures.add_requests("stt_benchmark_ttfs_stated", sorted_s, key="ttfb_seconds")
+    elif times is not None:
         figures.absent("stt_benchmark_ttfs_stated", "no sample without an error has a time")
     figures.add("stt_benchmark_samples_stated", {stated.SINGLE: len(rows)}, key="results")
     failed = sum(row[1] is not None for row in rows)
@@ -80,12 +77,8 @@ def _times(figures: Figures, rows: _Rows) -> None:
 
 
 def _word_errors(figures: Figures, rows: _Rows) -> None:
-    try:
-        numbers = [[number(value) or 0.0 for value in row] for row in rows]
-    except NotSaid as error:
-        figures.left_out.append(f"wer_metrics: {error} is not a value that it can have")
-        return
-    words = sum(row[4] for row in numbers)
+    numbers = _numbers(figures, "wer_metrics", rows)
+    words = sum(row[4] for row in numbers or ())
     if not numbers or words <= 0:
         return
     pooled = sum(sum(row[1:4]) for row in numbers) / words
@@ -93,6 +86,22 @@ def _word_errors(figures: Figures, rows: _Rows) -> None:
     figures.add("stt_benchmark_wer_stated", {stated.SINGLE: pooled}, key="wer_metrics", factor=100, count=len(rows))
     values = {"mean": fmean(shares), "p50": median(shares)}
     figures.add("stt_benchmark_mean_wer_stated", values, key="wer_metrics", factor=100, count=len(rows))
+
+
+def _numbers(figures: Figures, key: str, rows: _Rows) -> list[list[float]] | None:
+    """The rows as numbers; None, after saying which one it is, where a cell holds none."""
+    found = []
+    for index, row in enumerate(rows, 1):
+        try:
+            cells = [number(value) for value in row]
+        except NotSaid as error:
+            figures.leave_out(f"{key}, row {index}", str(error))
+            return None
+        if None in cells:
+            figures.leave_out(f"{key}, row {index}", "it has an empty cell")
+            return None
+        found.append([cell for cell in cells if cell is not None])
+    return found
 
 
 def _described(key: tuple[Any, Any], rows: _Rows, figures: Figures) -> Benchmark:

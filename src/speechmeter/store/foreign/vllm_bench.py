@@ -12,6 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from speechmeter.core import stated
+from speechmeter.core.metrics import STATED
+from speechmeter.core.types import Measurement
 from speechmeter.store.foreign.found import Benchmark, Figures, Found, name, others, scalars
 
 _SUMMARIES = {
@@ -30,6 +32,7 @@ _SINGLE = {
 }  # fmt: skip
 _SUMMARY = re.compile(rf"(mean|median|std|p\d+(?:\.\d+)?)_({'|'.join(_SUMMARIES)})_ms")
 _WORDS = {"median": "p50"}
+_OWN_WORDS = {"p50": "median"}
 _INPUT = ("num_prompts", "total_input_tokens")
 _KNOWN = (
     "date", "endpoint_type", "backend", "model_id", "num_prompts", "request_rate", "burstiness", "max_concurrency",
@@ -44,15 +47,27 @@ def is_ours(data: Any) -> bool:
     return isinstance(data, dict) and {"endpoint_type", "model_id", "num_prompts", "request_rate"} <= data.keys()
 
 
-def read(results: Sequence[Mapping[str, Any]], file: str) -> Found:
-    """The benchmarks of a file, one a result."""
-    read_ones = [_benchmark(data, file) for data in results]
+def read(results: Sequence[tuple[str, Mapping[str, Any]]], file: str) -> Found:
+    """The benchmarks of a file, one a result; each comes with its place, such as `line 2`."""
+    read_ones = [_benchmark(data, Figures(file, f"{place}: " if place else "")) for place, data in results]
     left_out = dict.fromkeys(line for _, lines in read_ones for line in lines)
     return Found(tool=stated.VLLM, benchmarks=tuple(benchmark for benchmark, _ in read_ones), left_out=tuple(left_out))
 
 
-def _benchmark(data: Mapping[str, Any], file: str) -> tuple[Benchmark, list[str]]:
-    figures = Figures(file)
+def written(measurements: Sequence[Measurement]) -> dict[str, float]:
+    """Imported figures of vLLM under the keys and in the units in which vLLM wrote them; empty for other figures."""
+    said = {m.metric: m.notes[stated.STATED] for m in measurements if m.values and stated.STATED in m.notes}
+    found: dict[str, float] = {}
+    for short, (metric, _) in _SUMMARIES.items():
+        for statistic, (value, *_) in said.get(STATED[metric].id, {}).items():
+            found[f"{_OWN_WORDS.get(statistic, statistic)}_{short}_ms"] = value * 1000
+    for key, metric in _SINGLE.items():
+        if own := said.get(STATED[metric].id):
+            found[key] = own[stated.SINGLE][0]
+    return found
+
+
+def _benchmark(data: Mapping[str, Any], figures: Figures) -> tuple[Benchmark, list[str]]:
     summaries: dict[str, dict[str, Any]] = {}
     for key, value in data.items():
         if match := _SUMMARY.fullmatch(key):
@@ -60,11 +75,11 @@ def _benchmark(data: Mapping[str, Any], file: str) -> tuple[Benchmark, list[str]
     for short, values in summaries.items():
         metric, requests = _SUMMARIES[short]
         if all(values.get(one) in (0, None) for one in ("mean", "p50", "std")):
-            figures.absent(metric, "the file says 0, which vLLM writes where it has no value")
+            figures.absent(metric, "the file says 0, which vLLM writes if it has no value")
             continue
         figures.add(metric, values, key=f"{short}_ms", factor=1e-3, count=data.get("completed"))
         if requests and not data.get("failed"):  # of a failed request vLLM lists 0
-            figures.add_requests(metric, data.get(requests), key=requests)
+            figures.add_requests(metric, data.get(requests), key=requests, count=data.get("completed"))
     for key, metric in _SINGLE.items():
         figures.add(metric, {stated.SINGLE: data.get(key)}, key=key)
     return _described(data, figures), [*figures.left_out, *_not_carried(data)]
@@ -82,7 +97,10 @@ def _described(data: Mapping[str, Any], figures: Figures) -> Benchmark:
         axes=scalars(axes, axes),
         started=_started(data.get("date")),
         measurements=tuple(figures.measurements),
-        warnings=("the file does not name vLLM's version, and has no lengths of audio",),
+        warnings=(
+            "the file does not state vLLM's version or the lengths of audio, so check that files you compare "
+            "match in these",
+        ),
     )
 
 
@@ -95,7 +113,10 @@ def _started(date: Any) -> str:
 
 def _not_carried(data: Mapping[str, Any]) -> list[str]:
     found = [
-        ("texts of answers and errors, on purpose", [key for key in _TEXTS if key in data]),
+        (
+            "texts of answers and errors (left out because they may hold secrets)",
+            [key for key in _TEXTS if key in data],
+        ),
         ("values of single tokens and requests", [key for key in _PER_TOKEN if key in data]),
         ("no figures, or unknown here", others(_unsummarised(data), (*_KNOWN, *_TEXTS, *_PER_TOKEN))),
     ]

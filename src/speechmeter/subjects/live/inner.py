@@ -33,8 +33,9 @@ def check_inner(case: Case, kind: str, fix: str) -> None:
         raise SubjectError(f"{inner.subject.plugin} does not take {_WANTED.get(kind, kind)} as input", fix=fix)
     if subject.runs_code:
         raise SubjectError(
-            f"{case.subject.plugin} cannot be used with {inner.subject.plugin}, because that runs your code",
-            fix="return a generator from a python: factory; see the documentation of live models",
+            f"{case.subject.plugin} cannot be used with {inner.subject.plugin}, which runs your own code",
+            fix="make your model live itself: the factory of python:FILE:FACTORY returns a generator function (see "
+            "the documentation of live models)",
         )
     known = {option.name: option for option in (*subject.options, *subject.axes)}
     for name, value in (case.subject.options.get("model") or {}).items():

@@ -58,5 +58,5 @@ def _joined(text: str, say: Say) -> Speech:
 
     made = [heard.sound for sentence in sentences([text]) for heard in say(sentence) if heard.sound is not None]
     if not made:
-        raise ValueError(f"the voice made no sound of {text[:40]!r}")
+        raise ValueError(f"the voice made no sound for the text {text[:40]!r}")
     return Speech(samples=np.concatenate([one.samples for one in made]), rate=made[0].rate)

@@ -151,7 +151,8 @@ _k2 = partial(
     _other,
     package="k2",
     integers=(INT64,),
-    get="wheels by torch and CUDA version at https://k2-fsa.github.io/k2/installation, or build it from source",
+    get="install the wheel for your versions of torch and CUDA (https://k2-fsa.github.io/k2/installation), or build "
+    "it from source",
 )
 _fast_rnnt = partial(
     _other,
@@ -189,7 +190,7 @@ ALL: tuple[Known, ...] = (
     _other(
         "torch-ctc",
         "torch_ctc",
-        "torch.nn.functional.ctc_loss: without a predictor: the joiner gets only the encoder's frames",
+        "torch.nn.functional.ctc_loss, without a predictor (the joiner gets only the encoder's frames)",
         package="torch",
         get="pip install 'speechmeter[transducer]'",
         kind=CTC,

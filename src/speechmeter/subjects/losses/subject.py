@@ -75,9 +75,7 @@ class TransducerLossSubject:
         known = _known(case)
         dtype = runtime.configure(case)
         if type(torch.zeros(2)) is not torch.Tensor:
-            raise NeedsValuesError(
-                "the computation of a transducer loss depends on the values of the lengths in its batch"
-            )
+            raise NeedsValuesError("a transducer loss needs the lengths in its batch, so it cannot run on shapes alone")
         recipe = Recipe(
             known=known,
             vocabulary=int(case.axes["vocabulary"]),

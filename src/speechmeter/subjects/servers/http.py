@@ -43,7 +43,7 @@ class Posted(ABC):
 
     @abstractmethod
     def _answer(self) -> AsyncIterator[Event]:
-        """Send the request, and yield what its answer says."""
+        """Send the request; yield `opened` when its answer begins, and what it says."""
 
     async def finish(self) -> None:
         """The input is complete."""

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from threading import Event, Thread
 from time import monotonic, sleep
 from urllib.error import URLError
@@ -30,7 +31,7 @@ PORT = "{port}"
 """In a command and in an address: a port that is free when the server is started."""
 READY_PORT = "port"
 _POLL_S = 0.1
-_ASKING_S = 2.0
+_ASKING_S, _MOST_ASKING_S = 2.0, 5.0
 _ENDING_S = 5.0
 """How long a server may take to end by itself before it is killed."""
 _HTTP = {"ws": "http", "wss": "https"}
@@ -167,7 +168,9 @@ class ServerProcess:
         deadline = monotonic() + start.within_s
         while not self._is_ready(start.ready):
             if (how := self.ended()) is not None:
-                raise SubjectError(f"{how} (before it was ready)", fix="run the command of `start` in a terminal")
+                raise SubjectError(
+                    f"{how} before it was ready", fix="run the command of `start` in a terminal to see why"
+                )
             if monotonic() > deadline:
                 line = self._secret.hidden(self._tail.last_line())
                 raise SubjectError(
@@ -202,11 +205,20 @@ def http_root(url: str) -> str:
 
 
 def ask(url: str) -> bytes | None:
-    """The beginning of the answer to a GET; None where there is none, or an error."""
-    asking = build_opener(ProxyHandler({}))  # a proxy of the environment may know another 127.0.0.1
-    with suppress(URLError, OSError, ValueError), asking.open(url, timeout=_ASKING_S) as response:
-        return bytes(response.read(1 << 20))
-    return None
+    """The beginning of the answer to a GET; None where there is none in time, or an error."""
+    found: list[bytes] = []
+
+    def asked() -> None:
+        asking = build_opener(ProxyHandler({}))  # a proxy of the environment may know another 127.0.0.1
+        failing = suppress(URLError, OSError, ValueError, HTTPException)
+        with failing, asking.open(url, timeout=_ASKING_S) as response:
+            found.append(bytes(response.read(1 << 20)))
+
+    # a time limit of the socket is one for each piece: an answer that comes a byte at a time would never reach it
+    thread = Thread(target=asked, daemon=True, name="asking")
+    thread.start()
+    thread.join(_MOST_ASKING_S)
+    return found[0] if found else None
 
 
 def version_of(url: str) -> str:

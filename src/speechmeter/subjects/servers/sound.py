@@ -11,6 +11,8 @@ from speechmeter.core.types import Speech
 from speechmeter.subjects.common import RATE
 
 _FULL_SCALE = 32_767
+_INTEGERS, _FLOATS, _EXTENSIBLE = 1, 3, 0xFFFE
+"""Formats of WAV files; the extensible one names its own further behind."""
 _UNKNOWN_SIZE = 0x7FFF0000
 """Sizes from here on are a way to say that the length is not known."""
 
@@ -41,10 +43,31 @@ def speech_of(data: bytes, rate: int, channels: int = 1, width: int = 2) -> Spee
     import numpy as np
 
     if width not in (2, 4):
-        raise ConversationError(f"the sound has samples of {width} bytes; 16 bits are needed", kind=GARBAGE)
+        raise ConversationError(f"the sound has {8 * width} bits per sample; 16 are needed", kind=GARBAGE)
     values = np.frombuffer(data, dtype="<i2" if width == 2 else "<f4").astype(np.float32)
     values = values / (_FULL_SCALE + 1) if width == 2 else values
     return Speech(samples=values.reshape(-1, channels).mean(axis=1) if channels > 1 else values, rate=rate)
+
+
+_TYPES = {
+    "audio/mpeg": "MP3", "audio/mp3": "MP3", "audio/ogg": "Ogg (Opus or Vorbis)", "audio/opus": "Opus",
+    "audio/webm": "WebM", "audio/aac": "AAC", "audio/aacp": "AAC", "audio/mp4": "AAC", "audio/flac": "FLAC",
+    "audio/x-flac": "FLAC",
+}  # fmt: skip
+_BEGINNINGS = {b"ID3": "MP3", b"OggS": "Ogg (Opus or Vorbis)", b"fLaC": "FLAC", b"\x1aE\xdf\xa3": "WebM"}
+
+
+def check_readable(data: bytes, content_type: str) -> None:
+    """Raise ConversationError for the beginning of sound that is compressed: as plain samples it would be noise."""
+    stated = _TYPES.get(content_type.partition(";")[0].strip().lower())
+    found = next((name for bytes_, name in _BEGINNINGS.items() if data.startswith(bytes_)), None)
+    if data.startswith(b"RIFF") or not (found or stated):
+        return
+    raise ConversationError(
+        f"the server sent {found or stated}; only WAV and 16-bit samples can be read piece by piece: use "
+        "`response_format: wav` or `pcm`, if the server knows it",
+        kind=GARBAGE,
+    )
 
 
 class SoundReader:
@@ -74,7 +97,7 @@ class SoundReader:
         if len(self._rest) < 12:
             return False
         if self._rest[:4] != b"RIFF" or self._rest[8:12] != b"WAVE":
-            raise ConversationError(f"the sound is no WAV file: it begins with {self._rest[:12]!r}", kind=GARBAGE)
+            raise ConversationError(f"the sound is not a WAV file: it begins with {self._rest[:12]!r}", kind=GARBAGE)
         at = 12
         while at + 8 <= len(self._rest):
             name, size = struct.unpack_from("<4sI", self._rest, at)
@@ -86,10 +109,23 @@ class SoundReader:
             if at + 8 + size > len(self._rest):
                 return False
             if name == b"fmt ":
-                _, self._channels, self._rate, _, _, bits = struct.unpack_from("<HHIIHH", self._rest, at + 8)
-                self._width = bits // 8
+                self._format(self._rest[at + 8 : at + 8 + size])
             at += 8 + size + size % 2
         return False
+
+    def _format(self, chunk: bytes) -> None:
+        if len(chunk) < 16:
+            raise ConversationError("the header of the WAV file is damaged", kind=GARBAGE)
+        tag, self._channels, self._rate, _, _, bits = struct.unpack_from("<HHIIHH", chunk)
+        if tag == _EXTENSIBLE and len(chunk) >= 26:
+            (tag,) = struct.unpack_from("<H", chunk, 24)
+        if (tag, bits) not in ((_INTEGERS, 16), (_FLOATS, 32)) or not self._channels or not self._rate:
+            raise ConversationError(
+                f"the WAV file has {bits}-bit samples of format {tag} in {self._channels} channels at {self._rate} Hz; "
+                "16-bit integers and 32-bit floats are read",
+                kind=GARBAGE,
+            )
+        self._width = bits // 8
 
 
 class Resampler:

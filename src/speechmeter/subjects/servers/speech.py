@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from speechmeter.core.axes import Option
-from speechmeter.core.errors import ConversationError
+from speechmeter.core.errors import ConversationError, SubjectError
 from speechmeter.core.live import CONNECTION, GARBAGE, WHOLE, Clock, Event, Live
 from speechmeter.core.protocols import TEXT
+from speechmeter.core.types import Case
 from speechmeter.subjects.servers.http import OWN_CONNECTION, Posted, is_event_stream, limit, url_of
-from speechmeter.subjects.servers.sound import SoundReader
+from speechmeter.subjects.servers.sound import SoundReader, check_readable
 from speechmeter.subjects.servers.subject import KEY, MODEL, Request, ServerSubject
 from speechmeter.subjects.servers.wire import error_text, mapping_in, text_in
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import httpx
 
 _PATH = "/audio/speech"
+_FIELDS = ("model", "voice", "response_format", "stream_format", "speed")
+"""Fields of the request that are options."""
 _WAV_BEGINS = b"RIFF"
 _MOST_BYTES = 1 << 30
 """Of an answer in events: two hours of sound."""
@@ -28,7 +31,7 @@ _MOST_BYTES = 1 << 30
 class SpeechSubject(ServerSubject):
     """The server gets each text when it is complete, and answers with a file at once or piece by piece."""
 
-    summary = "a server with OpenAI's speech: openai-speech:http://127.0.0.1:8000/v1"
+    summary = "a server with OpenAI's speech protocol: openai-speech:http://127.0.0.1:8000/v1"
     asked = (
         MODEL,
         Option(name="voice", kind=str, help="name of the voice"),
@@ -40,13 +43,25 @@ class SpeechSubject(ServerSubject):
                help="sampling rate of `response_format: pcm`, which does not state it"),
         Option(name="stream_format", kind=str, choices=("audio", "sse"),
                help="sse: sound as events; audio: as the body of the answer"),
-        Option(name="speed", kind=float, above=0, help="how fast it speaks, 1 being the voice's own pace"),
+        Option(name="speed", kind=float, above=0, help="speed of the speech relative to the voice's own pace; 2 is "
+                                                       "twice as fast"),
         Option(name="fields", kind=dict, help="further fields of the request, such as stream: true"),
         KEY,
     )  # fmt: skip
     schemes = ("http", "https")
     example = "openai-speech:http://127.0.0.1:8000/v1"
     takes = (TEXT,)
+
+    def check(self, case: Case) -> None:
+        """As of any server; and `fields` must not change what an option or the text says."""
+        super().check(case)
+        taken = sorted({"input", *_FIELDS} & set(case.subject.options.get("fields") or {}))
+        if "input" in taken:
+            raise SubjectError("`fields` cannot set `input`, which is the text", key="fields", fix="remove it")
+        if taken:
+            raise SubjectError(
+                f"`fields` sets `{taken[0]}`, which is an option", key="fields", fix=f"write `{taken[0]}` beside `load`"
+            )
 
     def live(self, request: Request) -> Live:
         """Text in, sound out."""
@@ -64,6 +79,7 @@ class Spoken(Posted):
         super().__init__(clock, request)
         self._text = ""
         self._reader: SoundReader | None = None
+        self._type = ""
 
     async def send(self, pcm: Any) -> None:
         """Keep a piece of text."""
@@ -78,12 +94,13 @@ class Spoken(Posted):
             headers=self._secret.headers(),
         )
         async with sent as response:
+            yield Event(kind="opened", moment_s=self._clock.now())
             await self._checked(response)
             if is_event_stream(response):
                 async for event in self._streamed(response):
                     yield event
                 return
-            whole = "content-length" in response.headers
+            whole, self._type = "content-length" in response.headers, response.headers.get("content-type", "")
             async for data in response.aiter_bytes():
                 for event in self._heard(data, whole=whole):
                     yield event
@@ -111,6 +128,7 @@ class Spoken(Posted):
         if not data:
             return
         if self._reader is None:
+            check_readable(data, self._type)
             # servers give a WAV file also where samples are asked for: it says its rate itself
             plain = self._request.options["response_format"] == "pcm" and not data.startswith(_WAV_BEGINS)
             self._reader = SoundReader(self._request.options["rate"] if plain else None)
@@ -123,8 +141,7 @@ class Spoken(Posted):
 
 def body(options: Mapping[str, Any], text: str) -> dict[str, Any]:
     """The request. What the plan does not say is not sent, but for the format, whose default servers differ in."""
-    names = ("model", "voice", "response_format", "stream_format", "speed")
-    given = {name: options[name] for name in names if options.get(name) is not None}
+    given = {name: options[name] for name in _FIELDS if options.get(name) is not None}
     return {"input": text, **given, **(options.get("fields") or {})}
 
 

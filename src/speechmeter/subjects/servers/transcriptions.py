@@ -26,7 +26,7 @@ _FORMATS = ("json", "verbose_json", "text")
 class TranscriptionsSubject(ServerSubject):
     """The server gets each utterance when it is complete, and answers at once or piece by piece."""
 
-    summary = "a server with OpenAI's transcriptions: openai-transcriptions:http://127.0.0.1:8000/v1"
+    summary = "a server with OpenAI's transcription protocol: openai-transcriptions:http://127.0.0.1:8000/v1"
     asked = (
         Option(
             name="stream",
@@ -76,6 +76,7 @@ class Upload(Posted):
             headers=self._secret.headers(),
         )
         async with sent as response:
+            yield Event(kind="opened", moment_s=self._clock.now())
             await self._checked(response)
             if is_event_stream(response):
                 async for event in self._streamed(response):

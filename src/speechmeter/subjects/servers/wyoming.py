@@ -114,7 +114,7 @@ class WyomingWire:
         assert self._reader is not None
         length = head.get(name) or 0
         if not isinstance(length, int) or not 0 <= length <= _MOST_BYTES:
-            raise ConversationError(f"the server sent a message with {name} {length!r}", kind=GARBAGE)
+            raise ConversationError(f"the server sent a message with an impossible {name}: {length!r}", kind=GARBAGE)
         return await self._reader.readexactly(length)
 
 

@@ -84,14 +84,17 @@ def check_file(case: Case) -> None:
     file = hyperparams_file(case.subject.source)
     kind, nodes = interface_type(case), _nodes(file)
     if "modules" not in nodes:
-        raise SubjectError(f"{str(file)!r} has no modules section", fix="use the file for inference")
+        raise SubjectError(
+            f"{str(file)!r} has no section `modules`",
+            fix="use the hyperparams.yaml for inference, not the one for training",
+        )
     modules = nodes["modules"]
     if isinstance(modules, yaml.MappingNode):
         there = {key.value for key, _ in modules.value}
         missing = [name for name in TYPES[kind] if name not in there]
         if missing:
             raise SubjectError(
-                f"{str(file)!r} has no {', '.join(missing)} in its modules section, which {kind} needs",
+                f"{str(file)!r} has no {', '.join(missing)} in its section `modules`, which {kind} needs",
                 fix="use another `type`, or add them",
             )
     recogniser = case.subject.options.get("overrides", {}).get("asr_model_source") or _scalar(nodes, "asr_model_source")

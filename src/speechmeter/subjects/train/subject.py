@@ -48,7 +48,8 @@ _AXES = (
     Axis(name="amp", kind=str, default=NONE, choices=(NONE, BFLOAT16), help=(
         "number format of torch.autocast in forward pass and loss"
     )),
-    Axis(name="accumulate", kind=int, default=1, minimum=1, help="parts of a batch whose gradients are accumulated"),
+    Axis(name="accumulate", kind=int, default=1, minimum=1, help="number of parts into which a batch is divided; "
+                                                                 "their gradients are accumulated"),
     Axis(name="checkpoint", kind=str, default=NONE, choices=(NONE, "reentrant", "non-reentrant"),
          help="repeated layers keep no activations and are computed again in the backward pass"),
     Axis(name="optimizer", kind=str, default=NONE, choices=(NONE, "sgd", "adam", "adamw"),
@@ -207,7 +208,7 @@ def prepare_task(make: Any, case: Case, device: str, notes: tuple[str, ...] = ()
 
     dtype = runtime.configure(case)
     if type(torch.zeros(2)) is not torch.Tensor:
-        raise NeedsValuesError("a training step needs the value of its loss for the backward pass")
+        raise NeedsValuesError("a training step needs the value of its loss, so it cannot run on shapes alone")
     task = make(case)
     for module in task.modules.values():
         module.to(device=device, dtype=dtype).train()

@@ -100,7 +100,9 @@ class TransformersSubject:
                 raise SubjectError(f"{key} cannot be set here", key="generate", fix=fix)
         original = options.get("stand_in_for", {})
         if not all(isinstance(part, str) for part in (*original, *original.values())):
-            raise SubjectError("stand_in_for maps names to names", fix="for example stand_in_for: {path: best.pt}")
+            raise SubjectError(
+                "stand_in_for must be a mapping of names to file names", fix="for example stand_in_for: {path: best.pt}"
+            )
         check_lengths(case.axes)
         config = read_config(source)
         if "model_type" in config:  # the files of a hub id are not downloaded for the check

@@ -108,7 +108,7 @@ def _check_footer(file: Path) -> None:
         opened.seek(max(0, file.stat().st_size - 8))
         tail = opened.read(8)
     if len(tail) == 8 and int.from_bytes(tail[:4], "little") > _MOST_FOOTER:
-        raise ValueError(f"its footer has more than {_MOST_FOOTER:,} bytes")
+        raise ValueError(f"its list of columns (the footer) is larger than {_MOST_FOOTER:,} bytes")
 
 
 def _arrow_rows(file: Path, columns: Columns) -> _Rows:

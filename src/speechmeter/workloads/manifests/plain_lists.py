@@ -201,7 +201,7 @@ def contents(path: Path) -> str:
     kinds: Counter[str] = Counter()
     for entry in path.iterdir():
         if not entry.name.startswith("."):
-            kinds["folder" if entry.is_dir() else _ending(entry.name) or "file without an ending"] += 1
+            kinds["folder" if entry.is_dir() else _ending(entry.name) or "file without a suffix"] += 1
     named = [f"{count} {kind}{'s' if count > 1 and kind == 'folder' else ''}" for kind, count in kinds.most_common()]
     return ", ".join([*named[:_MOST_KINDS], *(["…"] if len(named) > _MOST_KINDS else [])]) or "nothing"
 

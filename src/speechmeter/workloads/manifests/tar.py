@@ -32,6 +32,8 @@ class Member(NamedTuple):
 def members(path: Path) -> Iterator[Member]:
     """Every plain file, in order; links and folders are passed over. Raises InputError for what is no tar file."""
     try:
+        if "\0" in str(path):  # which a list of tar files may hold, and no name of a file
+            raise OSError("its name contains a null character")
         with path.open("rb") as file:
             yield from _members(file, path)
     except OSError as error:

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 from live_talks import EVENTS, anchors, endpoint, final, measured, partial, sends, talk, values
 
+from speechmeter.analysis.live.measure import READERS
 from speechmeter.core import metrics
 from speechmeter.core.live import Anchors
 from speechmeter.core.metrics import Metric
+from speechmeter.core.slo import DELAYS
 
 USUAL = {
     metrics.FIRST_PARTIAL_FROM_SEND: (0.75,),
@@ -193,3 +195,23 @@ def test_an_utterance_without_speech_has_no_end_to_be_added():
     for metric in (metrics.FINAL_DELAY, metrics.FIRST_PARTIAL_FROM_ONSET, metrics.CHUNK_WAIT, metrics.TTFS_PIPECAT):
         assert measured(metric, silent).unavailable == "the reference text is empty"
     assert "speechmeter data anchors" in measured(metrics.FINAL_DELAY, talk(anchors=Anchors())).unavailable
+
+
+REFUSED = {"sends": (), "finish_s": None, "finished_s": None, "events": (), "ended_s": 0.0}
+"""Of a conversation whose connection was never opened."""
+
+
+@pytest.mark.parametrize("metric", [one for one in DELAYS if one in READERS], ids=lambda metric: metric.name)
+def test_a_conversation_that_was_never_opened_is_missing_from_no_delay(metric: Metric):
+    # of systems that have the metric; the request is one that is fed as fast as possible
+    how = {"endpoints": True, "turn_end": "system"} if metric == metrics.ENDPOINT_DELAY else {}
+    how |= {"pace": "fast"} if metric in (metrics.REQUEST_LATENCY, metrics.FIRST_TOKEN) else {}
+    whole = talk(*EVENTS, endpoint(2.5)) if how.get("endpoints") else talk()
+    found = measured(metric, whole, talk(error="nobody", error_kind="refused", **REFUSED), **how)
+    assert len(found.values) == 1
+    assert found.notes["missing"] == [1]
+
+
+def test_a_request_of_which_no_audio_was_sent_is_missing_and_does_not_lack_an_end_of_speech():
+    found = measured(metrics.FINAL_DELAY, talk(error="nobody", error_kind="refused", **REFUSED), pace="fast")
+    assert found.notes["missing"] == [0]

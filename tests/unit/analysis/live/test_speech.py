@@ -123,7 +123,7 @@ def test_a_text_that_comes_token_by_token_is_counted_from_its_first_token():
     exchanges = spoken(text_pace=4.0)
     assert [send.due_s for send in exchanges[0].sends] == [0.0, 0.25, 0.5, 0.75]
     assert values(metrics.FIRST_BYTE, exchanges, pace="realtime", text_pace=4.0) == (1.0,)
-    assert "waited" in measured(metrics.SPEECH_RTF, exchanges, pace="realtime", text_pace=4.0).unavailable
+    assert "waiting" in measured(metrics.SPEECH_RTF, exchanges, pace="realtime", text_pace=4.0).unavailable
 
 
 def test_a_voice_that_begins_with_the_first_sentence_is_heard_earlier():

@@ -101,3 +101,12 @@ def test_the_bound_that_broke_is_named():
 
 def test_goodput_counts_conversations_within_the_limit_alone():
     assert goodput(rounds([0.5] * 30 + [2.0] * 10), SLO) == pytest.approx(0.75)
+
+
+def test_a_stream_that_failed_does_not_keep_up():
+    case = make_case()
+    notes = {"utterances": ["u"] * 4, "errors": ["", "", "", "refused"]}
+    answered = Measurement.of(metrics.LIVE_ANSWERED, [1.0, 1.0, 1.0, 0.0], notes=notes)
+    steady = Measurement.of(metrics.KEEP_UP, [0.0] * 3, notes={"of": [0, 1, 2]})
+    found = verdict([make_record(case, answered, steady, round=n) for n in range(2)], slo_of("keep_up=0.01"))
+    assert (found.word, found.judged[0].value) == ("fails", 0.25)

@@ -1,13 +1,15 @@
 """Streams of a round: what each says, when it starts, what is warm-up, and what the client did meanwhile."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from live_rounds import held, known, utterance
 
+from speechmeter.analysis.live import measurements
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
-from speechmeter.core.live import Live
+from speechmeter.core.live import Anchors, Conditions, Live
 from speechmeter.engine.live.client import ClientWatch, percentile
 from speechmeter.engine.live.round import Script
 from speechmeter.engine.live.utterance import chunks_of
@@ -125,3 +127,26 @@ def test_a_stream_that_is_refused_at_once_does_not_begin_thousands_of_conversati
     )  # as if they had been said
     sent = held(refusing, FOUR, duration_s=0.95, pace="fast").exchanges
     assert len(sent) == 10 and {one.error_kind for one in sent} == {"refused"}
+
+
+@pytest.mark.parametrize("load", [{}, {"arrivals": "constant", "rate": 1.0}], ids=["streams", "arrivals"])
+def test_conversations_of_a_round_that_breaks_off_count_as_failed(load):
+    # the third utterance does not say where speech ends, so it cannot be fed as the protocol asks
+    said = [replace(one, anchors=Anchors()) if place == 2 else one for place, one in enumerate(FOUR)]
+    taken = []
+    with pytest.raises(InputError, match="u2 has none"):
+        held(known(FOUR), said, turn_end="oracle", take=taken.append, **load)
+    assert {one.utterance: one.error_kind for one in taken} == {
+        **({"u0": "", "u1": ""} if not load else {"u0": "cut-off", "u1": "cut-off"}), "u2": "cut-off", "u3": "cut-off"
+    }  # fmt: skip
+    conditions = Conditions(pace="realtime", chunk_s=0.1, turn_end="oracle", quiet_s=3.0)
+    found = {one.metric: one for one in measurements(taken, conditions)}
+    answered = [float(not one.error) for one in taken]
+    assert list(found[metrics.LIVE_ANSWERED.id].values) == answered
+    assert found[metrics.FINALIZE_DELAY.id].notes["missing"] == [n for n, value in enumerate(answered) if not value]
+
+
+def test_no_stream_starts_after_the_end_of_a_round():
+    exchanges = held(known(FOUR), FOUR, streams=8, phase="random", duration_s=0.5).exchanges
+    assert {one.stream for one in exchanges} == set(range(8))
+    assert all(one.due_s < 0.5 for one in exchanges if one.turn == 0)

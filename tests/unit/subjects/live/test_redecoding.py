@@ -111,7 +111,7 @@ def test_the_loudest_stretch_is_found_in_short_and_in_empty_sound():
     ("source", "options", "says"),
     [
         ("", {}, "needs a model"),
-        ("python:x.py:make", {}, "runs your code"),
+        ("python:x.py:make", {}, "runs your own code"),
         ("transducer-loss:ours", {}, "does not take audio as input"),
         ("pocketsphinx", {"model": {"beem": 1}}, "unknown key 'beem'"),
         ("moonshine-voice", {"model": {"arch": "huge"}}, "arch takes one of"),

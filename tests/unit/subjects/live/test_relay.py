@@ -84,7 +84,7 @@ def test_a_cascade_of_a_plan_is_live_where_its_ends_are():
     assert subject.not_live(cascade("known:live", "known-voice")) is None
     with pytest.raises(SubjectError, match="log-mel cannot be measured live"):
         subject.not_live(cascade("log-mel", "known-voice"))
-    with pytest.raises(SubjectError, match="speaks no text"):
+    with pytest.raises(SubjectError, match="does not turn text into speech"):
         subject.not_live(cascade("known:live", "known:live"))
     live = subject.prepare(cascade("known:live", "known-voice"), "cpu").live
     assert (live.speaks, live.texts) == (True, True)

@@ -165,7 +165,7 @@ def test_shapes_alone_are_refused_before_anything_is_computed():
     from speechmeter.core.errors import NeedsValuesError
     from speechmeter.meters.flops.shapes_only import shapes_only
 
-    with shapes_only(), pytest.raises(NeedsValuesError, match="values of the lengths in its batch"):
+    with shapes_only(), pytest.raises(NeedsValuesError, match="lengths in its batch, so it cannot run on shapes alone"):
         SUBJECT.prepare(case("ours"), "cpu")
 
 

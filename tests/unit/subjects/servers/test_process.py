@@ -1,5 +1,6 @@
 """Servers that are started: readiness, how they end, what they use, and that nothing of them is left."""
 
+import asyncio
 import subprocess
 import sys
 import time
@@ -8,7 +9,7 @@ from threading import Event, Thread
 
 import pytest
 from live_rounds import held
-from live_servers import SAID, answered, http
+from live_servers import SAID, answered, http, tcp
 
 from speechmeter.core import metrics, process_tree
 from speechmeter.core.errors import SubjectError
@@ -229,6 +230,28 @@ def test_what_a_server_says_it_is():
         assert version_of(url) == "My Server 1.2"
         assert version_of(url.replace("http", "ws")) == "My Server 1.2"
     assert version_of(url) == version_of("tcp://127.0.0.1:1") == ""
+
+
+def test_a_server_whose_answer_does_not_end_is_not_asked_for_ever(monkeypatch):
+    async def drip(reader, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\nx-more: ")
+        while True:
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    monkeypatch.setattr("speechmeter.subjects.servers.process._MOST_ASKING_S", 0.2)
+    with tcp(drip) as port:
+        assert version_of(f"http://127.0.0.1:{port}/v1") == ""
+
+
+def test_a_server_that_does_not_speak_http_says_nothing():
+    async def noise(reader, writer):
+        writer.write(b"\x00\x01 noise\r\n\r\n")
+        await writer.drain()
+
+    with tcp(noise) as port:
+        assert version_of(f"http://127.0.0.1:{port}/v1") == ""
 
 
 def test_a_command_in_a_plan_needs_trust(tmp_path):

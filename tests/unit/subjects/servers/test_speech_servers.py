@@ -3,15 +3,18 @@
 import asyncio
 import json
 from base64 import b64encode
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import make_case
 from live_servers import answered, http, talk, tcp
 from live_voices import conditions, texts, values
 
 from speechmeter.analysis.live import measurements
 from speechmeter.core import metrics
-from speechmeter.core.errors import ConversationError
+from speechmeter.core.errors import ConversationError, SubjectError
+from speechmeter.core.types import Spec
 from speechmeter.subjects.servers.sound import SoundReader, pcm16, wav
 from speechmeter.subjects.servers.speech import SpeechSubject
 from speechmeter.subjects.servers.wyoming import Frame
@@ -126,6 +129,44 @@ def test_a_server_that_refuses():
         assert talk(SPEECH, url, said=SAID).error_kind == "http-4xx"
 
 
+@pytest.mark.parametrize(
+    ("sound", "kind", "name"),
+    [(b"ID3\x04 and so on", "audio/wav", "MP3"), (b"\xff\xfb\x90\x00" * 8, "audio/mpeg", "MP3"),
+     (b"OggS\0" * 8, "application/octet-stream", "Ogg (Opus or Vorbis)"), (b"fLaC" * 4, "audio/pcm", "FLAC")],
+)  # fmt: skip
+@pytest.mark.parametrize("asked", ["wav", "pcm"])
+def test_compressed_sound_is_no_noise_and_says_what_to_ask_for(sound, kind, name, asked):
+    answer, _ = pieces(sound, kind=kind)
+    with http(answer) as url:
+        found = talk(SPEECH, url, said=SAID, response_format=asked)
+    assert found.error.startswith(f"the server sent {name}; only WAV") and found.sound is None
+    assert found.error_kind == "garbage"
+
+
+@pytest.mark.parametrize(("key", "says"), [("response_format", "is an option"), ("input", "which is the text")])
+def test_further_fields_cannot_change_what_is_asked_for(key, says):
+    subject = Spec(
+        plugin="openai-speech", name="s", source=SPEECH.example.partition(":")[2], options={"fields": {key: "mp3"}}
+    )
+    with pytest.raises(SubjectError, match=says):
+        SPEECH.check(replace(make_case("s", pace="fast", chunk=0.1, streams=1), subject=subject))
+
+
+@pytest.mark.parametrize(("tag", "bits", "channels"), [(1, 32, 1), (1, 24, 1), (7, 8, 1), (3, 64, 1), (1, 16, 0)])
+def test_samples_that_would_be_misread_are_refused(tag, bits, channels):
+    head = bytearray(WAV[:44])
+    head[20:24] = tag.to_bytes(2, "little") + channels.to_bytes(2, "little")
+    head[34:36] = bits.to_bytes(2, "little")
+    with pytest.raises(ConversationError, match="16-bit integers and 32-bit floats are read"):
+        SoundReader(None).read(bytes(head) + PCM)
+
+
+def test_an_extensible_header_names_its_format_behind():
+    fmt = WAV[20:36] + (22).to_bytes(2, "little") + bytes(6) + (1).to_bytes(2, "little") + bytes(14)
+    extensible = WAV[:16] + len(fmt).to_bytes(4, "little") + b"\xfe\xff" + fmt[2:] + WAV[36:]
+    assert np.allclose(SoundReader(None).read(extensible).samples, TONE, atol=1e-4)
+
+
 @pytest.mark.parametrize("step", [1, 7, 44, 10_000])
 def test_a_wav_file_is_read_whatever_its_packets(step):
     reader, made = SoundReader(None), []
@@ -141,7 +182,7 @@ def test_channels_become_one():
     head = bytearray(wav(stereo, 24_000)[:44])
     head[22], head[32] = 2, 4
     assert SoundReader(None).read(bytes(head) + stereo).samples == pytest.approx(TONE, abs=1e-4)
-    with pytest.raises(ConversationError, match="no WAV file"):
+    with pytest.raises(ConversationError, match="not a WAV file"):
         SoundReader(None).read(b"this is not sound at all")
 
 

@@ -188,6 +188,27 @@ def test_a_server_that_hangs_is_a_timeout_and_ends(begun):
 
 
 @pytest.mark.parametrize(
+    ("head", "says"),
+    [(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n" + b"x-more: 1\r\n" * 100, "did not answer at all"),
+     (b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n" + b" " * 999, "did not finish")],
+    ids=["headers", "body"],
+)  # fmt: skip
+def test_an_answer_that_comes_a_byte_at_a_time_is_a_timeout_that_says_how_far_it_came(head, says):
+    async def answer(sent, body, writer):
+        first = 40 if says == "did not finish" else 0  # its headers
+        writer.write(head[:first])
+        for place in range(first, len(head)):
+            writer.write(head[place : place + 1])
+            await writer.drain()
+            await asyncio.sleep(0.02)
+
+    with http(answer) as url:
+        found = talk(SUBJECT, url, protocol={"timeout_s": 0.5})
+    assert (found.error_kind, says in found.error) == ("timeout", True), found.error
+    assert found.ended_s < 5
+
+
+@pytest.mark.parametrize(
     ("bytes_", "kind"),
     [
         (b"", "connection"),

@@ -365,9 +365,17 @@ def test_a_server_that_says_nothing_is_a_timeout(subject):
     async def mute(connection):
         await asyncio.sleep(20)
 
-    with tcp(silent) as port:
-        found = talk(subject, f"ws://127.0.0.1:{port}", protocol={"timeout_s": 0.5})
-    assert found.error_kind == "timeout" and found.ended_s < 8
+    async def slow(reader, writer):
+        for byte in b"HTTP/1.1 101 Switching Protocols\r\n" + b"x-more: 1\r\n" * 100:
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(0.02)
+
+    for connection in (silent, slow):
+        with tcp(connection) as port:
+            found = talk(subject, f"ws://127.0.0.1:{port}", protocol={"timeout_s": 0.5})
+        assert found.error_kind == "timeout" and "opening the conversation took too long" in found.error
+        assert found.ended_s < 8
     with web_socket(mute) as url:
         found = talk(subject, url, protocol={"timeout_s": 0.5}, finish="end")
     assert found.error_kind == "timeout" and found.ended_s < 8

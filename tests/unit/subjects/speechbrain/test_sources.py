@@ -41,10 +41,10 @@ def test_checking_builds_nothing(tmp_path):
     [
         ("modules: {}\n", "does not name its interface"),
         ("type: EncoderClasifier\nmodules: {}\n", "did you mean 'EncoderClassifier'"),
-        ("type: VAD\n", "has no modules section"),
+        ("type: VAD\n", "has no section `modules`"),
         (
             "type: VAD\nmodules: {cnn: 1, rnn: 2}\n",
-            "has no compute_features, mean_var_norm, dnn in its modules section, which VAD needs",
+            "has no compute_features, mean_var_norm, dnn in its section `modules`, which VAD needs",
         ),
         ("type: VAD\nmodules: [\n", "is not YAML"),
         ("- 1\n", "does not contain a mapping"),

@@ -94,7 +94,7 @@ def test_a_synthesiser_takes_a_threshold_for_the_end_of_speech_alone():
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"stand_in_for": {"path": 5}}, "stand_in_for maps names to names"),
+        ({"stand_in_for": {"path": 5}}, "stand_in_for must be a mapping of names to file names"),
         ({"generate": {"num_beams": 4}}, "use the axis `beam`"),
         ({"generate": {"do_sample": True}}, "never sampled"),
     ],

@@ -54,6 +54,14 @@ def test_every_member_is_found_where_tarfile_finds_it(tmp_path):
         assert [tuple(one) for one in members(path)] == known
 
 
+@pytest.mark.parametrize(("name", "said"), [("a\0.tar", "null character"), ("none.tar", "No such file")])
+def test_a_list_that_names_no_tar_file_is_refused_in_words(tmp_path, name, said):
+    (tmp_path / "shards.list").write_text(f"x.tar\n{name}\n")
+    tar(tmp_path / "x.tar")
+    with pytest.raises(InputError, match=said):
+        list(read(tmp_path / "shards.list"))
+
+
 def test_names_that_lead_elsewhere_are_only_names(tmp_path, items):
     link = tarfile.TarInfo("link.flac")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
