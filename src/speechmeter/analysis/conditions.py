@@ -22,7 +22,7 @@ NOISE = "noise"
 RATIO = "of inputs"
 """The statistic of a ratio between two inputs."""
 _OF_THE_MACHINE = ("device", "threads", "cores")
-CODE_FACTS = ("git", "packages", "python", "code")
+CODE_FACTS = ("git", "packages", "python", "interpreter", "code")
 """Facts that two environments may differ in when their code is what is compared; they are named beside the verdict."""
 
 

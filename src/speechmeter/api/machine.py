@@ -2,49 +2,40 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from speechmeter.core import plugins
 from speechmeter.core.errors import InputError
+from speechmeter.launch.answering import Model, installed_models
 from speechmeter.launch.checkup import checkup
+from speechmeter.launch.interpreters import WHERE, ask, located
 
 __all__ = ["Installed", "Model", "checkup", "installed"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
-    """A model that a plan can name. `missing` says what to install; `error` why its plug-in cannot be loaded."""
-
-    name: str
-    version: str = ""
-    missing: str = ""
-    summary: str = ""
-    error: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Installed:
-    """All plug-ins by name."""
+    """All plug-ins by name. `python` is the version of the interpreter that was asked."""
 
+    python: str
     models: Sequence[Model]
     workloads: Sequence[str]
     meters: Sequence[str]
 
 
-def installed() -> Installed:
-    """What can be measured here, and what is missing."""
-    models = []
-    for name in plugins.names(plugins.SUBJECTS):
-        try:
-            subject = plugins.subject(name)
-        except InputError as error:
-            models.append(Model(name=name, error=error.reason))
-            continue
-        state = subject.installed()
-        models.append(Model(name=name, version=state.version, missing=state.missing or "", summary=subject.summary))
-        models += [
-            Model(name=f"{name}:{one.source}", version=one.version, missing=one.missing or "", summary=one.summary)
-            for one in state.choices
-        ]
-    return Installed(models=models, workloads=plugins.names(plugins.WORKLOADS), meters=plugins.names(plugins.METERS))
+def installed(interpreter: str | None = None) -> Installed:
+    """What can be measured by this interpreter, or by another one, and what is missing.
+
+    Raises InputError where the other one cannot be used.
+    """
+    workloads, meters = plugins.names(plugins.WORKLOADS), plugins.names(plugins.METERS)
+    if interpreter is None:
+        version = platform.python_version()
+        return Installed(python=version, models=installed_models(), workloads=workloads, meters=meters)
+    said = ask(located(interpreter), models=True)
+    if said.reason:
+        raise InputError(said.reason, key="interpreter", fix=None if said.version else WHERE)
+    models = [Model(**one) for one in said.models]
+    return Installed(python=said.version, models=models, workloads=workloads, meters=meters)

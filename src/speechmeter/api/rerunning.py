@@ -25,6 +25,7 @@ from speechmeter.core.protocol import SearchProtocol
 from speechmeter.core.quality import Quality
 from speechmeter.core.types import CONTENT_HASHES, VARIANT, Case, Limits, Record, Spec
 from speechmeter.launch.executors import SubprocessExecutor, varies
+from speechmeter.launch.interpreters import answers, located
 from speechmeter.launch.preflight import preflight
 from speechmeter.launch.recorder import Watcher, run_sweep
 from speechmeter.launch.schedule import Sweep
@@ -101,8 +102,15 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
     scores = case.protocol.quality or Quality()
     _check_input(scores.import_ or "", scores.extra)
     limits = _limits(case, base.path)
+    interpreters = _interpreters(case, base.path)
+    if interpreters and not how.trust:
+        raise SubjectError(
+            f"{case.subject.name} is measured by a program that the run names: {interpreters[case.subject.name]}",
+            where=str(base.path),
+            fix="check that it is a Python interpreter of yours, then add `trust`",
+        )
     try:
-        preflight([case], limits)
+        preflight([case], limits, elsewhere=answers([case], interpreters))
     except DeviceError as error:  # its advice to lower a limit or leave out a device fails: the record fixes both
         fix = "run this command on a machine that has the required device and memory"
         raise DeviceError(error.reason, where=str(base.path), fix=fix) from error
@@ -112,7 +120,7 @@ def rerun(base: Selection, wanted: str, how: Again, watch: Watcher = lambda even
     with stops_in(output), RunWriter(output) as store:
         # the plan that is stored is only a note: the case itself is in every record
         store.begin(f"# {case.id} of {base.path.resolve().name}, measured again: {case.label}\n")
-        executor = SubprocessExecutor(limits, Keep(folder=store.artifacts_path.resolve()))
+        executor = SubprocessExecutor(limits, Keep(folder=store.artifacts_path.resolve()), interpreters=interpreters)
         rounds = how.rounds or max(_LEAST_ROUNDS, sum(record.status == "ok" for record in group))
         if not varies(case):
             rounds = 1  # a second count would be the same
@@ -216,6 +224,21 @@ def _limits(case: Case, run: Path) -> Limits:
         entry = LimitsEntry()
     memory_gib = case.protocol.memory_gib if isinstance(case.protocol, SearchProtocol) else entry.memory_gib
     return replace(entry.value(), memory_gib=memory_gib, run_s=None)
+
+
+def _interpreters(case: Case, run: Path) -> dict[str, str]:
+    """The interpreter that the plan of the run names for the model of this case, if any."""
+    stored = RunDir(run).plan_path
+    try:
+        entries = parse_plan(read_text(stored), stored.name).data.get("models") or ()
+    except InputError:
+        return {}
+    named = {
+        str(entry.get("name")): str(entry["interpreter"])
+        for entry in entries
+        if isinstance(entry, Mapping) and entry.get("interpreter")
+    }
+    return {name: located(python) for name, python in named.items() if name == case.subject.name}
 
 
 def _known(side: Selection, group: Sequence[Record], part: str) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ from speechmeter.api.starting import (
     default_output,
     have_clients,
     history_for,
+    interpreters_of,
     machines_for,
     sweep_of,
 )
@@ -165,7 +166,7 @@ def _executor(options: Options, study: Study, store: RunWriter, machines: Machin
         return InlineExecutor(artifacts)
     # a search is about the memory of whole processes, of which a forked one shares a part
     processes: Processes = "exec" if fits_memory(study.plan) else options.processes
-    return SubprocessExecutor(study.plan.limits.value(), artifacts, processes, options.interpreters)
+    return SubprocessExecutor(study.plan.limits.value(), artifacts, processes, interpreters_of(study), options.sides)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from speechmeter.launch.cluster_clients import check_clients
 from speechmeter.launch.commits import Commit, check_at_commits
 from speechmeter.launch.executors import THIS, Interpreter, Processes, varies
 from speechmeter.launch.forecast import Forecast, History, earlier, forecast
+from speechmeter.launch.interpreters import answers, located
 from speechmeter.launch.offline import offline
 from speechmeter.launch.preflight import check_baseline, preflight
 from speechmeter.launch.schedule import Schedule, Sweep
@@ -59,7 +60,7 @@ class Options:
         return self.baseline_python and (shutil.which(self.baseline_python) or self.baseline_python)
 
     @property
-    def interpreters(self) -> dict[str, Interpreter]:
+    def sides(self) -> dict[str, Interpreter]:
         """What measures the variants of each case; empty where cases have none."""
         if self.baseline_path is not None:
             return {BASELINE: Interpreter(python=self.baseline_path)}
@@ -215,6 +216,11 @@ def machines_for(study: Study, options: Options) -> Iterator[Machines | None]:
         yield machines
 
 
+def interpreters_of(study: Study) -> dict[str, str]:
+    """Where the interpreters are that measure models in place of this one, by the name of the model."""
+    return {name: located(python) for name, python in study.plan.interpreters.items()}
+
+
 def have_clients(study: Study) -> bool:
     """Whether some case is held by several clients together."""
     return any(case.live is not None and case.live.clients > 1 for case in study.cells.cases)
@@ -224,13 +230,16 @@ def sweep_of(study: Study, options: Options, machines: Machines | None) -> Sweep
     """What is measured, how often, and what is left out because it is not available."""
     unavailable: Sequence[Skip] = machines.absent if machines is not None else ()
     if machines is None:
+        elsewhere = answers(study.cells.cases, interpreters_of(study))
         with as_at_commit(options.commits[THIS].interpreter.environ if options.commits else {}):
-            unavailable = preflight(study.cells.cases, study.plan.limits.value(), origin=study.origin)
+            unavailable = preflight(
+                study.cells.cases, study.plan.limits.value(), origin=study.origin, elsewhere=elsewhere
+            )
     cases = list(study.cells.cases)
     if options.commits:
         check_at_commits(cases, options.commits)
-    if options.interpreters:
-        for interpreter in options.interpreters.values():
+    if options.sides:
+        for interpreter in options.sides.values():
             check_baseline(interpreter.python)
         unavailable = [replace(skip, case=case) for skip in unavailable for case in _variants(skip.case)]
         cases = [variant for case in cases for variant in _variants(case)]
@@ -294,6 +303,8 @@ def check_options(study: Study, options: Options) -> None:
             key="baseline_python",
             fix="use `launcher: subprocess`",
         )
+    if study.plan.interpreters:
+        _check_interpreters(study, options)
     pinned = [case for case in study.cells.cases if case.axes.cores != len(available_cores())]
     if options.launcher == "inline" and pinned:
         raise DeviceError(
@@ -307,10 +318,33 @@ def check_options(study: Study, options: Options) -> None:
             key="clients",
             fix="use `launcher: subprocess`",
         )
-    check_search(study, options.launcher, clients=have_clients(study), two_interpreters=bool(options.interpreters))
+    check_search(study, options.launcher, clients=have_clients(study), two_interpreters=bool(options.sides))
     _check_tuning(study, options)
     if options.output is not None:
         check_output(options.output, study, options)
+
+
+def _check_interpreters(study: Study, options: Options) -> None:
+    name = next(iter(study.plan.interpreters))
+    where = study.origin(next(case for case in study.cells.cases if case.subject.name == name), "models")
+    if options.launcher != "subprocess":
+        raise InputError(
+            f"{name!r} is measured by another interpreter, which `launcher: {options.launcher}` cannot start",
+            where=where,
+            fix="use `launcher: subprocess`",
+        )
+    if options.commits:
+        raise InputError(
+            f"{name!r} is measured by an interpreter of its own, so it cannot be measured at two commits",
+            where=where,
+            fix="leave out its `interpreter`",
+        )
+    if options.baseline_python is not None:
+        raise InputError(
+            f"{name!r} is measured by an interpreter of its own, so it cannot also be measured by a second one",
+            where=where,
+            fix="leave out `baseline_python`, and list the model twice instead, each with its `interpreter`",
+        )
 
 
 def _check_tuning(study: Study, options: Options) -> None:
@@ -339,7 +373,7 @@ def check_output(output: Path, study: Study, options: Options) -> None:
     """Raise RunDirError for a directory that is not free, unless it is to be resumed or replaced."""
     if options.resume and is_run(output):
         _check_same_plan(output, study)
-        records, two = RunDir(output).records(), bool(options.interpreters)
+        records, two = RunDir(output).records(), bool(options.sides)
         measured = [record for record in records if record.status != "skipped"]  # those are of neither interpreter
         if measured and not any((VARIANT in record.case.axes) is two for record in measured):
             begun, fix = ("without", "leave it out") if two else ("with", "add it")
@@ -380,6 +414,14 @@ def _check_same_plan(output: Path, study: Study) -> None:
             where=str(output),
             fix="resume it with the same plan, or choose another `output`",
         )
+    for name in begun.plan.interpreters | study.plan.interpreters:
+        then, now = (one.plan.interpreters.get(name, "the usual one") for one in (begun, study))
+        if then != now:
+            raise RunDirError(
+                f"{name!r} was measured by another interpreter when this run was started: {then} then, {now} now",
+                where=str(output),
+                fix="resume it with the same interpreter, or choose another `output`",
+            )
 
 
 def _first_difference(begun: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -31,24 +31,33 @@ def doctor() -> None:
     say("to list plug-ins and packages: speechmeter models")
 
 
-def models() -> None:
+def models(
+    interpreter: str | None = typer.Option(
+        None,
+        "--interpreter",
+        metavar="PYTHON",
+        help="List what can be measured by another Python interpreter: its path, or the folder of its environment. "
+        "Speechmeter need not be installed there.",
+    ),
+) -> None:
     """List models, workloads and meters with their versions, or what is missing to use them.
 
     \b
-    Example:
+    Examples:
       speechmeter models
+      speechmeter models --interpreter envs/vosk/bin/python
     """
     from rich.text import Text
 
     from speechmeter.api.machine import installed
     from speechmeter.report.terminal import draw_rows
 
-    found = installed()
+    found = installed(interpreter)
     rows = []
     for one in found.models:
         state = Text(one.missing, style="yellow") if one.missing else Text(one.version)
         rows.append([Text(one.name), Text(one.error, style="red") if one.error else state, Text(one.summary)])
-    say("models")
+    say("models" if interpreter is None else f"models by {interpreter} (Python {found.python})")
     draw_rows(["model", "version, or what is missing", "what it is"], rows, console_for(sys.stdout), labels=3)
     say(f"workloads: {', '.join(found.workloads)}")
     say(f"meters: {', '.join(found.meters)}")

@@ -37,7 +37,7 @@ def run(
         "--model",
         metavar="MODEL",
         help="A model: log-mel, transformers:openai/whisper-tiny, python:mymodel.py:make. "
-        "NAME=MODEL gives it a name in tables. Repeatable.",
+        "NAME=MODEL gives it a name in tables; MODEL@PYTHON measures it by another Python interpreter. Repeatable.",
     ),
     seconds: str | None = _what(None, "--seconds", metavar="S,S", help="Lengths of audio in seconds, such as 1,5,30."),
     batch: str | None = _what(None, "--batch", metavar="N,N", help="Batch sizes, such as 1,8."),

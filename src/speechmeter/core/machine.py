@@ -9,6 +9,7 @@ from pathlib import Path
 GLIBC = "glibc"
 HOST_VARIABLE = "SPEECHMETER_HOST"
 """Names the machine in records, where its own name changes (containers) or is that of others too (boards)."""
+INTERPRETER_VARIABLE = "SPEECHMETER_INTERPRETER"
 _ran: set[str] = set()
 _ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
 
@@ -16,6 +17,11 @@ _ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
 def host_name() -> str:
     """What this machine is called in records: `SPEECHMETER_HOST` where it is set, else its own name."""
     return os.environ.get(HOST_VARIABLE, "").strip() or platform.node()
+
+
+def other_interpreter() -> str | None:
+    """The interpreter of this process as records name it, where it measures in place of the launcher's; else None."""
+    return os.environ.get(INTERPRETER_VARIABLE) or None
 
 
 def available_cores() -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -158,6 +159,18 @@ def split_name(text: str) -> tuple[str | None, str]:
     if not name or not load:
         raise PlanError(f"{text!r} is not NAME=MODEL", key="models", fix="for example mine=python:mine.py:make")
     return name, load
+
+
+_INTERPRETER = re.compile(r"(?s)(.+)@((?:.*/)?(?:python|pypy)[\w.-]*)")
+
+
+def split_interpreter(load: str) -> tuple[str, str | None]:
+    """(load, interpreter) of `LOAD@PYTHON`, as models are given outside of a plan file; None without one.
+
+    The name of the interpreter's file begins with `python` or `pypy`: an @ in a path or in an address is no separator.
+    """
+    found = _INTERPRETER.fullmatch(load)
+    return (load, None) if found is None else (found[1], found[2])
 
 
 def joined_name(name: str, load: str) -> str | None:

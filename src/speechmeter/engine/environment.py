@@ -12,25 +12,24 @@ import platform
 import sys
 import sysconfig
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from speechmeter.core.commit_files import commit_facts
 from speechmeter.core.device import Device
-from speechmeter.core.machine import allocator, available_cores, cpu_model, host_name, kib_field, proc_fields, read_text
+from speechmeter.core.machine import (
+    allocator,
+    available_cores,
+    cpu_model,
+    host_name,
+    kib_field,
+    other_interpreter,
+    proc_fields,
+    read_text,
+)
 from speechmeter.core.types import VARIANT, Case, Environment
+from speechmeter.engine.packages import imported_distributions
 
-_PACKAGES = (
-    "speechmeter", "torch", "transformers", "numpy", "scipy", "soundfile", "soxr", "triton", "onnxruntime",
-    "piper", "espeakng_loader", "moonshine_voice", "vosk", "pocketsphinx", "faster_whisper", "sherpa_onnx",
-)  # fmt: skip
-"""Modules whose version is recorded where they are loaded."""
-_DISTRIBUTIONS = {
-    "piper": "piper-tts", "espeakng_loader": "espeakng-loader", "moonshine_voice": "moonshine-voice",
-    "faster_whisper": "faster-whisper", "sherpa_onnx": "sherpa-onnx",
-}  # fmt: skip
-"""Names of packages that differ from those of their modules."""
 _CUDA_ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 """Settings of torch's allocator, by their newer and older name: they decide what fits."""
 _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
@@ -39,14 +38,6 @@ _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 def capture(case: Case) -> Environment:
     """The environment of this process while it measures `case`."""
     torch, clock = sys.modules.get("torch"), proc_fields("/proc/cpuinfo").get("cpu MHz")
-    found = {}
-    for module in _PACKAGES:
-        if module in sys.modules:
-            name = _DISTRIBUTIONS.get(module, module)
-            try:
-                found[name] = version(name)
-            except PackageNotFoundError:
-                found[name] = str(getattr(sys.modules[module], "__version__", "unknown"))
     facts = {
         "host": host_name(),
         "system": platform.platform(),
@@ -62,7 +53,8 @@ def capture(case: Case) -> Environment:
             "torch": torch.get_num_threads() if torch is not None else None,
         },
         "allocator": allocator(),
-        "packages": found,
+        "packages": imported_distributions(),
+        **({"interpreter": other} if (other := other_interpreter()) is not None else {}),
         **({"code": loaded_code()} if VARIANT in case.axes else {}),
         **commit_facts(),
         **_cuda_facts(case.device),

@@ -20,8 +20,11 @@ from speechmeter.core.protocols import ORDINARY, Meter, Subject, Workload
 from speechmeter.core.types import VARIANT, Case, Limits, Measurement
 from speechmeter.engine.measure import Outcome, measure
 from speechmeter.engine.phases import MAIN, PROFILED, Process, processes_of
+from speechmeter.launch.carried import carried, starting
 from speechmeter.launch.child import Job
 from speechmeter.launch.clients import LocalClient, clients_of, hold_together, merged, shares
+from speechmeter.launch.interpreters import environ_for
+from speechmeter.launch.lent_sound import LentSound
 from speechmeter.launch.live import measure_live_case
 from speechmeter.launch.process import MeasuringProcess
 from speechmeter.launch.process_settings import environ_of, memory_bytes_of
@@ -63,7 +66,7 @@ class SubprocessExecutor:
     """Fresh processes: one for the meters that share, one for each that needs its own.
 
     `processes` says how they are started. A cold start is measured in new processes alone. `interpreters` measure the
-    variants of that name; this one measures all others.
+    models of that name, `sides` the variants of that name; this one measures all others.
     """
 
     def __init__(
@@ -71,17 +74,21 @@ class SubprocessExecutor:
         limits: Limits,
         keep: Keep,
         processes: Processes = "exec",
-        interpreters: Mapping[str, Interpreter] = MappingProxyType({}),
+        interpreters: Mapping[str, str] = MappingProxyType({}),
+        sides: Mapping[str, Interpreter] = MappingProxyType({}),
     ) -> None:
         self._limits = limits
         self._keep = keep
         self._interpreters = interpreters
+        self._sides = sides
         self._processes = processes
         self._templates = Templates()
+        self._lent = LentSound()
 
     def close(self) -> None:
         """End what is kept from one measurement to the next."""
         self._templates.close()
+        self._lent.close()
 
     def measure(self, case: Case, report: Callable[[str], None], extent: Extent = "all", round_: int = 0) -> Outcome:
         """Run the case's processes in order within its time limit; stop after the first that fails."""
@@ -146,7 +153,10 @@ class SubprocessExecutor:
                 share=share,
             )
             log = share.folder / "client.log"
-            started.append(MeasuringProcess(job, environ_of(case, process), log, _nothing if share.index else report))
+            python, folder, environ = self._interpreter(case, environ_of(case, process))
+            code = starting("speechmeter.launch.child", folder)
+            said = _nothing if share.index else report
+            started.append(MeasuringProcess(job, environ, log, said, python, code=code))
             return started[0].run(self._limits.time_s)
 
         def stop() -> None:
@@ -162,22 +172,32 @@ class SubprocessExecutor:
         if case.device.is_cuda and self._limits.memory_gib is not None:
             environ["SPEECHMETER_CUDA_GIB"] = str(self._limits.memory_gib)
         log = (self._keep.folder or Path()) / f"{case.id}-{process.name}-{os.getpid()}.log"
-        python = sys.executable
-        if (other := self._interpreters.get(case.axes.get(VARIANT, ""))) is not None:
-            python = other.python
-            environ.pop("PYTHONPATH", None)  # it belongs to this environment, not to the other
-            environ.update(other.environ)
+        python, folder, environ = self._interpreter(case, environ)
 
         def left_s() -> float | None:
             return None if deadline is None else max(0.1, deadline - monotonic())
 
-        kind = None if self._is_new(job) else kind_of(case, python, environ)
+        code = starting("speechmeter.launch.child", folder)
+        kind = None if self._is_new(job) else kind_of(case, python, environ, folder)
         if kind is not None and (template := self._templates.get(kind, job, left_s())) is not None:
             try:
                 return MeasuringProcess(job, environ, log, report, python, template).run(left_s(), self._limits.time_s)
             except TemplateLostError:
                 self._templates.end(kind)
-        return MeasuringProcess(job, environ, log, report, python).run(left_s(), self._limits.time_s)
+        return MeasuringProcess(job, environ, log, report, python, code=code).run(left_s(), self._limits.time_s)
+
+    def _interpreter(self, case: Case, environ: Mapping[str, str]) -> tuple[str, Path | None, dict[str, str]]:
+        """What measures a case: the interpreter, where it finds this package unless that is installed there, and the
+        variables that it starts with.
+        """
+        other = self._interpreters.get(case.subject.name)
+        if other is not None:
+            return other, carried(), {**environ_for(other, environ), **self._lent.variables(case, other)}
+        if (side := self._sides.get(case.axes.get(VARIANT, ""))) is not None:
+            # PYTHONPATH belongs to this environment, not to the other
+            here = {key: text for key, text in environ.items() if key != "PYTHONPATH"}
+            return side.python, None, {**here, **side.environ}
+        return sys.executable, None, dict(environ)
 
     def _is_new(self, job: Job) -> bool:
         """Whether the process is to be started anew, whatever its subject says.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 
 from speechmeter.core import plugins
 from speechmeter.core.axes import FAST
@@ -18,17 +19,23 @@ from speechmeter.core.protocols import SOUND, TEXT, LiveSubject, ServedSubject
 from speechmeter.core.types import Case, Limits, Skip
 from speechmeter.engine.live.hearing import Ear
 from speechmeter.engine.live.utterance import utterances_of
+from speechmeter.launch.interpreters import Answer
 
 Originate = Callable[[Case, str], Origin | None]
 """Where in the plan a key of a case (its model, input or an axis) was written; None when that is not known."""
 
 
 def preflight(
-    cases: Sequence[Case], limits: Limits = Limits(), *, origin: Originate = lambda case, key: None
+    cases: Sequence[Case],
+    limits: Limits = Limits(),
+    *,
+    origin: Originate = lambda case, key: None,
+    elsewhere: Mapping[str, Answer] = MappingProxyType({}),
 ) -> list[Skip]:
     """Raise InputError for bad input; return the cases that are not available here, with the reason.
 
     A wrong model among right ones is one of these cases: the rest is measured. It is an error if no case is left.
+    `elsewhere` has the answers of other interpreters by the name of the model that each of them measures.
     """
     total = kib_field("/proc/meminfo", "MemTotal")
     wanted = (limits.memory_gib or 0) * 2**30
@@ -43,7 +50,7 @@ def preflight(
     wrong: SubjectError | None = None
     for case in cases:
         try:
-            reason = obstacle(case, origin=origin)
+            reason = obstacle(case, origin=origin, elsewhere=elsewhere.get(case.subject.name))
         except SubjectError as error:
             wrong = wrong or error
             reason = summary(error)
@@ -61,10 +68,17 @@ def summary(error: InputError) -> str:
     return "; ".join(filter(None, [error.reason, error.fix]))
 
 
-def obstacle(case: Case, *, origin: Originate = lambda case, key: None, cuda: int | None = None) -> str | None:
+def obstacle(
+    case: Case,
+    *,
+    origin: Originate = lambda case, key: None,
+    cuda: int | None = None,
+    elsewhere: Answer | None = None,
+) -> str | None:
     """Why this machine cannot measure the case; None when it can. Raises InputError for bad input.
 
-    `cuda` is the number of CUDA devices to assume, where that is not what this process sees.
+    `cuda` is the number of CUDA devices to assume, where that is not what this process sees. What an interpreter
+    `elsewhere` answered about the model counts where that one measures it.
     """
 
     def ask(check: Callable[[Case], str | None], key: str) -> str | None:
@@ -83,16 +97,36 @@ def obstacle(case: Case, *, origin: Originate = lambda case, key: None, cuda: in
 
     ask(partial(_check_device, count=cuda_devices() if cuda is None else cuda), "device")
     ask(_check_cores, "cores")
-    subject = plugins.subject
-    reason = ask(lambda case: subject(case.subject.plugin).installed().missing, "models")
-    reason = reason or ask(lambda case: subject(case.subject.plugin).unavailable(case), "models")
-    if reason is None and case.live is not None:
-        reason = ask(not_live, "pace")
+    if elsewhere is not None:
+        reason = ask(elsewhere.about, "models") or ask(elsewhere.about_input, case.workload.plugin)
+    else:
+        ask(_check_torch, "device")
+        subject = plugins.subject
+        reason = ask(lambda case: subject(case.subject.plugin).installed().missing, "models")
+        reason = reason or ask(lambda case: subject(case.subject.plugin).unavailable(case), "models")
+        if reason is None and case.live is not None:
+            reason = ask(not_live, "pace")
+        if reason is None:
+            ask(lambda case: subject(case.subject.plugin).check(case), "models")
     if reason is None:
-        ask(lambda case: subject(case.subject.plugin).check(case), "models")
         ask(plugins.check_input, "models")
         ask(_check_clients, "clients")
         ask(lambda case: plugins.workload(case.workload.plugin).check(case), case.workload.plugin)
+    return reason
+
+
+def model_obstacle(case: Case) -> str | None:
+    """Why this interpreter cannot measure the model of a case, whose device and input were checked by the launcher's.
+
+    None when it can. Raises InputError for a model that cannot exist.
+    """
+    _check_torch(case)
+    subject = plugins.subject(case.subject.plugin)
+    reason = subject.installed().missing or subject.unavailable(case)
+    if reason is None and case.live is not None:
+        reason = not_live(case)
+    if reason is None:
+        subject.check(case)
     return reason
 
 
@@ -181,6 +215,11 @@ def _check_device(case: Case, count: int) -> None:
             key="device",
             fix=f"use `device: cuda:0`{last}",
         )
+
+
+def _check_torch(case: Case) -> None:
+    if case.device.is_cpu:
+        return
     try:
         torch = version("torch")
     except PackageNotFoundError:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -19,13 +19,13 @@ from typing import Any
 from speechmeter.core import guard
 from speechmeter.core.tail import Tail
 from speechmeter.engine.measure import Outcome
+from speechmeter.launch.carried import starting
 from speechmeter.launch.child import Job, outcome_from_json
 from speechmeter.launch.memory_limit import MemoryGroup, make_group
 from speechmeter.launch.templates import TOKEN, ForkedGuard, Template, TemplateLostError, marked
 
-CHILD = ("-c", "import sys; sys.path[:] = filter(None, sys.path); from speechmeter.launch.child import main; main()")
-"""How an interpreter becomes a measuring process: nothing is imported from the working directory, which may hold a
-`json.py` of a stranger. `-m` would look there first, and Python 3.10 has no PYTHONSAFEPATH to stop it."""
+CHILD = starting("speechmeter.launch.child")
+"""How this interpreter becomes a measuring process."""
 _GUARD_GRACE_S = 10.0
 _ALLOCATION_FAILED = ("bad_alloc", "MemoryError", "annot allocate memory", "DefaultCPUAllocator")
 
@@ -46,10 +46,11 @@ class MeasuringProcess:
         report: Report,
         python: str = sys.executable,
         template: Template | None = None,
+        code: Sequence[str] = CHILD,
     ) -> None:
         self._job = job
         self._group: MemoryGroup | None = None
-        self._python = python
+        self._command = (python, *code)
         self._template = template
         self._token = uuid.uuid4().hex if template is None else template.token
         self._environ = {**environ, TOKEN: self._token}
@@ -133,7 +134,7 @@ class MeasuringProcess:
                 raise TemplateLostError
 
     def _spawn(self, write_fd: int) -> subprocess.Popen[bytes] | ForkedGuard:
-        child = [self._python, *CHILD, str(write_fd)]
+        child = [*self._command, str(write_fd)]
         group = "" if self._group is None else str(self._group.path)
         job = replace(self._job, memory_group=None if self._group is None else self._group.path.name)
         if self._template is not None:

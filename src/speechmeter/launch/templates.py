@@ -18,13 +18,9 @@ from typing import Any
 from speechmeter.core import guard, plugins
 from speechmeter.core.protocols import ForkableSubject
 from speechmeter.core.types import Case
+from speechmeter.launch.carried import starting
 from speechmeter.launch.child import Job
 
-TEMPLATE = (
-    "-c",
-    "import sys; sys.path[:] = filter(None, sys.path); from speechmeter.launch.template import main; main()",
-)
-"""How an interpreter becomes a template: nothing is imported from the working directory."""
 TOKEN = "SPEECHMETER_PROCESS"
 """The variable by which processes are found that lost their guard."""
 _MOST = 8
@@ -43,6 +39,7 @@ class Kind:
     """What a template is started with; processes of the same kind are forked from the same one."""
 
     python: str
+    code: tuple[str, str]
     environ: tuple[tuple[str, str], ...]
     cores: int | None
     modules: tuple[str, ...]
@@ -58,7 +55,7 @@ class Template:
         self._rest = b""
         with theirs:
             self._process = subprocess.Popen(
-                [kind.python, *TEMPLATE, str(theirs.fileno()), str(os.getpid())],
+                [kind.python, *kind.code, str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -227,8 +224,11 @@ class Templates:
                 template.close()
 
 
-def kind_of(case: Case, python: str, environ: Mapping[str, str]) -> Kind | None:
-    """The kind of template that a process of this case is forked from; None where it is to be started anew."""
+def kind_of(case: Case, python: str, environ: Mapping[str, str], carried: Path | None = None) -> Kind | None:
+    """The kind of template that a process of this case is forked from; None where it is to be started anew.
+
+    Another interpreter finds this package in the folder `carried`.
+    """
     subject = plugins.subject(case.subject.plugin)
     if sys.platform != "linux" or case.device.is_cuda or case.live is not None:
         return None
@@ -238,7 +238,10 @@ def kind_of(case: Case, python: str, environ: Mapping[str, str]) -> Kind | None:
         return None
     if not modules:
         return None
-    return Kind(python=python, environ=tuple(sorted(environ.items())), cores=case.axes.cores, modules=modules)
+    code = starting("speechmeter.launch.template", carried)
+    return Kind(
+        python=python, code=code, environ=tuple(sorted(environ.items())), cores=case.axes.cores, modules=modules
+    )
 
 
 def marked(token: str) -> list[int]:

@@ -5,7 +5,8 @@ The counts are raw, utterance by utterance, by jiwer and sacrebleu; rates are de
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 from speechmeter.core import metrics
 from speechmeter.core.errors import InputError
+from speechmeter.core.machine import other_interpreter
 from speechmeter.core.normalise import normaliser
 from speechmeter.core.outputs import Output
 from speechmeter.core.protocols import Meter, Session
@@ -31,7 +33,9 @@ from speechmeter.core.types import Batch, Case, Measurement
 from speechmeter.meters import open_asr
 
 _IMPORTED = {"wer": metrics.WER, "cer": metrics.CER, "bleu": metrics.BLEU, "chrf": metrics.CHRF}
-_PACKAGES = {"wer": "jiwer", "cer": "jiwer", "bleu": "sacrebleu", "chrf": "sacrebleu"}
+_COUNTING = "jiwer"
+_GAPS = re.compile(r"\s\s+")
+_PACKAGES = {"wer": _COUNTING, "cer": _COUNTING, "bleu": "sacrebleu", "chrf": "sacrebleu"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,11 +141,16 @@ def _imported(row: ScoreRow, path: str) -> list[Measurement]:
 
 
 def missing(scores: Sequence[str]) -> str | None:
-    """What these scores lack here and how to install it; None when all can be computed."""
+    """What these scores lack here and how to install it; None when all can be computed.
+
+    In the environment of another interpreter errors are counted without jiwer.
+    """
+    other = other_interpreter()
     packages = dict.fromkeys(_PACKAGES[score] for score in scores if score in _PACKAGES)
-    absent = [package for package in packages if find_spec(package) is None]
+    absent = [one for one in packages if find_spec(one) is None and (one != _COUNTING or other is None)]
     if absent:
-        return f"{absent[0]} is not installed: pip install 'speechmeter[quality]'"
+        install = "pip install 'speechmeter[quality]'" if other is None else f"{other} -m pip install {absent[0]}"
+        return f"{absent[0]} is not installed: {install}"
     return open_asr.lacking() if OPEN_ASR in scores else None
 
 
@@ -180,22 +189,59 @@ def score(
 
 
 def _errors(answers: Sequence[Answer], scores: Sequence[str], normaliser_id: str) -> list[Measurement]:
-    import jiwer
-
     normalised = normaliser(normaliser_id)
     pairs = [(normalised(answer.reference), normalised(answer.output)) for answer in answers]
     notes = {"normaliser": normaliser_id}
     ways = {
-        "wer": (jiwer.process_words, metrics.WORD_ERRORS, metrics.REFERENCE_WORDS),
-        "cer": (jiwer.process_characters, metrics.CHARACTER_ERRORS, metrics.REFERENCE_CHARACTERS),
+        "wer": (metrics.WORD_ERRORS, metrics.REFERENCE_WORDS),
+        "cer": (metrics.CHARACTER_ERRORS, metrics.REFERENCE_CHARACTERS),
     }
+    source, count = _counting()
     found = []
-    for process, errors, size in (way for name, way in ways.items() if name in scores):
-        counts = [process(reference, output) for reference, output in pairs]
-        wrong = [float(c.substitutions + c.deletions + c.insertions) for c in counts]
-        total = [float(c.hits + c.substitutions + c.deletions) for c in counts]
-        found += [Measurement.of(errors, wrong, source="jiwer", notes=notes), Measurement.of(size, total, notes=notes)]
+    for unit, (errors, size) in ways.items():
+        if unit in scores:
+            wrong, total = zip(*(count(unit, *pair) for pair in pairs), strict=True)
+            found += [
+                Measurement.of(errors, wrong, source=source, notes=notes), Measurement.of(size, total, notes=notes)
+            ]  # fmt: skip
     return found
+
+
+Count = Callable[[str, str, str], tuple[float, float]]
+"""(errors, length of the reference) of `wer` or `cer` for a reference and an output."""
+
+
+def _counting() -> tuple[str, Count]:
+    """How errors are counted, by name: with jiwer, or alike in the environment of another interpreter that lacks it."""
+    try:
+        import jiwer
+    except ImportError:
+        if other_interpreter() is None:
+            raise
+        return "speechmeter", counted_errors
+    process = {"wer": jiwer.process_words, "cer": jiwer.process_characters}
+
+    def counted(unit: str, reference: str, output: str) -> tuple[float, float]:
+        c = process[unit](reference, output)
+        return float(c.substitutions + c.deletions + c.insertions), float(c.hits + c.substitutions + c.deletions)
+
+    return "jiwer", counted
+
+
+def counted_errors(unit: str, reference: str, output: str) -> tuple[float, float]:
+    """The least number of words or characters to replace, delete and insert, and the length of the reference."""
+    wanted, made = (_split(unit, text) for text in (reference, output))
+    row = list(range(len(made) + 1))
+    for index, one in enumerate(wanted, 1):
+        diagonal, row[0] = row[0], index
+        for column, other in enumerate(made, 1):
+            diagonal, row[column] = row[column], min(row[column] + 1, row[column - 1] + 1, diagonal + (one != other))
+    return float(row[-1]), float(len(wanted))
+
+
+def _split(unit: str, text: str) -> list[str]:
+    """As jiwer does: words between spaces, or all characters of the stripped text."""
+    return [word for word in _GAPS.sub(" ", text).strip().split(" ") if word] if unit == "wer" else list(text.strip())
 
 
 def _statistics(scorer: Any, metric: metrics.Metric, answers: Sequence[Answer]) -> Measurement:

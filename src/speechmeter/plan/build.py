@@ -137,6 +137,12 @@ _PARTS: Mapping[str | int, str] = {"models": "a stage of a cascade", HEARD_BY: "
 def _check_model(entry: ModelEntry, source: Source, path: KeyPath, *, trust: bool, is_stage: bool = False) -> None:
     """A stage of a cascade is a model that also sets its axes among its options, and so does `heard_by`."""
     subject = _named(lambda: plugins.subject(plugin_of(entry.load)), source, path)
+    if entry.interpreter is not None and (is_stage or path[0] == HEARD_BY):
+        raise PlanError(
+            f"{entry.name!r} runs in the process of another model, so it has no `interpreter`",
+            where=source.origin(path),
+            fix="set `interpreter` of the model that is measured",
+        )
     if is_stage and entry.axes:
         raise PlanError(
             f"{entry.name!r} is {_PARTS[path[0]]}, which has no key `axes`",
@@ -145,12 +151,19 @@ def _check_model(entry: ModelEntry, source: Source, path: KeyPath, *, trust: boo
         )
     options = (*subject.options, *subject.axes) if is_stage else subject.options
     _check_options(entry.model_extra, options, source, path, plugin_of(entry.load))
-    runs_code = plugins.runs_code(plugin_of(entry.load), entry.model_extra or {})
-    if runs_code and source.base is not None and not source.is_override(str(path[0])) and not trust:
+    if source.base is None or source.is_override(str(path[0])) or trust:
+        return
+    if plugins.runs_code(plugin_of(entry.load), entry.model_extra or {}):
         raise SubjectError(
             f"{entry.load!r} runs code that the plan names",
             where=source.origin(path),
             fix="read that code, then add `trust`, or name the model on the command line",
+        )
+    if entry.interpreter is not None:
+        raise SubjectError(
+            f"{entry.name!r} is measured by a program that the plan names: {entry.interpreter}",
+            where=source.origin((*path, "interpreter")),
+            fix="check that it is a Python interpreter of yours, then add `trust`",
         )
 
 
@@ -175,7 +188,7 @@ def _check_options(
     known = {option.name: option for option in allowed}
     for key, value in (given or {}).items():
         if key not in known:
-            own = ["name", "load"] if path[0] == "models" else ["name"]
+            own = ["name", "load", "interpreter"] if path[0] == "models" else ["name"]
             raise PlanError(
                 f"unknown key {key!r} for {plugin!r}",
                 where=source.origin((*path, key)),
@@ -314,6 +327,8 @@ def _rebase_model(entry: ModelEntry, base: Path) -> ModelEntry:
     given = entry.model_extra or {}
     paths = _path_options(plugins.subject(plugin).options, given)
     changes |= {name: _rebase(given[name], base) for name in paths}
+    if entry.interpreter is not None:
+        changes["interpreter"] = _rebase(entry.interpreter, base)
     if stages := stages_of(entry):
         changes[STAGES] = [_rebase_model(stage, base).model_dump(exclude_defaults=True) for stage in stages]
     return entry.model_copy(update=changes)

@@ -115,7 +115,7 @@ def live_protocol(plan: Plan, quality: Quality | None) -> LiveProtocol:
         warmup_turns=plan.warmup_turns,
         prebuffer_s=plan.prebuffer,
         interrupt_s=plan.interrupt,
-        heard_by={} if plan.heard_by is None else plan.heard_by.model_dump(exclude={"axes"}),
+        heard_by={} if plan.heard_by is None else plan.heard_by.model_dump(exclude={"axes", "interpreter"}),
         clients=plan.clients,
     )
 

@@ -62,13 +62,15 @@ class _Part(BaseModel):
 class ModelEntry(BaseModel):
     """One entry of `models:`; keys beside `name`, `load` and `axes` are options of its plug-in.
 
-    `axes` are values of axes for this model alone, in place of the plan's.
+    `axes` are values of axes for this model alone, in place of the plan's. `interpreter` is the Python interpreter that
+    measures it, where that is not this one; it is no part of the identity of its cases.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: Word
     load: Word
     axes: dict[str, Any] = Field(default_factory=dict)
+    interpreter: Word | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -228,6 +230,11 @@ class Plan(_Part):
         return SpeechFiles() if self.save_speech else None
 
     @property
+    def interpreters(self) -> dict[str, str]:
+        """The interpreters that measure models in place of this one, by the name of the model."""
+        return {entry.name: entry.interpreter for entry in self.models if entry.interpreter is not None}
+
+    @property
     def is_live(self) -> bool:
         """Whether it has cases that are measured live."""
         paces = [*self.axes.get("pace", ()), *(pace for one in self.models for pace in one.axes.get("pace", ()))]
@@ -239,8 +246,11 @@ class Plan(_Part):
         untuned = () if self.tune is not None else ("tune",)
         data = self.model_dump(exclude={"axes", *unused, *untuned}, mode="json", by_alias=True)
         for entry in data["models"]:
-            if not entry["axes"]:
-                del entry["axes"]
+            for key in ("axes", "interpreter"):
+                if not entry[key]:
+                    del entry[key]
+        if data.get("heard_by"):
+            del data["heard_by"]["interpreter"]  # it hears where the model is measured
         return {**data, **{name: list(values) for name, values in self.axes.items()}}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from speechmeter.core.errors import Origin, PlanError
-from speechmeter.core.plugins import split_name
+from speechmeter.core.plugins import split_interpreter, split_name
 
 LARGEST_PLAN_BYTES = 1_000_000
 MOST_VALUES = 100_000
@@ -141,10 +141,16 @@ class Override:
 
 
 def from_models(texts: Iterable[str]) -> Override:
-    """`log-mel`, `mine=python:mine.py:make`: the models of a plan, with names where they are given."""
-    named = [split_name(text) for text in texts]
-    return Override(path=("models",), value=[load if name is None else {"name": name, "load": load}
-                                             for name, load in named])  # fmt: skip
+    """`log-mel`, `mine=python:mine.py:make@envs/a/bin/python`: the models of a plan, with names and interpreters where
+    they are given.
+    """
+    entries: list[str | dict[str, str]] = []
+    for text in texts:
+        name, rest = split_name(text)
+        load, python = split_interpreter(rest)
+        given = {**({} if name is None else {"name": name}), **({} if python is None else {"interpreter": python})}
+        entries.append({**given, "load": load} if given else load)
+    return Override(path=("models",), value=entries)
 
 
 def from_flag(key: str, text: str) -> Override:

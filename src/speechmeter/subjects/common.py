@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
 from speechmeter.core.axes import NONE, Option
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.machine import other_interpreter
 from speechmeter.core.protocols import Installed
 from speechmeter.core.types import Batch, Case
 
@@ -49,7 +51,15 @@ def installed(*packages: str, extra: str, distribution: str | None = None) -> In
             if not distribution:
                 return Installed(version=f"{name} (version unknown)")
             missing = distribution
-    return Installed(missing=f"{missing} is not installed: pip install 'speechmeter[{extra}]'")
+    return Installed(missing=f"{missing} is not installed: {_installing(missing, name, packages, extra)}")
+
+
+def _installing(missing: str, name: str, packages: Sequence[str], extra: str) -> str:
+    """How to get a package. Another interpreter that measures needs the package alone, not this one."""
+    other = other_interpreter()
+    if other is None:
+        return f"pip install 'speechmeter[{extra}]'"
+    return f"{other} -m pip install {name if missing in (packages[0], name) else missing}"
 
 
 def check_no_source(case: Case) -> None:

@@ -22,9 +22,9 @@ from speechmeter.workloads import sound
 from speechmeter.workloads.batching import outline, padded
 from speechmeter.workloads.dataset import read_batches
 from speechmeter.workloads.manifests.formats import FOLDER
-from speechmeter.workloads.manifests.utterance import Utterance
+from speechmeter.workloads.manifests.utterance import UnusableError, Utterance
 from speechmeter.workloads.selection import Choice, check_some, sound_notes
-from speechmeter.workloads.sound import RATE, Taste, UnusableError
+from speechmeter.workloads.sound import RATE, Taste
 
 MOST_REPEATS = 3
 """Sound that is repeated more often than this to fill the asked seconds gets a warning."""

@@ -20,8 +20,8 @@ from speechmeter.workloads.batching import length_s
 from speechmeter.workloads.manifests import formats
 from speechmeter.workloads.manifests.columns import Columns
 from speechmeter.workloads.manifests.plain_lists import contents
-from speechmeter.workloads.manifests.utterance import Refused, Utterance
-from speechmeter.workloads.sound import RATE, FileFacts, Taste, UnusableError
+from speechmeter.workloads.manifests.utterance import Refused, UnusableError, Utterance
+from speechmeter.workloads.sound import RATE, FileFacts, Taste
 
 FIRST, RANDOM, SHORTEST, LONGEST = "first", "random", "shortest", "longest"
 PICKS = (FIRST, RANDOM, SHORTEST, LONGEST)

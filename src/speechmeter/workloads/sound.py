@@ -15,8 +15,9 @@ from stat import S_ISREG
 from typing import Any
 
 from speechmeter.workloads import compressed
+from speechmeter.workloads.lent import lendable
 from speechmeter.workloads.manifests.pickled import Stored
-from speechmeter.workloads.manifests.utterance import MIX, Utterance
+from speechmeter.workloads.manifests.utterance import MIX, UnusableError, Utterance
 
 RATE = 16_000
 LONGEST_S = 3600.0
@@ -27,10 +28,6 @@ _BLOCK = 1 << 20
 # Bytes of float32 in one channel: three hours at 48 kHz. A megabyte of silence in FLAC may unpack to as much.
 _MOST_DECODED = 2 << 30
 _SAMPLE_BYTES = 4
-
-
-class UnusableError(Exception):
-    """An item cannot be used: the reason in one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +63,19 @@ def file_facts(utterance: Utterance, taste: Taste, data: Any) -> FileFacts:
     """Facts of its file; where the list holds the array, facts of the array that `read` returned."""
     if utterance.array is not None:
         return FileFacts(rate=RATE, frames=len(data))
+    rate, frames, mixed = _facts(utterance, taste)
+    return FileFacts(rate=rate, frames=frames, mixed=mixed)
+
+
+@lendable
+def _facts(utterance: Utterance, taste: Taste) -> list[int]:
+    """Rate, frames, and how many channels are averaged."""
     with _opened(utterance) as file:
         mixed = file.channels if _channel(utterance, file.channels, taste) == MIX else 1
-        return FileFacts(rate=int(file.samplerate), frames=int(file.frames), mixed=int(mixed))
+        return [int(file.samplerate), int(file.frames), int(mixed)]
 
 
+@lendable
 def header_seconds(utterance: Utterance, taste: Taste) -> float:
     """Its length by the file's header, after every check that needs no decoding. Raises UnusableError."""
     if utterance.array is not None:
@@ -104,6 +109,7 @@ def _numbers(utterance: Utterance, taste: Taste) -> Any:
     return data
 
 
+@lendable
 def _sound(utterance: Utterance, taste: Taste) -> Any:
     import numpy as np
     import soundfile

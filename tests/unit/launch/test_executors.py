@@ -106,7 +106,7 @@ def started(monkeypatch):
         fails = None
         jobs: ClassVar[list] = []
 
-        def __init__(self, job, environ, log, report, python, template=None):
+        def __init__(self, job, environ, log, report, python, template=None, code=()):
             self.job = job
             self.jobs.append((job, environ))
 

@@ -28,6 +28,10 @@ _UNKNOWN = Anchors()
 _DIGITS = re.compile(r"[0-9]{1,15}")
 
 
+class UnusableError(Exception):
+    """An item cannot be used: the reason in one line."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Utterance:
     """One item of a list, as the list states it; nothing of the sound has been read.

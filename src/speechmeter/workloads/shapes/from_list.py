@@ -11,10 +11,10 @@ from speechmeter.core.batches import LeftOut
 from speechmeter.core.errors import InputError
 from speechmeter.workloads import sound
 from speechmeter.workloads.manifests import formats
-from speechmeter.workloads.manifests.utterance import Refused, Utterance
+from speechmeter.workloads.manifests.utterance import Refused, UnusableError, Utterance
 from speechmeter.workloads.selection import Refusals
 from speechmeter.workloads.shapes.table import LONGEST, RAW, Shapes, halved
-from speechmeter.workloads.sound import Taste, UnusableError
+from speechmeter.workloads.sound import Taste
 
 SHIFT_S = 0.01
 FIELD, WORDS, CHARACTERS = "field", "words", "characters"
