@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from speechmeter.core.commit_files import commit_facts
 from speechmeter.core.device import Device
 from speechmeter.core.machine import (
     allocator,
@@ -57,6 +58,7 @@ def capture(case: Case) -> Environment:
         "leading_packages": list(imported.leading),
         **({"interpreter": other} if (other := other_interpreter()) is not None else {}),
         **({"code": loaded_code()} if VARIANT in case.axes else {}),
+        **commit_facts(),
         **_cuda_facts(case.device),
     }
     state = {
