@@ -27,6 +27,7 @@ from speechmeter.analysis.screening import Cell
 from speechmeter.analysis.tuning import DEFAULT, Budget, Problem, Step, next_step
 
 LEVELS = (3, 2, 2, 2, 2)
+SIX = (3, 2, 4, 2, 2, 3)
 CELLS: tuple[Cell, ...] = tuple(product(*map(range, LEVELS)))
 DELTA = math.log1p(0.05)
 SD = 0.04
@@ -63,17 +64,20 @@ class Run:
     behind: float
     measurements: int
     winner_rounds: int
+    cells: int
     by_stage: dict[str, int] = field(default_factory=dict)
 
 
-def additive(seed: int, scale: float, least: float = 0.0) -> Truth:
+def additive(seed: int, scale: float, least: float = 0.0, levels: Sequence[int] = LEVELS) -> Truth:
     """Every value of every axis has an effect of its own, of `least` or more either way; nothing else."""
     draw = np.random.default_rng(seed)
     effects = []
-    for count in LEVELS:
+    for count in levels:
         own = draw.normal(0, scale, count - 1)
         effects.append(np.concatenate([[0.0], own + least * np.sign(own) * np.arange(1, count)]))
-    return np.array([sum(effects[axis][value] for axis, value in enumerate(cell)) for cell in CELLS])
+    return np.array(
+        [sum(effects[axis][value] for axis, value in enumerate(cell)) for cell in product(*map(range, levels))]
+    )
 
 
 def interacting(seed: int, scale: float, share: float, least: float = 0.0) -> Truth:
@@ -127,8 +131,21 @@ def simulate(truth: Truth, seed: int, levels: Sequence[int] = LEVELS, cells: Seq
     winner = DEFAULT if step.chosen is None else step.chosen
     return Run(
         step=step, answer=step.answer, behind=float(truth[step.answer] - truth.min()),
-        measurements=sum(taken.values()), winner_rounds=len(logs[winner]), by_stage=taken,
+        measurements=sum(taken.values()), winner_rounds=len(logs[winner]), cells=len(logs), by_stage=taken,
     )  # fmt: skip
+
+
+def six_axes(seeds: int) -> None:
+    """Print what axes that act alone spare where there are six of them: 288 candidates."""
+    cells = tuple(product(*map(range, SIX)))
+    for index, least in enumerate((0.0, 0.12)):
+        truth = additive(60 + index, 0.15, least, SIX)
+        runs = [simulate(truth, 100_000 + 1000 * index + seed, SIX, cells) for seed in range(seeds)]
+        within = np.mean([run.behind <= DELTA for run in runs])
+        share = np.mean([run.measurements / (len(cells) * run.winner_rounds) for run in runs])
+        tried = np.mean([run.cells for run in runs])
+        print(f"{len(cells)} candidates, effects of {least:g} or more: within 5 % of the best {within:.1%}, "
+              f"{tried:.0f} candidates measured, {share:.1%} of the grid")  # fmt: skip
 
 
 def main(seeds: int) -> int:
@@ -151,6 +168,8 @@ def main(seeds: int) -> int:
         print(f"{landscape.name:25}{landscape.lead:8.3f}{np.mean(within):12.1%}{np.mean(to_default):9.0%}"
               f"{np.mean([run.measurements for run in runs]):10.0f}{np.mean(share):12.1%}{race:7.0f}"
               f"{np.mean(unsure):8.0%}", flush=True)  # fmt: skip
+    print()
+    six_axes(max(1, seeds // 5))
     print(f"\nwithin 5 % of the best: {np.mean(right):.1%} of {len(right)} runs (limit 95 %)")
     print(f"all equal, and the answer says so: {np.mean(equal):.1%} of {len(equal)} (limit 95 %)")
     mean = float(np.mean(leading)) if leading else math.nan

@@ -32,6 +32,8 @@ from speechmeter.core.tuning import Keep, Tuning
 from speechmeter.core.types import FAILED, Case, Record
 
 _ONE_SIDED = 0.05
+_ROUNDING = 1 + 1e-9
+"""The mean of equal figures may differ from them in its last digit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,9 +252,9 @@ def _broken(own: Sequence[Record], keep: Keep) -> str:
     judged = _judged(own)
     low, high, value = bounds_of(judged, keep)
     unit = keep.metric.unit if keep.metric is not None else ""
-    if low is not None and low > keep.limit:
+    if low is not None and low > keep.limit * _ROUNDING:
         return f"{_amount(value, unit)}: {keep.text} is broken"
-    if len(judged) < LIMIT_ROUNDS or (high is not None and high <= keep.limit):
+    if len(judged) < LIMIT_ROUNDS or (high is not None and high <= keep.limit * _ROUNDING):
         return ""
     if high is None:
         return f"{keep.text} is not proven: there are too few samples"

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.api.searching import check_search, needs, search_lines, search_of
+from speechmeter.core.axes import LATE_DEFAULTS
 from speechmeter.core.commit_files import as_at_commit
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.machine import available_cores, host_name
@@ -157,7 +158,7 @@ def outlook(study: Study, options: Options) -> Outlook:
     if study.plan.find is not None:
         return Outlook(search_lines=search_lines(search_of(study, sweep)))
     if study.plan.tune is not None:
-        return Outlook(search_lines=[f"{case.id}  {case.label}" for case in sweep.cases])
+        return Outlook(search_lines=_configurations(study, sweep))
     held = options.resume and options.output is not None and is_run(options.output)
     records = RunDir(options.output).records() if held and options.output is not None else []
     left = Schedule(sweep, records).left()
@@ -171,6 +172,18 @@ def outlook(study: Study, options: Options) -> Outlook:
         unavailable=sweep.unavailable,
         forecast=forecast(left, history_for(study, options.output)),
     )
+
+
+def _configurations(study: Study, sweep: Sweep) -> list[str]:
+    """What a tuning would try, one text for each configuration."""
+    assert study.plan.tune is not None
+    left_out = {skip.case.id: f"  · left out: {skip.reason}" for skip in sweep.unavailable}
+    found = []
+    for case in sweep.cases:
+        values = {name: case.axes.get(name, LATE_DEFAULTS.get(name)) for name in study.plan.tune.over or ()}
+        words = ", ".join(f"{name} {value}" for name, value in values.items())
+        found.append(f"{case.id}  {words}{left_out.get(case.id, '')}")
+    return found
 
 
 def history_for(study: Study, output: Path | None) -> History:

@@ -17,11 +17,13 @@ from speechmeter.api.progress import shown_progress
 from speechmeter.api.runs import run_study
 from speechmeter.api.starting import Launcher, Options, study_of
 from speechmeter.core import plugins
+from speechmeter.core.axes import CORE_AXES, axis_names
 from speechmeter.core.batches import gathered
 from speechmeter.core.errors import EXIT_CANNOT_TELL, EXIT_FAILED, InputError, for_python
 from speechmeter.core.tuning import TUNED_AXES, tuning_of
 from speechmeter.core.types import Case, Record
 from speechmeter.launch.recorder import Watcher
+from speechmeter.plan.build import axes_of
 from speechmeter.plan.study import Study
 from speechmeter.report.sources import asked_tuning
 from speechmeter.report.tables import Table
@@ -98,6 +100,7 @@ def tune(
     launcher: Launcher = "subprocess",
     resume: bool = False,
     force: bool = False,
+    trust: bool = False,
     offline: bool = False,
     progress: bool | None = None,
     **keys: Any,
@@ -116,7 +119,8 @@ def tune(
     given: dict[str, Any] = {} if model is None else {"models": [model], "tune": asked, **keys}
     if data is not None:
         given["data"] = {"manifest": data} if isinstance(data, str) else data
-    study = tuning_study(None, keys=given, resumed=Path(output) if model is None and output is not None else None)
+    resumed = Path(output) if model is None and output is not None else None
+    study = tuning_study(None, keys=given, resumed=resumed, trust=trust)
     options = Options(
         output=Path(output) if output else None, launcher=launcher, resume=resume, force=force, offline=offline
     )
@@ -179,8 +183,11 @@ def before(study: Study) -> Iterator[str]:
     axes = "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in tuning.axes.items())
     count = len(study.cells.cases)
     yield f"{count} configurations: {axes} (the default first)"
-    declared = {name for case in study.cells.cases[:1] for name in case.axes}
-    absent = [name for name in TUNED_AXES if name not in declared and name not in tuning.axes]
+    asked = study.source.data.get("tune")
+    named = asked.get("over") if isinstance(asked, Mapping) else None
+    (model,) = study.plan.models
+    declared = axis_names((*CORE_AXES, *plugins.workload(study.plan.workload.name).axes, *axes_of(model)))
+    absent = [name for name in TUNED_AXES if name not in declared and (named is None or name in named)]
     if absent:
         yield f"not tuned, because this model has no such axis: {', '.join(absent)}"
     if tuning.scores:

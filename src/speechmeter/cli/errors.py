@@ -12,7 +12,8 @@ import typer
 
 from speechmeter.core.errors import Spell, StoppedRun, as_plan
 
-_RUN = "run"
+_OF_PLANS = ("run", "tune")
+"""Commands that take any key of a plan with `--set`, and that continue a run with `--resume`."""
 _LINE_OF_FILE = re.compile(r":\d+$")
 
 
@@ -31,7 +32,7 @@ def as_typed(app: typer.Typer, argv: Sequence[str], where: str | None = None, ow
     in_file = where is not None and _LINE_OF_FILE.search(where) is not None
 
     def spell(key: str, value: str) -> str:
-        of_plan = command.name == _RUN and (key == own or _is_plan_key(key))
+        of_plan = command.name in _OF_PLANS and (key == own or _is_plan_key(key))
         if of_plan and in_file:
             return as_plan(key, value)
         if key in flags and not (of_plan and value.startswith("{")):  # a flag takes no mapping
@@ -70,7 +71,7 @@ def stop_lines(stop: StoppedRun, argv: Sequence[str], spell: Spell = as_plan) ->
     lines = [f"speechmeter: {stop.message(spell)}"]
     if stop.run is not None:
         lines.append(f"to see what was measured: speechmeter show {shlex.quote(str(stop.run))}")
-        if argv and argv[0] == _RUN:
+        if argv and argv[0] in _OF_PLANS:
             lines.append(f"to continue: {resume_command(argv, stop.run, stop.resume_with)}")
     return "\n".join(lines)
 

@@ -72,8 +72,8 @@ def tune(
     ),
     resume: bool = _output(False, "--resume", help="Continue the tuning in the output directory."),
     force: bool = _output(False, "--force", help="Replace the run in the output directory."),
-    format: str = format_option("table", "markdown", "json"),
     dry_run: bool = _output(False, "--dry-run", help="Measure nothing: list the configurations."),
+    format: str = format_option("table", "markdown", "json"),
 ) -> None:
     """Find the configuration of a model that is best for a goal and still does the job.
 

@@ -108,6 +108,7 @@ def nearest(word: str, choices: list[str]) -> str:
     return "choose from: " + ", ".join(choices)
 
 
+_TEXT_TO_SPEAK = "add `text:` to the plan, for example `text: {lines: sentences.txt}`, a file with a text on each line"
 _WAYS_OUT = {
     SOUND: "use `audio:` or `data:`",
     FEATURES: "add `features:` to the plan, for example `features: {bands: 80}`",
@@ -131,7 +132,7 @@ def check_input(case: Case) -> None:
         raise SubjectError(
             f"{case.subject.name} needs {' or '.join(taken)} as input, "
             f"but `{case.workload.plugin}:` provides {' or '.join(fed)}",
-            fix=_WAYS_OUT[taken[0]],
+            fix=_TEXT_TO_SPEAK if taken[0] == TEXT and case.live is not None else _WAYS_OUT[taken[0]],
         )
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from speechmeter.core.axes import Axis
 from speechmeter.core.device import Device
 from speechmeter.core.errors import InputError, PlanError
 from speechmeter.core.machine import available_cores
 from speechmeter.core.plugins import nearest
-from speechmeter.core.tuning import GOALS, TUNED_AXES, keep_of, meters_for, values_to_try
-from speechmeter.plan.schema import Plan
+from speechmeter.core.quality import default_scores
+from speechmeter.core.tuning import GOALS, TUNED_AXES, Keep, keep_of, meters_for, values_to_try
+from speechmeter.plan.schema import Plan, QualityEntry
 from speechmeter.plan.source import Source
 
 
@@ -51,9 +54,18 @@ def tuned(plan: Plan, declared: dict[str, Axis], source: Source) -> Plan:
     wanted = meters_for(GOALS[plan.tune.goal], keeps)
     given = plan.meters if "meters" in source.data else ()
     return plan.model_copy(update={
-        "axes": axes, "meters": tuple(dict.fromkeys([*wanted, *given])),
+        "axes": axes, "meters": tuple(dict.fromkeys([*wanted, *given])), "quality": _scored(plan, keeps),
         "tune": plan.tune.model_copy(update={"over": tuple(over)}),
     })  # fmt: skip
+
+
+def _scored(plan: Plan, keeps: Sequence[Keep]) -> QualityEntry | None:
+    """What is scored: also what a bound is about, unless the plan says which scores it wants."""
+    bounded = [keep.metric.name for keep in keeps if keep.kind == "score" and keep.metric is not None]
+    if not bounded or (plan.quality is not None and (plan.quality.scores is not None or plan.quality.import_)):
+        return plan.quality
+    scores = tuple(dict.fromkeys([*default_scores(plan.workload.name), *bounded]))
+    return (plan.quality or QualityEntry()).model_copy(update={"scores": scores})
 
 
 def _over(plan: Plan, declared: dict[str, Axis], source: Source) -> list[str]:

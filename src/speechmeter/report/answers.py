@@ -17,6 +17,8 @@ from speechmeter.analysis.settling import (
     utterances_to_separate,
 )
 from speechmeter.analysis.study import Answer, best_of, shared
+from speechmeter.analysis.tuned import state_of
+from speechmeter.analysis.tuning_answer import answer_of
 from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.report.charts.findings import named
@@ -24,6 +26,7 @@ from speechmeter.report.large_figures import OF_ALL, Finding, at_size, finding_o
 from speechmeter.report.lines import failure_lines, summary
 from speechmeter.report.sources import Source
 from speechmeter.report.studies import settings_of, study_of
+from speechmeter.report.tuning import answer_lines
 
 MOST = 3
 """Large figures of a study."""
@@ -48,6 +51,9 @@ def top_of(source: Source) -> Top:
         held = summary(source.records)
         headline = f"Nothing was measured: {held}." if source.records else "There are no records yet."
         return Top(headline=headline, doubts=(*_left(source), *failure_lines(source.records)[:MOST]))
+    if source.tuning is not None:
+        lines = answer_lines(answer_of(state_of(source.records, source.tuning)))
+        return Top(headline=f"{lines[0][:1].upper()}{lines[0][1:]}.", doubts=tuple(lines[1:]))
     found = answers(study_of(source))[:MOST]
     told = [finding_of(answer) for answer in found]
     doubts = [*dict.fromkeys(doubt for answer in found for doubt in _doubts(answer))]

@@ -13,6 +13,8 @@ ROW_AXIS, COLUMN_AXIS = "seconds", "batch"
 """The axes of a grid."""
 PACE = "pace"
 """The axis that tells live cases from others."""
+TEXT_PACE = "text_pace"
+"""The axis of texts that come at a pace; without a value they come at once."""
 _RULES = ("batch_seconds", "max_frames")
 """Axes that replace `batch` where they are set."""
 WORKLOAD, _CONTENT = "workload", "workload's content"
@@ -26,6 +28,11 @@ Group = list[list[Record]]
 def label(value: Any) -> str:
     """The value of an axis as text: `5` for 5.0."""
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def setting(name: str, value: Any) -> str:
+    """An axis and its value in a name: `threads 2`, `20 tokens/s`."""
+    return f"{value:g} tokens/s" if name == TEXT_PACE else f"{name} {value}"
 
 
 def _rule(case: Case) -> str:
@@ -84,7 +91,7 @@ def _content(case: Case) -> str:
 
 def _title(case: Case, varying: Sequence[str]) -> str:
     parts = [case.subject.name, case.axes.device]
-    parts += [f"{name} {case.axes[name]}" for name in varying if case.axes.get(name) is not None]
+    parts += [setting(name, case.axes[name]) for name in varying if case.axes.get(name) is not None]
     parts += [case.workload.name] if WORKLOAD in varying else []
     parts += [f"{case.workload.name} {_content(case)}".strip()] if _CONTENT in varying else []
     return " · ".join(part for part in parts if part)
@@ -135,7 +142,7 @@ def cell_names(cases: Sequence[Case]) -> list[str]:
     varying = [name for name in varying_axes(cases) if name not in ("threads", "cores")]
     found = []
     for case in cases:
-        parts = [f"{name} {case.axes[name]}" for name in varying if case.axes.get(name) is not None]
+        parts = [setting(name, case.axes[name]) for name in varying if case.axes.get(name) is not None]
         parts += [case.workload.name] if WORKLOAD in varying or _CONTENT in varying else []
         found.append(" · ".join([*cell_of_case(case), *parts]) or batching(case) or "all")
     return found

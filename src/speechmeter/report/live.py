@@ -17,7 +17,7 @@ from speechmeter.core.axes import LIVE_AXES
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Case, Record
 from speechmeter.report.grids import warning_notes
-from speechmeter.report.labels import case_labels
+from speechmeter.report.labels import case_labels, setting
 from speechmeter.report.numbers import counted, number
 from speechmeter.report.quality import FRONT, front_cell, front_cost, front_groups, fronts
 from speechmeter.report.tables import UNAVAILABLE, Cell, Row, Table, cell_of, list_table
@@ -85,7 +85,8 @@ def live_labels(groups: Groups) -> dict[str, tuple[str, ...]]:
     paces = {case.axes.pace for case in cases.values()}
     found: dict[str, tuple[str, ...]] = {}
     for key, case in cases.items():
-        parts = [part for part in names[key].split(" · ") if part.partition(" ")[0] not in axes]
+        said = {setting(name, case.axes[name]) for name in axes if case.axes.get(name) is not None}
+        parts = [part for part in names[key].split(" · ") if part.partition(" ")[0] not in axes and part not in said]
         parts = [part for part in parts if not (single and part == case.axes.device)]
         parts += [case.axes.pace] if len(paces) > 1 else []
         found[key] = (" · ".join(parts), number(case.axes.chunk_s, "s"), _many(case))

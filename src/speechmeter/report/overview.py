@@ -73,8 +73,16 @@ def _without_absent(columns: dict[Metric, list[Cell]]) -> list[str]:
     return [f"{', '.join(titles)}: {UNAVAILABLE}: {reason}" for reason, titles in absent.items()]
 
 
+_LIVE = (
+    metrics.FINAL_DELAY, metrics.WORD_LAG, metrics.PARTIAL_CHURN, metrics.VOICE_TO_VOICE, metrics.FIRST_SOUND,
+    metrics.SPEECH_RTF, metrics.LIVE_COMPLETENESS, metrics.LIVE_WER, metrics.ROUND_TRIP_WER,
+)  # fmt: skip
+"""Of live cases: those of text for systems that listen, those of sound for systems that speak."""
+
+
 def summary_metrics(records: Sequence[Record]) -> list[Metric]:
     """The figures that some record holds, in a fixed order."""
+    held = {m.metric for record in records for m in record.measurements}
     wanted = {
         metrics.PARAMETERS: (metrics.PARAMETERS, metrics.PARAMETERS_TIED),
         metrics.LATENCY: (metrics.LATENCY, metrics.RTF),
@@ -84,16 +92,9 @@ def summary_metrics(records: Sequence[Record]) -> list[Metric]:
         metrics.MEMORY_CUDA_GROWTH: (metrics.MEMORY_CUDA_GROWTH, metrics.MEMORY_NEEDED),
         metrics.TOKENS: (metrics.TOKENS, metrics.LATENCY_PER_TOKEN),
         metrics.REQUEST_LATENCY: (metrics.REQUEST_LATENCY,),
-        metrics.LIVE_ANSWERED: (
-            metrics.FINAL_DELAY,
-            metrics.WORD_LAG,
-            metrics.PARTIAL_CHURN,
-            metrics.LIVE_COMPLETENESS,
-            metrics.LIVE_WER,
-        ),
+        metrics.LIVE_ANSWERED: tuple(metric for metric in _LIVE if metric.id in held),
         **{energy: (energy, metrics.ENERGY_PER_AUDIO_HOUR[energy]) for energy in _ENERGY},
     }
-    held = {m.metric for record in records for m in record.measurements}
     found = dict.fromkeys(one for metric, those in wanted.items() if metric.id in held for one in those)
     waste = (estimate(group, metrics.PADDING_WASTE) for group in by_case(records).values())
     padded = any(one.value > 0 for one in waste if one is not None)  # items of unlike lengths in one batch

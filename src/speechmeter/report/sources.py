@@ -100,7 +100,7 @@ def _read(text: str) -> list[Source]:
             artifacts=run.artifacts_path,
             notes=run.notes,
             slo=asked_slo(run),
-            tuning=asked_tuning(run),
+            tuning=None if filters else asked_tuning(run),
             unfinished=left,
         )
         for host, those in (hosts or {"": []}).items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from speechmeter.report.tables import NOT_MEASURED, Cell, Row, Table
 
 _MOST = 15
 """Candidates that a table lists; `json` has all."""
+_MOST_REFUSED = 3
 _NOT_ASKED = "this run was not made by `speechmeter tune`"
 _WORDS = {
     "rtfx": "RTFx", "latency": "latency", "memory": "memory", "energy": "energy per audio hour",
@@ -51,12 +53,12 @@ def headline(answer: Answer) -> list[str]:
     if answer.outcome == "failed":
         return [f"nothing was tuned: {answer.reason}"]
     if answer.outcome == "unfinished":
-        return ["this tuning is unfinished; use `resume` to continue it"]
+        return ["this tuning is unfinished: --resume continues it"]
     close = [
         f"cannot tell between {words_of(answer.chosen)} and {words_of(one)}: the time ended before they were told "
         "apart; the simpler one is recommended"
         for one in answer.close[:1]
-        if answer.chosen is not None
+        if answer.chosen is not None and answer.answer is answer.chosen
     ]
     if answer.outcome == "same":
         if answer.gain is None:
@@ -67,13 +69,35 @@ def headline(answer: Answer) -> list[str]:
             *close,
         ]
     if answer.outcome == "cannot tell" and answer.gain is None:
-        return ["keep the default: the time ended before other configurations were told apart; give more with `within`"]
+        return ["keep the default: the time ended before others were told apart; --within gives it more"]
     if answer.outcome == "cannot tell":
         gain = f": {goal} {change_words(answer.gain)}" if answer.gain is not None else ""
         return [f"cannot tell between the default and {words_of(_known(answer.chosen))}{gain}; the default is simpler",
                 *close]  # fmt: skip
     assert answer.gain is not None
     return [f"use {words_of(answer.answer)}: {goal} {change_words(answer.gain)} against the default", *close]
+
+
+def answer_lines(answer: Answer) -> list[str]:
+    """The answer in a line, then what it rests on, in a line each: what a page shows of it."""
+    parts = [
+        f"{_change(one)}: alone {_cell(one.alone).word}, removed from the chosen {_cell(one.removed).word}"
+        for one in answer.contributions
+    ]
+    return [*headline(answer), *parts, *_idle(answer), _cost(answer)]
+
+
+def _idle(answer: Answer) -> list[str]:
+    """A line on the changes that may be left out, because nothing is lost without them."""
+    idle = [
+        f"{one.axis} {_value(one.value)}"
+        for one in answer.contributions
+        if one.removed is not None and one.removed.low is not None and one.removed.high is not None
+        and max(abs(math.log(one.removed.low)), abs(math.log(one.removed.high))) <= math.log1p(answer.min_effect)
+    ]  # fmt: skip
+    if not idle:
+        return []
+    return [f"less than {answer.min_effect * 100:.3g} % is lost without {' or without '.join(idle)}"]
 
 
 def _known(candidate: Candidate | None) -> Candidate:
@@ -147,7 +171,7 @@ def _contributions(answer: Answer) -> Table:
     return Table(
         title="What each change adds", metric=None, labels=("change",),
         columns=("alone, to the default", "removed from the chosen"), rows=tuple(rows),
-        notes=("95 % intervals over paired fresh rounds",),
+        notes=("95 % intervals over paired fresh rounds", *_idle(answer)),
     )  # fmt: skip
 
 
@@ -166,14 +190,18 @@ def _candidates(answer: Answer) -> Table:
         return _ORDER.index(one.fate), sign * one.change.ratio if one.change is not None else 0.0
 
     listed.sort(key=place)
+    refused = [one for one in listed if one.fate == "refused"]
+    cut = refused[_MOST_REFUSED:]
+    listed = [one for one in listed if one not in cut]
     rows = [
         Row(labels=(words_of(one),), cells=(Cell(word=one.fate), _cell(one.change), Cell(word=str(one.rounds)),
                                             Cell(word=_why(one))))
         for one in listed[:_MOST]
     ]  # fmt: skip
     notes = []
-    if len(listed) > _MOST:
-        notes.append(f"{len(listed) - _MOST} more candidates; `format: json` lists all")
+    if more := len(listed[_MOST:]) + len(cut):
+        words = f", {len(cut)} of them refused" if cut else ""
+        notes.append(f"{counted(more, 'more candidate')}{words}: --format json lists all")
     counts = {fate: sum(one.fate == fate for one in answer.candidates) for fate in ("not measured", "unavailable")}
     if counts["not measured"]:
         notes.append(f"not measured: {counted(counts['not measured'], 'configuration')}, because single changes and "

@@ -450,14 +450,6 @@ VIEWS = (
         tables="tuning:tuning_tables",
         takes=("tuning",),
         cases=Cases(lack="was not made by `speechmeter tune`", options={"set": "tune.goal=rtfx"}),
-        chart=Chart(
-            name="tune",
-            draws="charts.tuning:figures",
-            needs="a run of `speechmeter tune` that chose another configuration than the default",
-            title="Tuning",
-            text="What the chosen configuration gains over the default, and what each of its changes adds alone and "
-            "takes away when it is removed.",
-        ),
     ),
     View(
         name="relations",

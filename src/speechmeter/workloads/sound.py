@@ -6,6 +6,7 @@ Every workload that feeds sound from files reads it here, so that the same rules
 from __future__ import annotations
 
 import io
+import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +25,9 @@ LONGEST_S = 3600.0
 FRAME_S = 0.01
 """A frame of features covers 10 ms of sound, as in every common front-end."""
 _SLACK_SHARE, _SLACK_S = 0.01, 0.05  # how far a stated length may differ from the true one
+_CUT_WAV = re.compile(r"^ *data *: (\d+) \(should be (\d+)\)", re.M)
+_STREAMED = 0x7FFF0000
+"""A program that writes to a pipe does not know the size: it puts the largest in its place, or 0."""
 _BLOCK = 1 << 20
 # Bytes of float32 in one channel: three hours at 48 kHz. A megabyte of silence in FLAC may unpack to as much.
 _MOST_DECODED = 2 << 30
@@ -171,15 +175,29 @@ def _opened(utterance: Utterance) -> Iterator[Any]:
             yield file
             return
         # libsndfile says of some unknown files that they do not exist; this one exists, as was checked above
-        what = "its content is not recognised as sound" if "does not exist" in str(error) else str(error)
+        why = str(error).removeprefix(f"Error opening {source!r}: ") if utterance.inside is not None else str(error)
+        what = "its content is not recognised as sound" if "does not exist" in why else why
         if utterance.inside is None and path.suffix.lower() not in (
             "",
             ".wav",
         ):  # a codec that libsndfile lacks
             what += f"; convert it: {shlex.join(['ffmpeg', '-i', path.name, f'{path.stem}.wav'])}"
-        raise UnusableError(f"cannot be read: {what}") from error
+        where = "" if utterance.inside is None else f" from {path.name}"
+        raise UnusableError(f"cannot be read{where}: {what}") from error
     with file:
+        _check_whole(file)
         yield file
+
+
+def _check_whole(file: Any) -> None:
+    """Refuse a WAV file whose header promises more sound than follows: libsndfile says so in its log alone."""
+    said = _CUT_WAV.search(file.extra_info)
+    if said is None or not 0 < int(said[1]) < _STREAMED or not int(said[2]):
+        return
+    there_s = file.frames / file.samplerate
+    whole_s = there_s * int(said[1]) / int(said[2])
+    if whole_s - there_s > _SLACK_SHARE * whole_s + _SLACK_S:
+        raise UnusableError(f"is truncated: its header says {whole_s:.2f} s, but it has {there_s:.2f} s")
 
 
 def _of_other_codec(source: Path | bytes) -> compressed.Decoded | None:

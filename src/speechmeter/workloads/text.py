@@ -152,5 +152,6 @@ def _raw(path: Any) -> list[str]:
     try:
         text = read_text(Path(str(path)), _LARGEST_FILE)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{str(path)!r} cannot be read: {error}", key="text", fix="use a text file") from error
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise InputError(f"{str(path)!r} cannot be read: {reason}", key="text", fix="use a text file") from error
     return text.splitlines()

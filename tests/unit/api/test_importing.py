@@ -197,8 +197,8 @@ def _put(data: Any, path: tuple[Any, ...], value: Any) -> None:
         (b'{"a": 1}\n{"a": 1}\n{"a": ', "x.json: line 3: this is not JSON: Expecting value"),
         (b'{"rtfx": 1, "rtfx": 2}', "the key 'rtfx' appears twice in one object"),
         (b'{"a": ' + b"9" * 5000 + b"}", "this is not JSON: Exceeds the limit"),
-        (gzip.compress(b" " * 20_000_000), "unpacks to more than 200 times its size"),
-        (gzip.compress(b"{}")[:-9], "truncated or damaged"),
+        (gzip.compress(b" " * 20_000_000, mtime=0), "unpacks to more than 200 times its size"),
+        (gzip.compress(b"{}", mtime=0)[:-9], "truncated or damaged"),
         (b'{"some": "object"}', "format is unknown"),
         (b'{"metadata": {"credit_issued_ns": 1}, "metrics": {}}', "profile_export_aiperf.json"),
         (b"SQLite format 3\x00" + b"\x00" * 100, "not a database of stt-benchmark"),
@@ -274,12 +274,15 @@ def test_a_bad_distribution_of_guidellm_is_named_with_its_place(
 def test_a_damaged_benchmark_and_a_newer_version_are_named(tmp_path: Path) -> None:
     data = _changed(results.guidellm(), "metadata", "version", to=3)
     data["benchmarks"].append({"metrics": 1})
+    data["benchmarks"][0]["metrics"] |= {"request_totals": 5, "audio": {"seconds": [1]}}
     said = _left_out(results.write(tmp_path / "g.json", data))
     assert "benchmarks[1]: it has no metrics" in said
     assert (
         "metadata.version: the file has version 3 of its format, but Speechmeter knows 1 and 2; figures may be missing"
         in said
     )
+    assert "benchmarks[0].metrics.request_totals: not an object" in said
+    assert "benchmarks[0].metrics.audio.seconds: not an object" in said
     newer = results.aiperf(schema_version="2.0", rtfx=7, request_latency={"avg": 5.0, "p50": 5.0})
     said = _left_out(results.write(tmp_path / "a.json", newer))
     assert any(line.startswith("schema_version: the file has version 2.0 of its format, but") for line in said)

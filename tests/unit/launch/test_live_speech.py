@@ -164,6 +164,7 @@ def test_searches_and_slos_know_first_sound(tmp_path, lines):
     [
         ({"text_pace": 20}, InputError, "sends it at once"),
         ({"text": {"vocabulary": 20}}, InputError, "not token ids"),
+        ({"text": {"lines": "no.txt"}}, InputError, "^(?!.*Errno).*'no.txt' cannot be read: No such file or directory"),
         ({"heard_by": "known-voice"}, SubjectError, "does not take audio"),
         ({"heard_by": "no-such-thing"}, InputError, "no-such-thing"),
         ({"models": ["known:live"]}, SubjectError, "needs sound as input"),
@@ -173,6 +174,13 @@ def test_searches_and_slos_know_first_sound(tmp_path, lines):
 def test_what_cannot_be_is_refused(lines, more, error, message):
     with pytest.raises(error, match=message):
         run_checked(plan(lines, **more))
+
+
+def test_a_voice_without_text_is_told_to_read_lines():
+    given = {"models": [VOICE], "audio": "sample", "seconds": 1, "pace": "fast"}
+    with pytest.raises(SubjectError) as caught:
+        run_checked(given)
+    assert "{lines: sentences.txt}" in caught.value.fix
 
 
 def run_checked(given):

@@ -77,6 +77,24 @@ def test_every_broken_item_has_its_reason_and_the_rest_is_read(folder):
     assert found.left_out.line().startswith("12 of 16 items left out: truncated: ")
 
 
+@pytest.mark.parametrize(
+    ("size", "reason"),
+    [
+        (None, "is truncated: its header says 1.00 s, but it has 0.25 s"),
+        (0xFFFFFFFF, None),  # as ffmpeg writes to a pipe
+        (0, "holds no sound"),
+    ],
+)
+def test_a_wav_file_that_ends_before_its_header_says_is_left_out(folder, size, reason):
+    soundfile.write(folder / "cut.wav", np.full(RATE, 0.1), RATE, subtype="PCM_16")
+    raw = (folder / "cut.wav").read_bytes()
+    place = raw.index(b"data") + 4
+    told = raw[place : place + 4] if size is None else size.to_bytes(4, "little")
+    (folder / "cut.wav").write_bytes(raw[:place] + told + raw[place + 4 : place + 4 + RATE // 2])
+    found = chosen(folder)
+    assert reasons(found).get("cut") == reason
+
+
 def test_a_file_of_ten_hours_is_refused_by_its_header_before_it_is_decoded(folder):
     with soundfile.SoundFile(folder / "a.wav", "w", 8000, 1, subtype="PCM_U8") as file:
         for _ in range(10):

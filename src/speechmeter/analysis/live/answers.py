@@ -28,7 +28,9 @@ def least_delay(study: Study) -> Iterator[Answer]:
     for metric in _DELAYS:
         if any(estimate(one.rounds, metric) is not None for one in settings):
             several = len({_count(one) for one in _live(study)}) > 1
-            yield from best_of("delay", settings, metric, where=_many(settings[0]) if several else "")
+            paces = len({_text_pace(one) for one in _live(study)}) > 1
+            where = [_many(settings[0])] * several + [_pace_words(settings[0])] * paces
+            yield from best_of("delay", settings, metric, where=", ".join(where))
             return
 
 
@@ -69,11 +71,13 @@ def _live(study: Study) -> list[Setting]:
 
 
 def _alone(study: Study) -> Sequence[Setting]:
-    """Live settings at the fewest streams, paced as speech is where some are."""
+    """Live settings at the fewest streams, paced as speech is where some are; texts at once where some are."""
     live = _live(study)
     paced = [one for one in live if one.rounds[0].case.axes.get("pace") == _REAL_TIME] or live
     fewest = min((_count(one) for one in paced), default=1)
-    found = [one for one in paced if _count(one) == fewest]
+    alone = [one for one in paced if _count(one) == fewest]
+    slowest = min((_text_pace(one) for one in alone), default=0.0)
+    found = [one for one in alone if _text_pace(one) == slowest]
     if len({one.model for one in found}) < len(found):
         return found
     return [replace(one, name=one.model) for one in found]
@@ -83,6 +87,16 @@ def _many(setting: Setting) -> str:
     """`1 stream`."""
     count = _count(setting)
     return f"{count} stream{'' if count == 1 else 's'}"
+
+
+def _text_pace(setting: Setting) -> float:
+    """Tokens per second of texts; 0 where they come at once."""
+    return setting.rounds[0].case.axes.text_pace or 0.0
+
+
+def _pace_words(setting: Setting) -> str:
+    pace = _text_pace(setting)
+    return f"text at {pace:g} tokens/s" if pace else "text at once"
 
 
 def _count(setting: Setting) -> int:

@@ -66,7 +66,9 @@ def _start(source: Source, groups: Groups) -> Iterator[fig.Figure]:
     )
     if not rows:
         return
-    first = {names[key]: one for (key, title), one in found.items() if title == _STARTS[1][0] and one is not None}
+    paces = {key: group[0].case.axes.text_pace or 0.0 for key, group in groups.items()}
+    alike = [key for key in groups if paces[key] == min(paces.values())]  # a text that comes slowly is spoken later
+    first = {names[key]: one for key in alike if (one := found[key, _STARTS[1][0]]) is not None}
     yield fig.Figure(
         title=headline(best_words(first), "when sound starts"),
         caption=fig.sentence(over(found.values())) + left_out,
@@ -192,7 +194,7 @@ def _underrun(source: Source, groups: Groups) -> Iterator[fig.Figure]:
         return
     without = [row for row in rows if row["value"] > 0]
     yield fig.Figure(
-        title=headline("" if without else "No answer has a pause", "pauses of playback against the pre-buffer"),
+        title=headline(_enough(rows), "pauses of playback against the pre-buffer"),
         caption=fig.sentence(
             "sum of all pauses of an answer, if playback starts when this much sound has arrived; mean over the "
             "answers of the first round",
@@ -203,6 +205,15 @@ def _underrun(source: Source, groups: Groups) -> Iterator[fig.Figure]:
         definitions=(metrics.UNDERRUN_TOTAL,),
         trivial=not without,
     )
+
+
+def _enough(rows: fig.Rows) -> str:
+    """The smallest pre-buffer with which no answer has a pause; empty where none of those that are drawn is enough."""
+    with_pauses = {row["buffer"] for row in rows if row["value"] > 0}
+    if not with_pauses:
+        return "No answer has a pause"
+    enough = next((one for one in _BUFFERS if one > max(with_pauses)), None)
+    return "" if enough is None else f"With a pre-buffer of {number(enough, 's')} no answer has a pause"
 
 
 def _curves(rows: fig.Rows, models: Sequence[str]) -> dict[str, Any]:

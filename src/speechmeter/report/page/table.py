@@ -12,7 +12,7 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.quality import IMPORTED
 from speechmeter.core.types import Record
 from speechmeter.report.charts.figure import six
-from speechmeter.report.labels import batching, label
+from speechmeter.report.labels import TEXT_PACE, batching, label, setting
 from speechmeter.report.numbers import counted, number
 from speechmeter.report.overview import summary_metrics
 from speechmeter.report.quality import scores_in
@@ -23,7 +23,8 @@ MODEL, OUTCOME = "model", "outcome"
 _ONE_ROUND = "one round: no interval"
 _LIVE = (
     metrics.FINAL_DELAY, metrics.REQUEST_LATENCY, metrics.WORD_LAG, metrics.FIRST_PARTIAL_FROM_ONSET,
-    metrics.LIVE_WER, metrics.LIVE_COMPLETENESS, metrics.LIVE_RTF,
+    metrics.VOICE_TO_VOICE, metrics.FIRST_SOUND, metrics.SPEECH_RTF, metrics.ROUND_TRIP_WER, metrics.LIVE_WER,
+    metrics.LIVE_COMPLETENESS, metrics.LIVE_RTF,
 )  # fmt: skip
 """Figures of live cases, delays in the middle of all conversations."""
 _FIRST = (
@@ -56,6 +57,9 @@ def table_data(source: Source, shown: Sequence[Metric]) -> dict[str, Any]:
     """The table as the page holds it; its rows are in the order of the cases."""
     groups = list(source.cases.values())
     settings = [_settings(group) for group in groups]
+    if any(TEXT_PACE in own for own in settings):
+        for own in settings:
+            own[TEXT_PACE] = setting(TEXT_PACE, own[TEXT_PACE]) if TEXT_PACE in own else "at once"
     names = list(dict.fromkeys(name for own in settings for name in own))
     varying = [name for name in names if name == MODEL or len({_key(own[name]) for own in settings if name in own}) > 1]
     outcomes = [", ".join(dict.fromkeys(record.status for record in group)) for group in groups]

@@ -95,6 +95,10 @@ def _benchmark(data: Mapping[str, Any], backend: Mapping[str, Any], figures: Fig
     _summary(figures, "guidellm_audio_per_s_stated", per_second, "metrics.audio.seconds.input_per_second", 1.0)
     figures.add("guidellm_slo_share_stated", {stated.SINGLE: said.get("slo_attainment")}, key="metrics.slo_attainment",
                 factor=100, most=100, count=said.get("slo_determined_requests"))  # fmt: skip
+    for key, inner in (("request_totals", said.get("request_totals")), ("audio", said.get("audio")),
+                       ("audio.seconds", _part(said, "audio").get("seconds"))):  # fmt: skip
+        if inner is not None and not isinstance(inner, dict):
+            figures.leave_out(f"metrics.{key}", "not an object")
     totals = _part(said, "request_totals")
     for key, metric in _COUNTS.items():
         figures.add(metric, {stated.SINGLE: totals.get(key)}, key=f"metrics.request_totals.{key}")

@@ -1,6 +1,7 @@
 """Charts of systems that speak: what they draw and say, and that they can be drawn."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import report_runs
@@ -52,3 +53,12 @@ def test_pauses_shrink_with_the_prebuffer(source):
     rows = [row for row in figure(source, "underrun").rows if row["line"] == "stutters"]
     sums = [row["value"] for row in rows]
     assert sums[0] == pytest.approx(1.5 + 3 / 16 - 0.75) and sums == sorted(sums, reverse=True) and sums[-1] == 0
+    # an answer lasts a second, so playback that waits for all of it never pauses
+    assert figure(source, "underrun").title.startswith("With a pre-buffer of 1.00 s no answer has a pause")
+
+
+def test_texts_that_come_slowly_are_not_compared_with_those_that_come_at_once():
+    (paced,) = read_sources([str(Path(__file__).parents[4] / "examples/runs/speech-out")])
+    assert figure(paced, "start").title.startswith("espeak · at once has the lowest first sound")
+    (only,) = read_sources([str(Path(__file__).parents[4] / "examples/runs/speech-out@text_pace=20")])
+    assert figure(only, "start").title.startswith("espeak has the lowest first sound")
