@@ -1229,8 +1229,8 @@ CLIENT_BUSY = _lower(
 )
 MEMORY_LIVE = _lower(
     "memory_live.v1", "bytes", "memory while live",
-    "highest resident memory of the process that holds the conversations, from the first to the last of them; if "
-    "each stream has its own process, the sum over these processes",
+    "highest resident memory of the process that holds the conversations and of those that it started, from the first "
+    "to the last of them; if each stream has its own process, the sum over these processes. A server is read apart",
     short="highest resident memory while conversations were held",
 )  # fmt: skip
 MEMORY_SERVER = _lower(
