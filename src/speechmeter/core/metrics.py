@@ -150,7 +150,7 @@ LATENCY_FIRST_ITEM = _lower(
 LATENCY_ITEM = _lower("latency_item.v1", "s", "time between items", "time from one yielded item to the next")
 LATENCY_INSIDE = _lower(
     "latency_inside.v1", "s", "latency by the model's own clock",
-    "time of a call as the model itself reports it: a program of its own stamps it with its own clock",
+    "time of a call as the model itself reports it, by the clock of its own program",
 )  # fmt: skip
 PHASE = _plain(
     "phase.v1",
@@ -1156,8 +1156,7 @@ ROUND_TRIP_WER = _talks(
     _lower, "round_trip_wer.v1", "%", "round-trip WER",
     "100 × sum of word errors in the transcripts of the plan's recogniser / sum of words of the texts. It includes "
     "the errors of the recogniser, so it is no score of the voice alone. Without sound, all words count as deleted",
-    "word errors when the plan's recogniser transcribes the sound / words of the texts; includes the recogniser's "
-    "errors",
+    "word errors of the plan's recogniser, which hears the sound / words of the texts",
 )  # fmt: skip
 BARGE_IN_STOP = _delay(
     "barge_in_stop.v1", "barge-in stop",
@@ -1230,8 +1229,8 @@ CLIENT_BUSY = _lower(
 )
 MEMORY_LIVE = _lower(
     "memory_live.v1", "bytes", "memory while live",
-    "highest resident memory of the process that holds the conversations, from the first to the last of them; if "
-    "each stream has its own process, the sum over these processes",
+    "highest resident memory of the process that holds the conversations and of those that it started, from the first "
+    "to the last of them; if each stream has its own process, the sum over these processes. A server is read apart",
     short="highest resident memory while conversations were held",
 )  # fmt: skip
 MEMORY_SERVER = _lower(

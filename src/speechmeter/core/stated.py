@@ -52,7 +52,7 @@ _VLLM = (
     Definition("vllm_ttft_stated", "s", _LOWER, TTFT, "TTFT (vLLM)",
                "time from the start of the POST request to the first event of the answer that has a list `choices`, "
                "even if its text is empty; over requests without an error",
-               "time from the start of the POST request to the first event with `choices`, even if its text is empty"),
+               "time from the start of the POST request to the first event with `choices`"),
     Definition("vllm_e2el_stated", "s", _LOWER, LATENCY, "end-to-end latency (vLLM)",
                "time from the start of the POST request to the last event of the answer that has a list `choices`; "
                "over requests without an error",
@@ -81,7 +81,7 @@ _VLLM = (
     Definition("vllm_concurrent_stated", "1", _PLAIN, CONCURRENCY, "most concurrent requests (vLLM)",
                "largest number of requests that were running at some time in the same second of the clock. It can "
                "exceed the limit that was set, because requests that follow each other within a second all count",
-               "most requests that were running in the same second of the clock; can exceed the limit that was set"),
+               "most requests that ran in the same second of the clock; can exceed the limit that was set"),
     Definition("vllm_completed_stated", "1", _PLAIN, REQUEST_COUNT, "completed requests (vLLM)",
                "requests without an error"),
     Definition("vllm_failed_stated", "1", _LOWER, REQUEST_COUNT, "failed requests (vLLM)", "requests with an error"),
@@ -132,7 +132,8 @@ _GUIDELLM = (
 AIPERF = "aiperf"
 _AIPERF = (
     Definition("aiperf_latency_stated", "s", _LOWER, LATENCY, "request latency (aiperf)",
-               "time from the start of a request to the last message of its answer, for requests without an error"),
+               "time from the start of a request to the last message of its answer, for requests without an error",
+               "time from the start of a request to the last message of its answer"),
     Definition("aiperf_effective_latency_stated", "s", _LOWER, LATENCY, "effective latency (aiperf)",
                "request latency + credit-to-start latency"),
     Definition("aiperf_ttft_stated", "s", _LOWER, TTFT, "TTFT (aiperf)",
@@ -168,7 +169,7 @@ _STT_BENCHMARK = (
                "time from the end of speech to the last transcription segment. The end of speech is when the "
                "client's voice activity detector reported it, minus the detector's delay. Samples with an error or "
                "without a segment are left out",
-               "time from the end of speech, as the client's detector finds it, to the last transcription segment"),
+               "time from the end of speech (client's detector) to the last transcription segment"),
     Definition("stt_benchmark_wer_stated", "%", _LOWER, WER, "pooled semantic WER (stt-benchmark)",
                "100 × sum of the word errors that a language model judged to change the meaning / sum of the words "
                "of the references, which the language model normalised",

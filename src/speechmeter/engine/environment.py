@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from speechmeter.core.commit_files import commit_facts
 from speechmeter.core.device import Device
 from speechmeter.core.machine import (
     allocator,
@@ -36,6 +37,7 @@ _GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 
 def capture(case: Case) -> Environment:
     """The environment of this process while it measures `case`."""
+    imported = imported_distributions()
     torch, clock = sys.modules.get("torch"), proc_fields("/proc/cpuinfo").get("cpu MHz")
     facts = {
         "host": host_name(),
@@ -52,9 +54,11 @@ def capture(case: Case) -> Environment:
             "torch": torch.get_num_threads() if torch is not None else None,
         },
         "allocator": allocator(),
-        "packages": imported_distributions(),
+        "packages": imported.versions,
+        "leading_packages": list(imported.leading),
         **({"interpreter": other} if (other := other_interpreter()) is not None else {}),
         **({"code": loaded_code()} if VARIANT in case.axes else {}),
+        **commit_facts(),
         **_cuda_facts(case.device),
     }
     state = {

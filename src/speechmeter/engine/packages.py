@@ -17,6 +17,8 @@ from types import ModuleType
 _OURS = "speechmeter"
 _METADATA = re.compile(r"(?P<name>.+?)-(?P<version>[^-]+)(-py[\d.]+)?\.(dist|egg)-info")
 _SITES = ("site-packages", "dist-packages")
+_REQUIRES = "Requires-Dist: "
+_NAME = re.compile(r"[\w.-]+")
 _EDITABLE = re.compile(r'"editable":\s*true')
 
 
@@ -35,14 +37,31 @@ class _Installed:
         tops = tops or [line.partition("/")[0].partition(".")[0] for line in _lines(files.read_text("RECORD"))]
         return not set(packages).isdisjoint(tops)
 
+    def requires(self) -> list[str]:
+        """The distributions that it cannot do without."""
+        text = Distribution.at(self.folder).read_text("METADATA") or ""
+        lines = text.partition("\n\n")[0].splitlines()
+        needed = (line for line in lines if line.startswith(_REQUIRES) and "extra ==" not in line)
+        return [_plain(match[0]) for line in needed if (match := _NAME.match(line[len(_REQUIRES) :]))]
 
-def imported_distributions(modules: Mapping[str, ModuleType] = sys.modules) -> dict[str, str]:
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
     """The version of each distribution that an imported top-level package belongs to, by the name that pip spells.
 
     Of a package that no distribution installed, such as a source folder on the path, it is the version that the package
-    itself states. A package without one, as a file of the user's own, is not listed.
+    itself states. A package without one, as a file of the user's own, is not listed. `leading` are those that none of
+    the others requires: of a few dozen, the ones to name in a sentence.
     """
+
+    versions: dict[str, str]
+    leading: tuple[str, ...]
+
+
+def imported_distributions(modules: Mapping[str, ModuleType] = sys.modules) -> Imported:
+    """What the modules were imported from."""
     found: dict[str, str] = {}
+    claimed: list[_Installed] = []
     unclaimed: dict[Path, list[str]] = {}
     sites: dict[Path, dict[str, _Installed]] = {}
     for name, module in sorted(modules.items()):
@@ -53,15 +72,16 @@ def imported_distributions(modules: Mapping[str, ModuleType] = sys.modules) -> d
             sites[folder] = _installed_in(folder)
         known = sites.get(folder, {}).get(_plain(name))
         if known is not None:
-            found[known.name] = known.version
+            claimed.append(known)
         elif folder in sites:
             unclaimed.setdefault(folder, []).append(name)
         elif stated := _elsewhere(name, module):
             found[_plain(name)] = stated
     for folder, names in unclaimed.items():
-        others = [one for one in sites[folder].values() if one.name not in found]
-        found |= {one.name: one.version for one in others if one.has(names)}
-    return dict(sorted(found.items()))
+        claimed += [one for one in sites[folder].values() if one not in claimed and one.has(names)]
+    found |= {one.name: one.version for one in claimed}
+    required = {name for one in claimed for name in one.requires() if name != one.name}
+    return Imported(versions=dict(sorted(found.items())), leading=tuple(sorted(found.keys() - required)))
 
 
 def _folder(name: str, module: ModuleType) -> Path | None:

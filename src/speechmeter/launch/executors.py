@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, perf_counter_ns
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from speechmeter.core import plugins
 from speechmeter.core.errors import CannotGoOnError
 from speechmeter.core.outputs import Keep
 from speechmeter.core.protocols import ORDINARY, Meter, Subject, Workload
-from speechmeter.core.types import BASELINE, VARIANT, Case, Limits, Measurement
+from speechmeter.core.types import VARIANT, Case, Limits, Measurement
 from speechmeter.engine.measure import Outcome, measure
 from speechmeter.engine.phases import MAIN, PROFILED, Process, processes_of
 from speechmeter.launch.carried import carried, starting
@@ -32,6 +32,14 @@ from speechmeter.launch.share import Share
 from speechmeter.launch.templates import TemplateLostError, Templates, kind_of
 
 THIS = "this"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interpreter:
+    """What measures one side of a comparison: a Python, and variables that its processes get."""
+
+    python: str
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 Processes = Literal["auto", "fork", "exec"]
@@ -58,22 +66,22 @@ class SubprocessExecutor:
     """Fresh processes: one for the meters that share, one for each that needs its own.
 
     `processes` says how they are started. A cold start is measured in new processes alone. `interpreters` measure the
-    models that they are listed for, by the name of the model.
+    models of that name, `sides` the variants of that name; this one measures all others.
     """
 
     def __init__(
         self,
         limits: Limits,
         keep: Keep,
-        baseline_python: str | None = None,
         processes: Processes = "exec",
         interpreters: Mapping[str, str] = MappingProxyType({}),
+        sides: Mapping[str, Interpreter] = MappingProxyType({}),
     ) -> None:
         self._limits = limits
         self._keep = keep
-        self._baseline_python = baseline_python
-        self._processes = processes
         self._interpreters = interpreters
+        self._sides = sides
+        self._processes = processes
         self._templates = Templates()
         self._lent = LentSound()
 
@@ -185,9 +193,10 @@ class SubprocessExecutor:
         other = self._interpreters.get(case.subject.name)
         if other is not None:
             return other, carried(), {**environ_for(other, environ), **self._lent.variables(case, other)}
-        if self._baseline_python is not None and case.axes.get(VARIANT) == BASELINE:
+        if (side := self._sides.get(case.axes.get(VARIANT, ""))) is not None:
             # PYTHONPATH belongs to this environment, not to the other
-            return self._baseline_python, None, {key: text for key, text in environ.items() if key != "PYTHONPATH"}
+            here = {key: text for key, text in environ.items() if key != "PYTHONPATH"}
+            return side.python, None, {**here, **side.environ}
         return sys.executable, None, dict(environ)
 
     def _is_new(self, job: Job) -> bool:

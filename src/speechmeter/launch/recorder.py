@@ -145,7 +145,8 @@ class Recorder:
         """Write the record of a turn; it is on disk on return. A reading that cannot be stored makes it an error."""
         outcome, environment = measured.outcome, measured.outcome.environment
         if environment is not None:
-            environment = Environment(facts={**environment.facts, "git": measured.git}, state=environment.state)
+            facts = {**environment.facts, "git": environment.facts.get("git", measured.git)}
+            environment = Environment(facts=facts, state=environment.state)
         record = Record(
             case=turn.case,
             round=turn.round,

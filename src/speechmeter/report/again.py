@@ -10,7 +10,7 @@ from typing import Any
 
 from speechmeter.core.axes import CORE_AXES, SHARED_AXES
 from speechmeter.core.finding import target_of
-from speechmeter.core.plugins import default_name, joined_name
+from speechmeter.core.plugins import default_name, joined_name, split_interpreter
 from speechmeter.core.printable import one_line
 from speechmeter.core.protocol import (
     POISSON,
@@ -40,26 +40,30 @@ _WORD = re.compile(r"\+?[a-z]{2,}[a-z0-9:-]*[a-z0-9](?<!null)(?<!true)(?<!false)
 _SCHEDULE = ("wait", "warmup", "active", "repeat")
 
 
-def command(case: Case, rounds: int) -> str:
+def command(case: Case, rounds: int, interpreter: str | None = None) -> str:
     """One line for a shell. Paths are as the plan gave them: relative ones start where the run was started.
 
-    Of a case that another tool measured, a comment that says so.
+    `interpreter` is the one that measured the model, where that is not the launcher's own. Of a case that another tool
+    measured, it is a comment that says so.
     """
     if case.protocol.extra.get("mode") == MODE:
         return f"# measured with {one_line(str(case.protocol.extra.get('tool', 'another tool')))}, and imported"
-    words = ["speechmeter", "run", *_model(case.subject), *_workload(case.workload), *_axes(case.axes)]
+    words = ["speechmeter", "run", *_model(case.subject, interpreter), *_workload(case.workload), *_axes(case.axes)]
     meters = ["--meters", ",".join(case.meters)] if case.meters else ["--set", "meters=[]"]
     words += [*_protocol(case), *meters, "--rounds", str(max(1, rounds))]
     return shlex.join(words)
 
 
-def _model(subject: Spec) -> list[str]:
+def _model(subject: Spec, interpreter: str | None) -> list[str]:
     load = f"{subject.plugin}:{subject.source}" if subject.source else subject.plugin
-    if not subject.options and default_name(load) == subject.name:
-        return ["--model", load]
-    if not subject.options and (named := joined_name(subject.name, load)) is not None:
-        return ["--model", named]
-    return ["--set", _setting("models", [{"name": subject.name, "load": load, **subject.options}])]
+    at = "" if interpreter is None else f"@{interpreter}"
+    if not subject.options and split_interpreter(load + at) == (load, interpreter):
+        if default_name(load) == subject.name:
+            return ["--model", load + at]
+        if (named := joined_name(subject.name, load)) is not None:
+            return ["--model", named + at]
+    by = {} if interpreter is None else {"interpreter": interpreter}
+    return ["--set", _setting("models", [{"name": subject.name, "load": load, **by, **subject.options}])]
 
 
 def _workload(workload: Spec) -> Iterator[str]:

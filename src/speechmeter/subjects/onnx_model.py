@@ -18,7 +18,7 @@ from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import SOUND, Installed, Prepared
 from speechmeter.core.types import Batch, Case, Stage
 from speechmeter.subjects.common import installed
-from speechmeter.subjects.mel import BANDS, array_log_mel, frames_in
+from speechmeter.subjects.mel import BANDS, HOP, RATE, array_log_mel, frames_in
 
 LAYOUTS = ("frames-bands", "bands-frames", "channel-samples")
 """What order of the last two dimensions of a three-dimensional input can be."""
@@ -28,6 +28,7 @@ _FLOATS = {"tensor(float)": "float32", "tensor(float16)": "float16"}
 _INTEGERS = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
 _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 _QUIET = 3
+FRAMES_A_SECOND = RATE // HOP
 
 Feeds = dict[str, Any]
 
@@ -113,6 +114,7 @@ class OnnxSubject:
             notes=(
                 f"onnxruntime {onnxruntime.__version__}, {session.get_providers()[0]}",
                 *([f"input: built-in log-mel features with {BANDS} bands"] if inputs.is_features else []),
+                *([f"padded to the {fixed} frames of the graph"] if (fixed := inputs.fixed_frames) is not None else []),
             ),
         )
 
@@ -129,6 +131,12 @@ class Inputs:
     def is_features(self) -> bool:
         """Whether it takes frames of bands and not samples."""
         return self.layout in LAYOUTS[:2]
+
+    @property
+    def fixed_frames(self) -> int | None:
+        """How many frames of features it takes; None where that is open, or it takes samples."""
+        frames = self.sound.shape[1 if self.layout == LAYOUTS[0] else 2] if self.is_features else None
+        return frames if isinstance(frames, int) else None
 
 
 def weights_only(path: Path) -> Any:
@@ -225,15 +233,31 @@ def _described(inputs: Sequence[Any]) -> str:
 
 
 def feeder(inputs: Inputs, threads: int) -> Callable[[Batch], Feeds]:
-    """What turns a batch into the graph's inputs; refuses a batch that its fixed dimensions do not allow."""
+    """What turns a batch into the graph's inputs; refuses a batch that its fixed dimensions do not allow.
+
+    Features become as many frames as the graph takes: shorter sound is padded with silence, and the one frame by which
+    front-ends differ is cut.
+    """
     import numpy as np
 
     log_mel = array_log_mel(threads)
     dtype = _FLOATS[inputs.sound.type]
+    fixed = inputs.fixed_frames
+
+    def features(samples: Any) -> Any:
+        if fixed is None:
+            return log_mel(samples)
+        if (made := frames_in(samples.shape[1])) > fixed + 1:
+            raise SubjectError(
+                f"the graph takes {fixed} frames ({fixed / FRAMES_A_SECOND:g} s), and the sound has {made}",
+                fix="use shorter audio, or export it with dynamic dimensions",
+            )
+        short = max(0, (fixed - 1) * HOP - samples.shape[1])
+        return log_mel(np.pad(samples, ((0, 0), (0, short))))[:, :fixed]
 
     def sound(batch: Batch) -> Any:
         if inputs.is_features:
-            frames = log_mel(batch.data)
+            frames = features(batch.data)
             return frames.swapaxes(1, 2) if inputs.layout == "bands-frames" else frames
         return batch.data[:, None] if inputs.layout == "channel-samples" else batch.data
 
@@ -243,6 +267,7 @@ def feeder(inputs: Inputs, threads: int) -> Callable[[Batch], Feeds]:
         _check_shape(inputs.sound, data.shape)
         if inputs.lengths is not None:
             counts = [frames_in(length) for length in batch.lengths] if inputs.is_features else batch.lengths
+            counts = counts if fixed is None else [min(count, fixed) for count in counts]
             feeds[inputs.lengths.name] = np.asarray(counts, dtype=_INTEGERS[inputs.lengths.type])
             _check_shape(inputs.lengths, (batch.items,))
         return feeds

@@ -23,6 +23,7 @@ from typing import Any
 
 from speechmeter.core import plugins
 from speechmeter.core.axes import OFFLINE, Axis, Option
+from speechmeter.core.commit_files import at_commit, measures_commit
 from speechmeter.core.errors import SubjectError
 from speechmeter.core.live import Live
 from speechmeter.core.plugins import nearest
@@ -181,7 +182,7 @@ def check_source(source: str) -> None:
 def load_factory(case: Case) -> Callable[..., Any]:
     """Import the module and return the factory that the case's subject names."""
     location, factory = _split(case.subject.source)
-    installed_first = case.axes.get(VARIANT) == BASELINE
+    installed_first = measures_commit() or case.axes.get(VARIANT) == BASELINE
     found: Callable[..., Any] = getattr(_import(location, installed_first=installed_first), factory)
     return found
 
@@ -228,7 +229,7 @@ def _is_file(location: str) -> bool:
 def _source_text(location: str) -> str | None:
     """The module's source; None when it has none to read. Raises SubjectError when there is no such module."""
     if _is_file(location):
-        path = Path(location)
+        path = at_commit(Path(location))
         if not path.is_file():
             raise SubjectError(f"there is no file {location!r}", fix=_FORM)
     else:
@@ -246,7 +247,8 @@ def _source_text(location: str) -> str | None:
 
 def _find_module(dotted: str) -> str | None:
     """The file of a module, looked up level by level without importing any parent."""
-    search: list[str] | None = [str(Path.cwd()), *sys.path]
+    here = at_commit(Path.cwd())
+    search: list[str] | None = [str(here), *([str(here / "src")] if measures_commit() else []), *sys.path]
     origin: str | None = None
     for depth, part in enumerate(dotted.split(".")):
         name = ".".join(dotted.split(".")[: depth + 1])
@@ -279,9 +281,9 @@ def _top_level_names(tree: ast.Module) -> tuple[set[str], bool]:
 
 def _import(location: str, *, installed_first: bool) -> ModuleType:
     if not _is_file(location):
-        _add_to_path(Path.cwd(), installed_first)
+        _add_to_path(at_commit(Path.cwd()), installed_first)
         return importlib.import_module(location)
-    path = Path(location).resolve()
+    path = at_commit(Path(location)).resolve()
     _add_to_path(path.parent, installed_first)
     spec = spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:

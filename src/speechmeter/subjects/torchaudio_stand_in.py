@@ -25,20 +25,38 @@ _LIKE = "2.9.0+stand.in"
 """SpeechBrain reads the version: from 2.9 on it asks torchaudio for no list of audio backends."""
 
 
+def is_installed() -> bool:
+    """Whether torchaudio is there. Raises SubjectError where it is, but cannot be loaded: a build for another torch."""
+    if find_spec(_NAME) is None:
+        return False
+    try:
+        __import__(_NAME)
+    except (ImportError, OSError) as error:
+        raise SubjectError(
+            f"torchaudio is installed but cannot be loaded: {error}",
+            fix="install the build that belongs to this torch, or uninstall it: models run without it",
+        ) from error
+    return True
+
+
+@contextmanager
+def explaining_torchaudio() -> Iterator[None]:
+    """Inside, an error that comes from a torchaudio which cannot be loaded says so, and what to do about it."""
+    try:
+        yield
+    except Exception as error:
+        if _NAME in str(error):
+            is_installed()
+        raise
+
+
 @contextmanager
 def torchaudio_or_stand_in() -> Iterator[bool]:
     """Imports inside may name torchaudio; yields whether a stand-in replaces it.
 
     Raises SubjectError when torchaudio is installed but cannot be loaded: the user has to decide what to do about it.
     """
-    if find_spec(_NAME) is not None:
-        try:
-            __import__(_NAME)
-        except (ImportError, OSError) as error:
-            raise SubjectError(
-                f"torchaudio is installed but cannot be loaded: {error}",
-                fix="install the build that belongs to this torch, or uninstall it: models run without it",
-            ) from error
+    if is_installed():
         yield False
         return
     made = _StandIn(_NAME)

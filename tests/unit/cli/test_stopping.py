@@ -17,7 +17,7 @@ RUN = ("run", "--model", "python:fakes.py:nothing", "--seconds", "0.1,0.2", "--r
 class Stopping:
     """An executor in which the third measurement is interrupted."""
 
-    def __init__(self, *args, stop=KeyboardInterrupt):
+    def __init__(self, *args, stop=KeyboardInterrupt, **options):
         self._stop = stop
         self._left = 2
 

@@ -8,7 +8,7 @@ from conftest import make_case
 
 from speechmeter.core import plugins, protocols
 from speechmeter.core.errors import PlanError, SubjectError
-from speechmeter.core.plugins import default_name, joined_name, split_name
+from speechmeter.core.plugins import default_name, joined_name, split_interpreter, split_name
 from speechmeter.core.types import Spec
 from speechmeter.launch.preflight import preflight
 
@@ -94,6 +94,23 @@ def test_a_name_comes_before_the_plug_in_and_an_equals_sign_of_the_source_is_non
     assert split_name(text) == (name, load)
     if name is not None and name == name.strip():
         assert split_name(joined_name(name, load)) == (name, load)
+
+
+@pytest.mark.parametrize(
+    ("text", "load", "python"),
+    [
+        ("log-mel", "log-mel", None),
+        ("vosk:model@envs/vosk/bin/python", "vosk:model", "envs/vosk/bin/python"),
+        ("python:mine.py:make@python3.12", "python:mine.py:make", "python3.12"),
+        ("python:a@b.py:make@/opt/pypy3", "python:a@b.py:make", "/opt/pypy3"),
+        ("python:a@b.py:make", "python:a@b.py:make", None),
+        ("onnx:model@v2.onnx", "onnx:model@v2.onnx", None),
+        ("deepgram:wss://user@host/v1", "deepgram:wss://user@host/v1", None),
+        ("@python", "@python", None),
+    ],
+)
+def test_an_interpreter_comes_last_and_another_at_sign_is_part_of_the_source(text, load, python):
+    assert split_interpreter(text) == (load, python)
 
 
 @pytest.mark.parametrize("text", ["=log-mel", "a=", "=", " =log-mel"])

@@ -16,7 +16,7 @@ def plain(name):
 
 
 def test_every_imported_package_has_the_version_that_pip_knows():
-    found = imported_distributions()
+    found = imported_distributions().versions
     owners = importlib.metadata.packages_distributions()
     tops = {name for name, module in sys.modules.items() if "." not in name and getattr(module, "__file__", None)}
     wanted = {owner for top in tops if top not in sys.stdlib_module_names for owner in owners.get(top, ())}
@@ -49,6 +49,10 @@ def test_metadata_of_all_kinds_and_modules_of_nobody(tmp_path):
             (site / folder / "top_level.txt").write_text(tops)
         if record is not None:
             (site / folder / "RECORD").write_text(record)
+    (site / "Faster_Whisper-1.2.dist-info" / "METADATA").write_text(
+        "Name: faster-whisper\nRequires-Dist: Two_Parts[all]>=3\n"
+        "Requires-Dist: old; extra == 'dev'\n\nRequires-Dist: scikit-learn\n"
+    )
     found = imported_distributions({
         "faster_whisper": module("faster_whisper", site / "faster_whisper" / "__init__.py", parts=[]),
         "faster_whisper.audio": module("faster_whisper.audio", site / "faster_whisper" / "audio.py"),
@@ -60,6 +64,7 @@ def test_metadata_of_all_kinds_and_modules_of_nobody(tmp_path):
         "json": module("json", site / "json.py"),
         "made_up": ModuleType("made_up"),
     })  # fmt: skip
-    assert found == {
+    assert found.versions == {
         "built-here": "2.0", "faster-whisper": "1.2", "old": "0.1", "scikit-learn": "1.9+local", "two-parts": "3",
     }  # fmt: skip
+    assert found.leading == ("built-here", "faster-whisper", "old", "scikit-learn")

@@ -61,7 +61,7 @@ def measured(planted):
     """`measured(processes, (case, round), …)`: the outcomes, one executor for all."""
 
     def call(processes, *turns):
-        executor = SubprocessExecutor(Limits(time_s=120), Keep(folder=planted), None, processes)
+        executor = SubprocessExecutor(Limits(time_s=120), Keep(folder=planted), processes)
         with closing(executor):
             found = [executor.measure(case, lambda phase: None, "all", round_) for case, round_ in turns]
         for outcome in found:
@@ -171,7 +171,7 @@ def test_where_no_template_can_be_started_a_process_is_started_anew(measured, mo
 def test_a_template_that_does_not_answer_is_given_up(planted, monkeypatch):
     monkeypatch.setattr(templates, "_FORK_S", 1.0)
     case = case_of("numpy")
-    with closing(SubprocessExecutor(Limits(time_s=120), Keep(folder=planted), None, "fork")) as executor:
+    with closing(SubprocessExecutor(Limits(time_s=120), Keep(folder=planted), "fork")) as executor:
         stopped = int(facts(executor.measure(case, lambda phase: None))["parent"])
         os.kill(stopped, signal.SIGSTOP)
         found = executor.measure(case, lambda phase: None)
@@ -198,7 +198,7 @@ def test_a_case_survives_the_end_of_its_template(planted):
     def children():
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
 
-    with closing(SubprocessExecutor(Limits(time_s=120), Keep(folder=planted), None, "fork")) as executor:
+    with closing(SubprocessExecutor(Limits(time_s=120), Keep(folder=planted), "fork")) as executor:
         during = executor.measure(case, kill_template)
         after = executor.measure(case, lambda phase: None)
         os.kill(int(facts(after)["parent"]), signal.SIGKILL)

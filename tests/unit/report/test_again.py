@@ -152,3 +152,16 @@ def test_what_a_plan_says_of_modules_and_meters_is_made_again(key):
 def test_a_name_of_the_user_s_comes_before_its_model():
     case = study_from_python({"models": [{"name": "mine", "load": "log-mel"}], "seconds": 2}).cells.cases[0]
     assert command(case, 5).startswith("speechmeter run --model mine=log-mel --")
+
+
+@pytest.mark.parametrize("python", ["~/envs/a/bin/python", "/opt/my envs/b/bin/python3.12", "/opt/conda/env"])
+@pytest.mark.parametrize(
+    "model", [{"name": "log-mel", "load": "log-mel"}, {"name": "a=b", "load": "hubert"}, {"name": "x", "load": "cpc"}]
+)
+def test_a_model_of_another_interpreter_is_made_again_with_it(model, python):
+    case = study_from_python({"models": [{**model, "interpreter": python}]}).cells.cases[0]
+    words = shlex.split(command(case, 3, python))
+    flag, value = words[2:4]
+    made = from_models([value]) if flag == "--model" else from_set(value)
+    assert [again.id for again in cases_of(command(case, 3, python))] == [case.id]
+    assert made.value[0]["interpreter"] == python

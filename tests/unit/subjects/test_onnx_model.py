@@ -129,6 +129,24 @@ def test_a_fixed_dimension_that_does_not_fit_is_named(tmp_path, shape):
         feed(batch_of())
 
 
+@pytest.mark.parametrize("frames", [100, 101, 300])
+@pytest.mark.parametrize("bands_first", [False, True])
+def test_features_are_as_many_frames_as_the_graph_takes(tmp_path, frames, bands_first):
+    shape = ["b", 80, frames] if bands_first else ["b", frames, 80]
+    stages = stages_of(graph(tmp_path / "m.onnx", ("mel", FLOAT, shape), ("n", INT64, ["b"])))
+    made = output(stages, batch_of())
+    made = made.swapaxes(1, 2) if bands_first else made
+    followed_by_silence = np.pad(NOISE, ((0, 0), (0, 64_000)))
+    np.testing.assert_allclose(made, 2 * array_log_mel(1)(followed_by_silence)[:, :frames], rtol=1e-5, atol=1e-5)
+    assert stages[0].fn(batch_of())["n"].tolist() == [min(101, frames), 51]
+
+
+def test_sound_that_is_longer_than_a_graph_takes_is_not_cut(tmp_path):
+    stages = stages_of(graph(tmp_path / "m.onnx", ("mel", FLOAT, ["b", 99, 80])))
+    with pytest.raises(InputError, match=r"the graph takes 99 frames \(0.99 s\), and the sound has 101; use shorter"):
+        output(stages, batch_of())
+
+
 def test_a_file_that_is_no_graph_is_refused(tmp_path):
     for text in (b"", b"not a graph at all", b"\x08\x07"):
         (tmp_path / "m.onnx").write_bytes(text)

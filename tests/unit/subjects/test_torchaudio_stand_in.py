@@ -4,7 +4,7 @@ from importlib.util import find_spec
 import pytest
 
 from speechmeter.core.errors import SubjectError
-from speechmeter.subjects.torchaudio_stand_in import torchaudio_or_stand_in
+from speechmeter.subjects.torchaudio_stand_in import explaining_torchaudio, torchaudio_or_stand_in
 
 absent = pytest.mark.skipif(find_spec("torchaudio") is not None, reason="torchaudio is installed")
 
@@ -46,3 +46,16 @@ def test_one_that_is_installed_is_used(tmp_path, monkeypatch):
 
         assert (covered, torchaudio.real) == (False, True)
     assert sys.modules.pop("torchaudio").real
+
+
+@absent
+def test_an_error_of_one_that_cannot_be_loaded_says_what_to_do(tmp_path, monkeypatch):
+    """As transformers passes it on, which imports it with its front-ends."""
+    with pytest.raises(RuntimeError), explaining_torchaudio():
+        raise RuntimeError("this needs torchaudio")
+    (tmp_path / "torchaudio.py").write_text("raise OSError('Could not load this library: _torchaudio.abi3.so')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(SubjectError, match=r"cannot be loaded: .*abi3.*uninstall it"), explaining_torchaudio():
+        raise RuntimeError("Failed to import transformers.x because of: _torchaudio.abi3.so")
+    with pytest.raises(RuntimeError, match="another"), explaining_torchaudio():
+        raise RuntimeError("another")

@@ -28,6 +28,9 @@ def listed(words: Iterable[str], joint: str = "and") -> str:
     return f" {joint} ".join(filter(None, [", ".join(found[:-1]), *found[-1:]]))
 
 
+_ALWAYS = ("speechmeter", "torch", "transformers", "numpy", "scipy", "soundfile", "soxr", "triton", "onnxruntime")
+
+
 def capital(text: str) -> str:
     """The text as the beginning of a sentence."""
     return f"{text[:1].upper()}{text[1:]}"
@@ -48,9 +51,16 @@ def facts_of(records: Sequence[Record], environments: Environments) -> Facts:
 
 
 def packages(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Versions by name; empty where none are known."""
-    found = facts.get("packages")
-    return found if isinstance(found, Mapping) else {}
+    """Versions by name; empty where none are known.
+
+    Of all that was imported, those that a reader looks for: what nothing else requires, and what computes.
+    """
+    found, leading = facts.get("packages"), facts.get("leading_packages")
+    if not isinstance(found, Mapping):
+        return {}
+    if not isinstance(leading, list):  # records of earlier versions name a few alone
+        return found
+    return {name: version for name, version in found.items() if name in _ALWAYS or name in leading}
 
 
 def has_values(groups: Groups, metric: Metric) -> bool:

@@ -39,6 +39,7 @@ def case_data(source: Source, key: str, raw: Sequence[Metric], shared: Shared) -
     group = source.cases[key]
     case = group[0].case
     notes = dict.fromkeys(note for record in group for note in record_notes(record))
+    interpreter = next(filter(None, (source.facts(record).get("interpreter") for record in group)), None)
     latency = estimate(group, metrics.LATENCY)
     steady = None  # latency and its bounds, drawn behind the samples; the figure itself where there is no interval
     if latency is not None:
@@ -47,7 +48,7 @@ def case_data(source: Source, key: str, raw: Sequence[Metric], shared: Shared) -
         "id": key,
         "run": source.name,
         "label": source.labels[key],
-        "command": command(case, len([record for record in group if record.status != "skipped"])),
+        "command": command(case, len([record for record in group if record.status != "skipped"]), interpreter),
         "axes": shared.index(dict(case.axes)),
         "protocol": shared.index(case.protocol.to_json()),
         "subject": shared.index(case.subject.to_json()),

@@ -12,7 +12,7 @@ from speechmeter.core.metrics import Metric
 from speechmeter.core.quality import IMPORTED
 from speechmeter.core.types import Record
 from speechmeter.report.charts.figure import six
-from speechmeter.report.labels import TEXT_PACE, batching, label
+from speechmeter.report.labels import TEXT_PACE, batching, label, setting
 from speechmeter.report.numbers import counted, number
 from speechmeter.report.overview import summary_metrics
 from speechmeter.report.quality import scores_in
@@ -59,7 +59,7 @@ def table_data(source: Source, shown: Sequence[Metric]) -> dict[str, Any]:
     settings = [_settings(group) for group in groups]
     if any(TEXT_PACE in own for own in settings):
         for own in settings:
-            own.setdefault(TEXT_PACE, "at once")
+            own[TEXT_PACE] = setting(TEXT_PACE, own[TEXT_PACE]) if TEXT_PACE in own else "at once"
     names = list(dict.fromkeys(name for own in settings for name in own))
     varying = [name for name in names if name == MODEL or len({_key(own[name]) for own in settings if name in own}) > 1]
     outcomes = [", ".join(dict.fromkeys(record.status for record in group)) for group in groups]

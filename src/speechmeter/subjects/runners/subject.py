@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +30,6 @@ from speechmeter.subjects.runners.protocol import (
     as_json,
     talk_of,
 )
-from speechmeter.subjects.servers.process import Start
 from speechmeter.subjects.servers.sound import float32, pcm16, wav
 
 _FORM = "write runner:./my-runner"
@@ -86,21 +87,26 @@ class RunnerSubject:
 
 
 def command_of(case: Case) -> tuple[str, ...]:
-    """The program with its whole path, and its arguments. SubjectError where there is none."""
+    """The program with its whole path, and its arguments. SubjectError where there is none. No shell is involved."""
     source, given = case.subject.source.strip(), case.subject.options.get("args") or ()
-    if not source:
+    words = [source] if Path(source).is_file() else _words(source, None)
+    if not words:
         raise SubjectError("runner: names no program", fix=_FORM)
-    words = [f"./{source}" if "/" not in source else source] if Path(source).is_file() else source
+    here = Path(words[0]).is_file()
+    program = shutil.which(os.path.abspath(words[0]) if here else words[0])  # noqa: PTH100 - a link keeps its name
+    if program is None and here:
+        raise SubjectError(f"{words[0]!r} is not a program", fix=f"chmod +x {shlex.quote(words[0])}")
+    if program is None:
+        raise SubjectError(f"there is no program {words[0]!r}", fix="install it, or write its path: runner:./my-runner")
+    more = _words(given, "args") if isinstance(given, str) else [str(word) for word in given]
+    return (os.path.abspath(program), *words[1:], *more)  # noqa: PTH100
+
+
+def _words(text: str, key: str | None) -> list[str]:
     try:
-        more = shlex.split(given) if isinstance(given, str) else [str(word) for word in given]
+        return shlex.split(text)
     except ValueError as error:
-        raise SubjectError(f"`args` cannot be read: {error}", key="args", fix="close every quote") from None
-    try:
-        return (*Start.command_of(words), *more)
-    except SubjectError as error:
-        if Path(source).is_file():
-            raise SubjectError(f"{source!r} is not a program", fix=f"chmod +x {shlex.quote(source)}") from None
-        raise SubjectError(error.reason.replace("`start`", "`runner:`"), fix=_FORM) from None
+        raise SubjectError(f"the command cannot be read: {error}", key=key, fix="close every quote") from None
 
 
 def _unfit(hello: Hello, case: Case, kind: str) -> str | None:

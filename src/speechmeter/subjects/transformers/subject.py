@@ -17,6 +17,7 @@ from speechmeter.core.errors import SubjectError
 from speechmeter.core.protocols import Installed, Prepared
 from speechmeter.core.types import Case
 from speechmeter.subjects.common import WEIGHTS, installed, torch_quantizing
+from speechmeter.subjects.torchaudio_stand_in import explaining_torchaudio
 from speechmeter.subjects.transformers.lengths import check_lengths
 from speechmeter.subjects.transformers.sources import (
     CLUSTERS,
@@ -141,8 +142,9 @@ class TransformersSubject:
 
     def prepare(self, case: Case, device: str) -> Prepared:
         """Load or build the model, its feature extractor or tokenizer, and its vocoder."""
-        stages = import_module(f"{_PARTS}.{'stages' if is_hub_id(case.subject.source) else 'local'}")
-        made: Prepared = stages.prepare_chain(case, device)
+        with explaining_torchaudio():  # transformers imports it with every front-end for audio
+            stages = import_module(f"{_PARTS}.{'stages' if is_hub_id(case.subject.source) else 'local'}")
+            made: Prepared = stages.prepare_chain(case, device)
         return made
 
 

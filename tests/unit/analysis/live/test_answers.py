@@ -41,7 +41,7 @@ def test_paces_of_texts_tell_the_rows_of_a_summary_apart():
     shown = shown_metrics(source.records)
     table = table_data(source, shown)
     assert [labels for labels, _ in table["rows"]] == [
-        ["piper", "at once"], ["espeak", "at once"], ["piper", 20.0], ["espeak", 20.0]
+        ["piper", "at once"], ["espeak", "at once"], ["piper", "20 tokens/s"], ["espeak", "20 tokens/s"]
     ]  # fmt: skip
     assert [column["title"] for column in table["columns"][:3]] == ["first sound", "speech RTF", "round-trip WER"]
     assert set(case_labels(source.records).values()) == {

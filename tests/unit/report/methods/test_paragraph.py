@@ -228,3 +228,10 @@ def test_the_command_prints_it(tmp_path, command):
 def test_long_lists_are_cut():
     assert listed("abc") == "a, b and c"
     assert listed(map(str, range(20))) == "0, 1, 2, 3, 4, 5, 6 and 13 others"
+
+
+def test_of_all_that_was_imported_a_sentence_names_what_nothing_else_requires():
+    packages = {"packages": {"faster-whisper": "1.2", "idna": "3", "numpy": "2.0"}, "git": ""}
+    here = Environment(facts={**DESK.facts, **packages, "leading_packages": ["faster-whisper"]})
+    found = methods([taken(environment=here)], {here.fingerprint: here.to_json()})
+    assert dict(found.sentences)["software"] == "Software: Python 3.12.1, faster-whisper 1.2, numpy 2.0."

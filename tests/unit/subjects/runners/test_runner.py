@@ -348,7 +348,7 @@ def test_a_case_that_the_runner_cannot_serve_is_refused(program, hello, changes,
         ("", {}, "names no program"),
         ("/nowhere/runner", {}, "there is no program '/nowhere/runner'"),
         (str(EXAMPLES / "bursts.c"), {}, "is not a program; chmod"),
-        ("cat", {"args": "'open"}, "`args` cannot be read"),
+        ("cat", {"args": "'open"}, "the command cannot be read"),
     ],
 )
 def test_a_program_that_is_not_there_is_refused_before_the_run(source, options, reason):

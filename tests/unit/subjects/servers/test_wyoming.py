@@ -70,7 +70,7 @@ def test_a_text_that_is_streamed():
         (Frame(type="error", data={"text": "no model", "code": "x"}).to_bytes(), "system", "no model"),
         (b"HTTP/1.1 400 Bad Request\r\n", "garbage", "does not speak Wyoming"),
         (b"[]\n", "garbage", "does not speak Wyoming"),
-        (b'{"type": "transcript", "data_length": -1}\n', "garbage", "data_length -1"),
+        (b'{"type": "transcript", "data_length": -1}\n', "garbage", "impossible data_length: -1"),
         (b'{"type": "transcript", "payload_length": 99999999999}\n', "garbage", "payload_length"),
         (b"x" * 200_000, "garbage", "too long"),
         (b'{"type": "transcript", "data": {"text": 7}}\n', "garbage", "is not a string"),
