@@ -62,7 +62,7 @@ class State:
 
     def fresh(self, cell: int) -> list[Record]:
         """The fresh rounds of a cell."""
-        return [record for record in self.records.get(cell, ()) if record.round >= FRESH]
+        return [record for record in self.records.get(cell, ()) if record.round >= self.step.fresh_from]
 
     @property
     def default_failure(self) -> str:
@@ -110,9 +110,10 @@ def state_of(records: Sequence[Record], tuning: Tuning, guards: dict[str, str] |
             refused[index], reasons[index] = kind, reason
         elif tuning.limits and index != DEFAULT and _open(own, tuning):
             unproven.add(index)
+    order = {index: {record.round: record.sequence for record in own} for index, own in held.items()}
     problem = Problem(
         levels=levels, cells=cells, delta=tuning.delta, logs=logs, refused=refused, unproven=frozenset(unproven),
-        budget=Budget(within_s=tuning.within_s or math.inf, walls=walls),
+        order=order, budget=Budget(within_s=tuning.within_s or math.inf, walls=walls),
     )  # fmt: skip
     is_stopped = refused.get(DEFAULT) == "failed" or (0,) * len(levels) in absent
     step = Step(stage="done") if is_stopped else next_step(problem)

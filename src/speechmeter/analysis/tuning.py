@@ -79,6 +79,8 @@ class Problem:
     refused: Mapping[int, Refusal] = field(default_factory=dict)
     unproven: frozenset[int] = frozenset()
     budget: Budget = field(default_factory=Budget)
+    order: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    """The place in time of each cell and round, where it is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +108,8 @@ class Step:
     chosen: int | None = None
     close: tuple[int, ...] = ()
     gain: Gain | None = None
+    fresh_from: int = FRESH
+    """The first of the fresh rounds in which default and chosen were measured side by side."""
 
     @property
     def answer(self) -> int:
@@ -232,7 +236,6 @@ def _fresh(problem: Problem, step: Step) -> Step:
     if chosen is None or chosen == DEFAULT:
         return step
     pair = (DEFAULT, chosen)
-    logs = _between(problem.logs, FRESH, 2 * FRESH)
     more = [
         one
         for cells in contributions(problem, chosen).values()
@@ -243,19 +246,32 @@ def _fresh(problem: Problem, step: Step) -> Step:
     least = FRESH_ROUNDS[0]
     wanted = fresh_rounds(step.standing.variance if step.standing else None, problem.delta)
     beside = beside if problem.budget.allows(FRESH, [*pair, *beside] * least) else ()
-    gain: Gain | None = None
-    for at in range(FRESH, FRESH + 2 * wanted):
-        if at == FRESH + wanted:  # once more as many, where the first did not decide
+    start = _fresh_from(problem, pair, 2 + len(beside))
+    step = replace(step, fresh_from=start)
+    logs = _between(problem.logs, start, 2 * FRESH)
+    for at in range(start, start + 2 * wanted):
+        if at == start + wanted:  # once more as many, where the first did not decide
             gain = gain_of(logs, DEFAULT, chosen, problem.delta)
             if gain.word != "CANNOT TELL":
                 break
-        if at - FRESH >= least and not problem.budget.allows(at, pair):
+        if at - start >= least and not problem.budget.allows(at, pair):
             break
-        cells = (*pair, *(beside if at - FRESH < least else ()))
+        cells = (*pair, *(beside if at - start < least else ()))
         lacking = tuple(one for one in cells if at not in logs.get(one, {}))
         if lacking:
             return replace(step, stage="fresh", wanted=lacking, round=at)
     return replace(step, gain=gain_of(logs, DEFAULT, chosen, problem.delta))
+
+
+def _fresh_from(problem: Problem, pair: tuple[int, int], cells: int) -> int:
+    """The round after the last one in which the default was not measured beside this chosen cell, but beside another.
+
+    That happens where more time, or a refusal, changes what is chosen.
+    """
+    default, chosen = (problem.order.get(one, {}) for one in pair)
+    latest = max((place for rounds in problem.order.values() for place in rounds.values()), default=-1)
+    apart = [at for at, place in default.items() if at >= FRESH and abs(chosen.get(at, latest + 1) - place) > cells]
+    return max(apart, default=FRESH - 1) + 1
 
 
 def fresh_rounds(variance: Variance | None, delta: float) -> int:

@@ -94,7 +94,7 @@ def answer_of(state: State) -> Answer:
     """The answer as far as the records give one."""
     step, tuning = state.step, state.tuning
     every = [record for own in state.records.values() for record in own]
-    logs = {one: _above(rounds, FRESH) for one, rounds in state.problem.logs.items()}
+    logs = {one: _above(rounds, step.fresh_from) for one, rounds in state.problem.logs.items()}
     gain = step.gain.difference if step.gain is not None else None
     chosen = step.chosen
     fates = [_candidate(state, index) for index in range(len(state.cells))]

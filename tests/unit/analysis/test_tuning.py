@@ -120,6 +120,18 @@ def test_when_the_time_ends_the_simplest_of_those_that_are_left_is_recommended_a
     assert step.answer == step.chosen
 
 
+def test_rounds_of_the_default_beside_another_cell_are_not_compared_with_those_of_the_chosen_one():
+    step, logs, cells = tuned((2, 2), additive((0.0, -0.5), (0.0, 0.1)))
+    place = {one: {at: 100 * at + one for at in rounds} for one, rounds in logs.items()}
+    fresh = [at for at in logs[DEFAULT] if at >= FRESH]
+    problem = Problem(levels=(2, 2), cells=cells, delta=DELTA, logs=logs, order=place)
+    assert next_step(problem).gain == step.gain
+    place[DEFAULT] = {at: own - 50 * (at >= FRESH) for at, own in place[DEFAULT].items()}  # measured much earlier
+    again = next_step(Problem(levels=(2, 2), cells=cells, delta=DELTA, logs=logs, order=place))
+    assert (again.stage, again.round) == ("fresh", max(fresh) + 1)
+    assert set(again.wanted) == {DEFAULT, step.chosen}
+
+
 def test_fresh_rounds_are_five_to_twenty():
     variance = race({one: {at: 0.01 * ((at * (one + 1)) % 3) for at in range(5)} for one in range(3)}, [0, 1, 2], DELTA)
     assert fresh_rounds(None, DELTA) == 5
