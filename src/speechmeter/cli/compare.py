@@ -101,7 +101,7 @@ def compare(
       speechmeter compare --history runs --last 20
       speechmeter compare --commits main HEAD --model python:bench.py:make --set seconds=5
     """
-    from speechmeter.api import comparing, starting
+    from speechmeter.api import comparing
     from speechmeter.core.errors import InputError
 
     shown = min_effect if thresholds is None else f"as {thresholds} says"
@@ -114,13 +114,14 @@ def compare(
             )
         if not model and plan is None:
             raise InputError("there is nothing to measure", key="commits", fix="add `model` or `plan`")
+        from speechmeter.api.starting import study_of  # here, because it brings the schema of plans
 
         def effects(names: Sequence[str]) -> Mapping[str, float]:
             usual = [] if thresholds is not None else list(names)
             return comparing.thresholds_of(metric or usual, min_effect, thresholds)
 
         code = _two_commits(
-            commits, starting.study_of(plan, models=model or [], axes={}, keys={}, sets=set_ or [], trust=trust),
+            commits, study_of(plan, models=model or [], axes={}, keys={}, sets=set_ or [], trust=trust),
             effects,
             metric or (), output, format, shown, force=force, every_cell=every_cell,
         )  # fmt: skip
