@@ -86,10 +86,14 @@ def shared(settings: Sequence[Setting], metric: Metric) -> list[Setting]:
         held.setdefault(setting.size, []).append(setting)
     measured = {size: sum(_is_measured(one.rounds) for one in own) for size, own in held.items()}
     sizes = sorted(held, key=lambda size: (measured[size], order(size[0]), -order(size[1])), reverse=True)
-    figures = {size: sum(estimate(one.rounds, metric) is not None for one in held[size]) for size in sizes[:_TRIED]}
-    several = (size for size in figures if figures[size] > 1)
-    best = next(several, next((size for size in figures if figures[size]), None))
-    return held[best] if best is not None else []
+    single: list[Setting] = []
+    for size in sizes[:_TRIED]:
+        figures = sum(estimate(one.rounds, metric) is not None for one in held[size])
+        if figures > 1:
+            return held[size]
+        if figures and not single:
+            single = held[size]
+    return single
 
 
 _TRIED = 200

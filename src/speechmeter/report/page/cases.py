@@ -11,7 +11,7 @@ from speechmeter.core import metrics
 from speechmeter.core.metrics import Metric
 from speechmeter.core.types import Measurement, Record
 from speechmeter.report.again import command
-from speechmeter.report.caveats import record_notes, warnings_of
+from speechmeter.report.caveats import record_notes
 from speechmeter.report.charts.figure import six
 from speechmeter.report.sources import Source
 
@@ -34,7 +34,9 @@ class Shared:
         return self._indices[key]
 
 
-def case_data(source: Source, key: str, raw: Sequence[Metric], shared: Shared) -> dict[str, Any]:
+def case_data(
+    source: Source, key: str, raw: Sequence[Metric], shared: Shared, warnings: Sequence[str]
+) -> dict[str, Any]:
     """One case as the page holds it."""
     group = source.cases[key]
     case = group[0].case
@@ -54,7 +56,7 @@ def case_data(source: Source, key: str, raw: Sequence[Metric], shared: Shared) -
         "subject": shared.index(case.subject.to_json()),
         "workload": shared.index(case.workload.to_json()),
         "rounds": [_round(source, record, shared) for record in group],
-        "warnings": [shared.index(text) for text in warnings_of(group)],
+        "warnings": [shared.index(text) for text in warnings],
         "notes": [shared.index(text) for text in notes],
         "steady": steady,
         "samples": {metric.id: found for metric in raw if any(found := _samples(group, metric))},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -57,9 +57,10 @@ def study_data(
     shown = list(dict.fromkeys([*shown_metrics(source.records), *tabled]))
     raw = raw_metrics(shown)
     defined.update((metric.id, metric) for metric in (*shown, *raw))
+    warned = {case: warnings_of(rounds) for case, rounds in source.cases.items()}
     cases = []
     for case in source.cases:
-        cases.append(case_data(source, case, raw, shared))
+        cases.append(case_data(source, case, raw, shared, warned[case]))
         done()
     compared = _compared(top, sections)
     indices = {case: index for index, case in enumerate(source.cases)}
@@ -74,17 +75,17 @@ def study_data(
         "compared": [{"id": _anchor(at), **figure_data(figure)} for at, figure in enumerate(compared)],
         "table": table_data(source, shown),
         "cases": cases,
-        "warnings": _warnings(source),
+        "warnings": _warnings(source, warned),
         "sections": [section_data(one, defined, compared) for one in sections],
         "lenses": lenses_data([source], defined),
         "players": players(source, samples),
     }
 
 
-def _warnings(source: Source) -> list[list[Any]]:
+def _warnings(source: Source, warned: Mapping[str, Sequence[str]]) -> list[list[Any]]:
     """[warning, names of the cases that have it]."""
-    names = [source.labels[case] for case in source.cases]
-    found = gathered([warnings_of(rounds) for rounds in source.cases.values()])
+    names = [source.labels[case] for case in warned]
+    found = gathered(warned.values())
     return [[text, [names[place] for place in places]] for text, places in found.items()]
 
 
