@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from speechmeter.core import metrics
 from speechmeter.core.axes import REALTIME
 from speechmeter.core.batches import Batches, gathered
 from speechmeter.core.errors import SubjectError
+from speechmeter.core.heap import hidden_from_collector
 from speechmeter.core.live import TIMEOUT, Clock, Conditions, Exchange, Live
 from speechmeter.core.protocols import Meter, Prepared, Subject, WatchingMeter, Workload
 from speechmeter.core.quality import normaliser_id
@@ -214,12 +214,8 @@ class _LiveAttempt:
             self.found += [reading for group in readings for reading in group]
             return here
 
-        gc.collect()
-        gc.freeze()
-        try:
+        with hidden_from_collector():
             return run(work, virtual=manner.live.virtual)
-        finally:
-            gc.unfreeze()
 
     def _watching(self, live: Live) -> list[AbstractContextManager[list[Measurement]]]:
         """What the meters watch with; those that cannot are unavailable, with the reason."""
