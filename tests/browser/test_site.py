@@ -49,7 +49,7 @@ def listed(folder):
     return json.loads((folder / "index.json").read_text())["studies"]
 
 
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", [1280, pytest.param(400, marks=pytest.mark.campaign)])
 def test_every_study_answers_on_the_first_screen_and_no_texts_of_a_chart_overlap(site, open_at, width):
     address, folder = site
     wrong = {}
