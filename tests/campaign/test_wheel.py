@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LARGEST_MB = 2.0
+LARGEST_MB = 2.5
 pytestmark = pytest.mark.campaign
 
 

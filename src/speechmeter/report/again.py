@@ -87,7 +87,7 @@ def _axes(axes: Mapping[str, Any]) -> Iterator[str]:
 def _protocol(case: Case) -> Iterator[str]:
     protocol = case.protocol
     settings: dict[str, Any] = {}
-    if isinstance(protocol, SearchProtocol) and (target := target_of(case)):
+    if isinstance(protocol, SearchProtocol) and (target := target_of(case)) and case.axes.get(target.axis) is not None:
         settings = _trial(protocol, case.axes[target.axis])
     elif isinstance(protocol, RepeatsProtocol):
         settings = {"repeats": protocol.samples, "discard": protocol.discard}

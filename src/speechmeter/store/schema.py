@@ -65,7 +65,8 @@ def environment_from_line(data: Any) -> Mapping[str, Any]:
 _STATUSES = frozenset(get_args(Status))
 _NUMBERS = frozenset({int, float})
 _LARGEST = 1e100  # no figure of ours comes near, and no figure that is computed from such ones overflows
-_COUNTED = ("seconds", "batch", "threads", "cores", "vocabulary")  # axes that figures are computed with
+_COUNTED = ("seconds", "batch", "threads", "cores", "vocabulary", "chunk", "streams", "rate", "text_pace")
+"""Axes that figures are computed with."""
 _SCALARS = frozenset({int, float, str, bool, type(None)})
 
 Kind = Callable[[Any], bool]
